@@ -1,0 +1,72 @@
+"""The one place that reads time and chance.
+
+Three clocks, three uses: the database's clock decides what is due (it is read in
+SQL, never here); the monotonic clock bounds how long this process trusts what it
+was told; the host's wall clock fills the fields of a Celery message that Celery
+itself compares with a host clock (``expires`` of a plain beat entry), nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Clock(Protocol):
+    """What the house asks of time; tests hand in their own."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward; comparable within one process."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the host's wall clock, aware, UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    __slots__ = ()
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward; comparable within one process."""
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the host's wall clock, aware, UTC."""
+        return datetime.now(UTC)
+
+
+SYSTEM = SystemClock()
+
+
+def new_id() -> uuid.UUID:
+    """Return an id that no other process life has."""
+    return uuid.uuid4()
+
+
+def chance() -> float:
+    """Return a number in [0, 1) for jitter."""
+    return random.random()
+
+
+def pause(seconds: float) -> None:
+    """Block the thread; for command-line tools and test tools, never for the loop."""
+    time.sleep(seconds)
+
+
+def to_us(instant: datetime) -> int:
+    """Return an aware instant as whole microseconds since 1970, exactly."""
+    return (instant - EPOCH) // MICROSECOND
+
+
+def from_us(instant_us: int) -> datetime:
+    """Return the aware UTC instant of whole microseconds since 1970, exactly."""
+    return EPOCH + timedelta(microseconds=instant_us)

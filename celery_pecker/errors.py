@@ -1,0 +1,55 @@
+"""What can go wrong, sorted by what the caller should do about it.
+
+The docstring of an error is its default message: what is documented and what is
+said at run time cannot drift apart.
+"""
+
+from __future__ import annotations
+
+
+class PeckerError(Exception):
+    """Something in celery-pecker failed."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class Misconfigured(PeckerError, ValueError):
+    """A setting or a schedule entry is wrong: mend it and start again."""
+
+
+class SchemaOutdated(Misconfigured):
+    """The tables are older than this code: run `celery -A proj pecker migrate`."""
+
+
+class LeaseLost(PeckerError):
+    """Another holder has the row now: stop, and write nothing more."""
+
+
+class TooManyRows(PeckerError):
+    """A statement changed more rows than can be right: a bug, not a race."""
+
+
+class DatabaseUnavailable(PeckerError):
+    """PostgreSQL did not answer, or not in time: nothing can be said of the write."""
+
+
+class BrokerUnavailable(PeckerError):
+    """The broker was not reached and nothing was sent: it may be tried again."""
+
+
+class PublishUncertain(PeckerError):
+    """The broker went away in the middle: some messages may have arrived."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_safe: bool = False,
+        done: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message)
+        self.retry_safe = retry_safe
+        """The same token makes another try exact (Redis fast lane)."""
+        self.done = done
+        """Names of entries whose message is known to have arrived."""
