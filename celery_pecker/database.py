@@ -1,0 +1,197 @@
+"""The seam to PostgreSQL: run a labelled statement, in bounded time.
+
+One connection per holder, made on first use by the thread that uses it (never before
+a fork). Autocommit: a statement is a transaction. Nothing is prepared on the server
+and nothing is set for the session, so a transaction pooler may stand between.
+
+Every wait is bounded on the client's side, because a server that accepts and never
+answers (frozen, or a half-open route) trips neither keepalives nor a server-side
+timeout. A connection whose statement timed out is dropped, not reused: what it
+did is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import conninfo, errors, sql
+from psycopg.abc import PQGen
+
+from celery_pecker.errors import (
+    DatabaseUnavailable,
+    LeaseLost,
+    Misconfigured,
+    SchemaOutdated,
+    TooManyRows,
+)
+from celery_pecker.sql import statements
+
+Result = TypeVar("Result")
+
+LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
+MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
+REFUSALS = (
+    errors.InvalidPassword,
+    errors.InvalidAuthorizationSpecification,
+    errors.InvalidCatalogName,
+)
+MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
+
+
+class _Patient(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that waits no longer than its budget for anything."""
+
+    budget: float | None = None
+
+    def wait(
+        self,
+        gen: PQGen[Result],
+        interval: float = 0.1,
+        timeout: float | None = None,
+    ) -> Result:
+        """Run the protocol generator, within the budget."""
+        return super().wait(gen, interval=interval, timeout=timeout or self.budget)
+
+
+def render(text: str, schema: str) -> LiteralString:
+    """Return a statement or migration with its schema named.
+
+    LiteralString is honest: the text comes from our own files, and the schema is
+    quoted as an identifier.
+    """
+    quoted = sql.Identifier(schema).as_string(None)
+    return cast("LiteralString", text.replace("{schema}", quoted))
+
+
+class Database:
+    """Runs labelled statements over one connection, made when first needed."""
+
+    def __init__(
+        self, dsn: str, *, schema: str, timeout: float, role: str = "scheduler"
+    ) -> None:
+        try:
+            given = conninfo.conninfo_to_dict(dsn)
+        except psycopg.ProgrammingError as error:
+            message = (
+                "pecker_dsn is not a PostgreSQL connection string"
+                f" ({' '.join(str(error).split())}); allowed are"
+                " 'postgresql://user@host/database' or 'host=… dbname=…'"
+            )
+            raise Misconfigured(message) from error
+        given.setdefault("application_name", f"celery_pecker:{role}")
+        given.setdefault("connect_timeout", str(max(2, round(timeout))))
+        self._dsn = conninfo.make_conninfo("", **given)
+        self.schema = schema
+        self._timeout = timeout
+        self._statements = {
+            label: render(text, schema) for label, text in statements().items()
+        }
+        self._connection: _Patient | None = None
+
+    @property
+    def where(self) -> str:
+        """Name the server and database, without secrets, for messages."""
+        given = conninfo.conninfo_to_dict(self._dsn)
+        host = given.get("host") or "the local socket"
+        return f"{given.get('dbname') or 'default database'} at {host}"
+
+    @property
+    def connected(self) -> bool:
+        """Whether a connection stands (as far as is known)."""
+        return self._connection is not None and not self._connection.closed
+
+    def run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement; no rows for a lost race.
+
+        Raises DatabaseUnavailable when the outcome is unknown, SchemaOutdated
+        when the tables are not there.
+        """
+        return self._execute(label, params)[0]
+
+    def change(self, label: str, **params: object) -> int:
+        """Return how many rows a statement changed."""
+        return self._execute(label, params)[1]
+
+    def change_one(self, label: str, **params: object) -> None:
+        """Change exactly one row: none is LeaseLost, more is a bug (I3)."""
+        changed = self.change(label, **params)
+        if changed == 0:
+            message = f"celery_pecker:{label} changed no row: another holder has it"
+            raise LeaseLost(message)
+        if changed > 1:
+            message = f"celery_pecker:{label} changed {changed} rows instead of one"
+            raise TooManyRows(message)
+
+    def close(self) -> None:
+        """Drop the connection, if there is one. Never waits."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.pgconn.finish()
+
+    def _execute(
+        self, label: str, params: dict[str, object]
+    ) -> tuple[Sequence[tuple[Any, ...]], int]:
+        try:
+            connection = self._connected()
+            with connection.cursor(binary=True) as cursor:
+                cursor.execute(self._statements[label], params)
+                rows = cursor.fetchall() if cursor.description else ()
+                return rows, cursor.rowcount
+        except LOST_RACES:
+            return (), 0
+        except MISSING as error:
+            message = (
+                f"the tables of celery-pecker are not in schema {self.schema!r}"
+                f" of {self.where}: {MIGRATE}"
+            )
+            raise SchemaOutdated(message) from error
+        except REFUSALS as error:
+            self.close()
+            raise self._refused(error) from error
+        except errors.InsufficientPrivilege as error:
+            message = (
+                f"the role of pecker_dsn may not run celery_pecker:{label}"
+                f" ({' '.join(str(error).split())}); it needs select, insert, update"
+                f" and delete on the pecker_* tables of schema {self.schema!r}"
+            )
+            raise Misconfigured(message) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            self.close()
+            said = " ".join(str(error).split()) or type(error).__name__
+            if not isinstance(error, psycopg.InterfaceError) and _refused(said):
+                raise self._refused(error) from error
+            message = f"celery_pecker:{label} got no answer from {self.where}: {said}"
+            raise DatabaseUnavailable(message) from error
+
+    def _refused(self, error: Exception) -> Misconfigured:
+        said = " ".join(str(error).split())
+        return Misconfigured(
+            f"pecker_dsn is refused by {self.where}: {said}; give it a database,"
+            " a user and a password that the server knows"
+        )
+
+    def _connected(self) -> _Patient:
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        connection = _Patient.connect(
+            self._dsn, autocommit=True, prepare_threshold=None
+        )
+        connection.budget = self._timeout
+        self._connection = connection
+        return connection
+
+
+def _refused(said: str) -> bool:
+    """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
+    return "FATAL:" in said and any(
+        mark in said
+        for mark in (
+            "password authentication failed",
+            "no password supplied",
+            "pg_hba.conf",
+            'role "',
+            'database "',
+        )
+    )

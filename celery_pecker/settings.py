@@ -1,0 +1,102 @@
+"""The settings of the house, read once and checked at the edge (I11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from celery_pecker.errors import Misconfigured
+
+PREFIX = "pecker_"
+MAX_IDENTIFIER = 63
+"""Bytes in a PostgreSQL identifier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What ``pecker_*`` settings of a Celery app say. Durations in seconds."""
+
+    dsn: str = field(repr=False)
+    """Where PostgreSQL is: a libpq connection string or URL."""
+    app: str
+    """Which app owns the schema; default the app's ``main`` name."""
+    schema: str = "public"
+    """The PostgreSQL schema of the tables; belongs to one app."""
+    clock_slack: float = 5.0
+    """How far a row may lie ahead of the database's clock before that counts as
+    a clock that stepped back."""
+    clock_skew: float = 2.0
+    """Added to a deadline where Celery compares it with a worker's host clock."""
+    database_timeout: float = 2.0
+    """For connecting to PostgreSQL, and for each statement."""
+    broker_timeout: float = 2.0
+    """For connecting to the broker, and for each of its answers."""
+    redis_guard: bool = True
+    """Whether workers get the step that survives a restart of Redis."""
+    gate: str | None = None
+    """Dotted path of a callable ``(app) -> Gate`` that may hold entries back."""
+
+    @classmethod
+    def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
+        """Return the checked settings of an app's configuration."""
+        known = {PREFIX + name: name for name in cls.__dataclass_fields__}
+        given = {
+            name: conf.get(key)
+            for key, name in known.items()
+            if conf.get(key) is not None
+        }
+        _refuse_unknown(conf, known)
+        given.setdefault("app", main or "celery")
+        if not given.get("dsn"):
+            message = (
+                "pecker_dsn is not set: give it the connection string of a PostgreSQL"
+                " database, for instance 'postgresql://user@host/database'"
+            )
+            raise Misconfigured(message)
+        for name, value in given.items():
+            _check(name, value)
+        return cls(**given)  # type: ignore[arg-type]  # checked one by one above
+
+
+def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
+    for key in conf:
+        later = key in {"pecker_worker"}
+        if key.startswith(PREFIX) and key not in known and not later:
+            allowed = ", ".join(sorted(known))
+            message = f"{key} is not a setting of celery-pecker; allowed are {allowed}"
+            raise Misconfigured(message)
+
+
+def _check(name: str, value: object) -> None:
+    key = PREFIX + name
+    if name in {"dsn", "app", "gate"}:
+        if not isinstance(value, str) or not value or "\0" in value:
+            shown = type(value).__name__ if name == "dsn" else repr(value)
+            message = f"{key} must be a non-empty string, not {shown}"
+            raise Misconfigured(message)
+    elif name == "schema":
+        if (
+            not isinstance(value, str)
+            or not 0 < len(value.encode()) <= MAX_IDENTIFIER
+            or "\0" in value
+            or "{" in value
+            or "%" in value
+        ):
+            message = (
+                f"{key} must be the name of a PostgreSQL schema"
+                f" (1 to {MAX_IDENTIFIER} bytes, without NUL, '{{' or '%'),"
+                f" not {value!r}"
+            )
+            raise Misconfigured(message)
+    elif name == "redis_guard":
+        if not isinstance(value, bool):
+            message = f"{key} must be True or False, not {value!r}"
+            raise Misconfigured(message)
+    elif (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value < float("inf")
+        or (value == 0 and name.endswith("timeout"))
+    ):
+        message = f"{key} must be a number of seconds above zero, not {value!r}"
+        raise Misconfigured(message)

@@ -1,0 +1,74 @@
+"""Events as values, and the one point where each is told.
+
+Listeners (metrics, alarms, tests that wait) are called on the thread that tells;
+what they raise is logged by name and never reaches the scheduler.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
+
+Event = TypeVar("Event")
+
+
+class Signal(Generic[Event]):
+    """A named point that listeners can be connected to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._listeners: tuple[Callable[[Event], object], ...] = ()
+
+    def connect(self, listener: Callable[[Event], object]) -> None:
+        """Call the listener with each event from now on."""
+        self._listeners = (*self._listeners, listener)
+
+    def disconnect(self, listener: Callable[[Event], object]) -> None:
+        """Call the listener no more."""
+        self._listeners = tuple(one for one in self._listeners if one != listener)
+
+    def send(self, event: Event) -> None:
+        """Tell every listener."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:  # noqa: BLE001  # a listener must not stop the scheduler
+                logger.exception("pecker: a listener of %s failed", self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woke:
+    """One wake-up of a replica, counted."""
+
+    due: int
+    won: int
+    published: int
+    missed: int
+    claim_seconds: float
+    publish_seconds: float
+    lateness_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Slots that will have no message, and why."""
+
+    names: tuple[str, ...]
+    slots: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStepped:
+    """The database's clock jumped, by that many seconds."""
+
+    seconds: float
+
+
+woke: Signal[Woke] = Signal("woke")
+missed: Signal[Missed] = Signal("missed")
+clock_stepped: Signal[ClockStepped] = Signal("clock_stepped")

@@ -1,0 +1,79 @@
+"""The statements of the house, as text, by their label.
+
+Every statement stands in a ``.sql`` file and begins with its label,
+``/* celery_pecker:claim_due */``. The label is the delimiter in the file, the name in
+code, the name in errors and metrics, and the first words that ``pg_stat_activity``
+shows: written once, it serves everyone. It leads because a trailing comment is cut
+off there (``track_activity_query_size``).
+
+``{schema}`` stands for the configured schema, quoted; it is the only thing ever put
+into a statement's text, once, when a database seam is made. Setting ``search_path``
+instead would leak to other clients behind a transaction pooler, and tests need it
+free to shadow ``clock_timestamp()``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import NamedTuple
+
+_LABEL = re.compile(r"^/\* (celery_pecker:(\w+)) \*/$", re.MULTILINE)
+_MIGRATION = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    version: int
+    name: str
+    readable_from: int
+    """The oldest schema number whose code can live with the tables after it."""
+    text: str
+
+
+@cache
+def statements() -> MappingProxyType[str, str]:
+    """Return every labelled statement, label first in its text."""
+    found: dict[str, str] = {}
+    for label, text in _read():
+        if label in found:
+            message = f"two statements are labelled celery_pecker:{label}"
+            raise ValueError(message)
+        found[label] = text
+    return MappingProxyType(found)
+
+
+def _read() -> Iterator[tuple[str, str]]:
+    for file in sorted(files(__name__).iterdir(), key=lambda file: file.name):
+        if not file.name.endswith(".sql"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        marks = [*_LABEL.finditer(text)]
+        ends = [mark.start() for mark in marks[1:]] + [len(text)]
+        for mark, end in zip(marks, ends, strict=True):
+            yield mark.group(2), text[mark.start() : end].strip()
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return the one numbered line of migrations, oldest first."""
+    found = []
+    folder = files(__name__) / "migrations"
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        named = _MIGRATION.match(file.name)
+        if not named:
+            continue
+        text = file.read_text(encoding="utf-8")
+        readable = _READABLE_FROM.search(text)
+        if not readable:
+            message = f"{file.name} does not say '-- readable from: N'"
+            raise ValueError(message)
+        found.append(
+            Migration(int(named[1]), named[2], int(readable[1]), text.strip())
+        )
+    return tuple(found)

@@ -1,0 +1,22 @@
+/* celery_pecker:read_ground */
+-- What the replica stands on, asked once per connection.
+select current_setting('server_version_num')::integer as server,
+       current_setting('transaction_isolation') as isolation,
+       pg_is_in_recovery() as standby,
+       to_regclass(%(migrations)s) is not null as migrated
+
+/* celery_pecker:read_schema */
+select version, readable_from, name
+from {schema}.pecker_migrations
+order by version desc
+limit 1
+
+/* celery_pecker:own_schema */
+-- One schema belongs to one app (the first that came); the answer is the owner.
+insert into {schema}.pecker_owner as owner (app) values (%(app)s)
+on conflict (singleton) do update set app = owner.app
+returning owner.app
+
+/* celery_pecker:record_migration */
+insert into {schema}.pecker_migrations (version, name, readable_from)
+values (%(version)s, %(name)s, %(readable_from)s)

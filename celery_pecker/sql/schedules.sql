@@ -1,0 +1,231 @@
+/* celery_pecker:claim_due */
+-- Takes every slot of the named entries that is due, once (I5), and says what time it is.
+--
+-- grid entries   (period given): slots lie at executed_at + k * period, so a new period
+--                counts from the last slot; the latest slot that is due is taken, or, with
+--                depth n, the oldest of the last n (catch up).
+-- other entries  (instant given): Python worked the slot out from `seen`, the executed_at
+--                that it knew; taken only if the row still says the same.
+-- stepped back:  executed_at lies further ahead than clock slack and period: the clock of the
+--                database went back. The era rises and claiming goes on (I1).
+-- until:         a statement that reaches the server after its sender gave up on it (frozen
+--                server, lost packet) must claim nothing (I2).
+--
+-- FOR UPDATE SKIP LOCKED in a lateral subselect per name walks the primary key whatever
+-- the number of rows (joining on name = any(...) turned to a sequential scan from 1,000
+-- names on); a rival's row is passed over, never waited for (I4). The final left join
+-- answers the time even when nothing was won: losers write nothing.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+due as materialized (
+    select held.ctid, wanted.name, wanted.nth, wanted.kept, wanted.timeout,
+           held.stepped, slot.at, clock.now,
+           case
+               when held.stepped then 0
+               when wanted.period is null then wanted.passed
+               else (extract(epoch from slot.at - held.executed_at) * 1000000
+                     / wanted.period)::bigint - 1
+           end as passed
+    from clock,
+        unnest(
+            %(names)s::text[], %(periods)s::bigint[], %(depths)s::integer[],
+            %(instants)s::timestamptz[], %(seen)s::timestamptz[],
+            %(passed)s::integer[], %(ahead)s::bigint[],
+            %(kept)s::boolean[], %(timeouts)s::bigint[]
+        ) with ordinality as wanted (
+            name, period, depth, instant, seen, passed, ahead, kept, timeout, nth
+        ),
+        lateral (
+            select task.ctid, task.executed_at,
+                   task.executed_at > clock.now
+                       + wanted.ahead * interval '1 microsecond' as stepped
+            from {schema}.pecker_tasks as task
+            where task.name = wanted.name
+                and clock.now < %(until)s::timestamptz
+                and case
+                    when task.executed_at > clock.now
+                        + wanted.ahead * interval '1 microsecond' then true
+                    when wanted.period is null then
+                        task.executed_at = wanted.seen
+                        and wanted.instant > task.executed_at
+                        and wanted.instant <= clock.now
+                    else
+                        task.executed_at
+                            + wanted.period * interval '1 microsecond' <= clock.now
+                end
+            for update skip locked
+        ) as held,
+        lateral (
+            select case
+                when wanted.period is null then wanted.instant
+                when held.stepped then date_bin(
+                    wanted.period * interval '1 microsecond',
+                    clock.now, held.executed_at)
+                else greatest(
+                    held.executed_at + wanted.period * interval '1 microsecond',
+                    date_bin(
+                        wanted.period * interval '1 microsecond',
+                        clock.now, held.executed_at)
+                    - (wanted.depth - 1) * wanted.period * interval '1 microsecond')
+            end as at
+        ) as slot
+),
+claimed as (
+    update {schema}.pecker_tasks as task
+    set executed_at = due.at,
+        epoch = greatest(
+            task.epoch + 1,
+            (extract(epoch from due.now) * 1000000)::bigint),
+        era = task.era + due.stepped::integer,
+        missed = task.missed + due.passed,
+        holder = %(holder)s
+    from due
+    where task.ctid = any (array(select ctid from due))
+        and task.name = due.name
+    returning due.nth, due.name, due.kept, due.timeout, due.now,
+        due.passed, due.stepped, task.executed_at, task.epoch, task.era
+),
+pending as (
+    insert into {schema}.pecker_pending
+        (name, due_at, era, epoch, holder, claimed_at, deadline)
+    select name, executed_at, era, epoch, %(holder)s, now,
+           executed_at + timeout * interval '1 microsecond'
+    from claimed
+    where kept
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       claimed.nth::integer,
+       (extract(epoch from claimed.executed_at) * 1000000)::bigint as due,
+       claimed.epoch,
+       claimed.era,
+       claimed.passed::integer,
+       claimed.stepped
+from clock
+left join claimed on true
+
+/* celery_pecker:enroll */
+-- A new entry counts from the moment it is first seen: its first slot is one period later.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_tasks (name, executed_at)
+select wanted.name, clock.now
+from clock, unnest(%(names)s::text[]) as wanted (name)
+order by wanted.name
+on conflict (name) do nothing
+
+/* celery_pecker:declare */
+-- Renewed by whichever replica comes first once half of the term is over.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_declarations as kept
+    (name, task, schedule, delivery, declared_until)
+select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
+       clock.now + %(term)s * interval '1 second'
+from clock, unnest(
+    %(names)s::text[], %(tasks)s::text[], %(schedules)s::text[], %(deliveries)s::text[]
+) as wanted (name, task, schedule, delivery)
+order by wanted.name
+on conflict (name) do update
+set task = excluded.task,
+    schedule = excluded.schedule,
+    delivery = excluded.delivery,
+    declared_until = excluded.declared_until
+where kept.declared_until < excluded.declared_until - %(term)s / 2.0 * interval '1 second'
+    or kept.declared_until > excluded.declared_until + interval '1 second'
+
+/* celery_pecker:announce */
+-- This process life is there; lives unseen for a day are forgotten.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+forgotten as (
+    delete from {schema}.pecker_replicas
+    using clock
+    where seen_at < clock.now - interval '1 day' and holder <> %(holder)s
+)
+insert into {schema}.pecker_replicas as replica
+    (holder, host, pid, version, entries, started_at, seen_at)
+select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, clock.now, clock.now
+from clock
+on conflict (holder) do update
+set entries = excluded.entries, seen_at = excluded.seen_at
+
+/* celery_pecker:forget_undeclared */
+-- Rows that no living code has declared for a day go, with their declaration.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+undeclared as (
+    delete from {schema}.pecker_declarations
+    using clock
+    where declared_until < clock.now - %(after)s * interval '1 second'
+    returning name
+)
+delete from {schema}.pecker_tasks as task
+using undeclared
+where task.name = undeclared.name
+returning task.name
+
+/* celery_pecker:read_tasks */
+-- What the table says of some entries, and what time it is.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       task.name,
+       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
+       task.epoch,
+       task.era,
+       task.holder
+from clock
+left join {schema}.pecker_tasks as task on task.name = any (%(names)s::text[])
+
+/* celery_pecker:count_missed */
+-- Slots that were claimed here and never sent, counted where the others are.
+update {schema}.pecker_tasks as task
+set missed = task.missed + lost.slots
+from unnest(%(names)s::text[], %(slots)s::bigint[]) as lost (name, slots)
+where task.name = lost.name
+
+/* celery_pecker:confirm */
+-- The broker has it: the slot is no longer pending. Fenced by the epoch (I3).
+delete from {schema}.pecker_pending as pending
+using unnest(
+    %(names)s::text[], %(epochs)s::bigint[]
+) as sent (name, epoch)
+where pending.name = sent.name and pending.epoch = sent.epoch
+returning pending.name
+
+/* celery_pecker:reclaim_pending */
+-- Slots that somebody claimed and did not confirm within the lease: published again
+-- by whoever comes first, under a higher epoch and the same task id.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+orphaned as materialized (
+    select pending.name, pending.due_at, pending.era
+    from {schema}.pecker_pending as pending, clock
+    where pending.claimed_at < clock.now - %(lease)s * interval '1 second'
+        and pending.name = any (%(names)s::text[])
+        and clock.now < %(until)s::timestamptz
+    limit 1000
+    for update of pending skip locked
+)
+update {schema}.pecker_pending as pending
+set holder = %(holder)s,
+    epoch = greatest(
+        pending.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    claimed_at = clock.now,
+    attempt = pending.attempt + 1
+from orphaned, clock
+where pending.name = orphaned.name
+    and pending.due_at = orphaned.due_at
+    and pending.era = orphaned.era
+returning pending.name,
+    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
+    pending.epoch,
+    pending.era,
+    pending.attempt
