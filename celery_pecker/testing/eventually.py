@@ -1,0 +1,48 @@
+"""Waiting for a condition, never for a guessed number of seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from celery_pecker.clock import SYSTEM, pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def eventually(
+    condition: Callable[[], T],
+    timeout: float = 10.0,
+    message: str = "",
+    *,
+    interval: float = 0.02,
+    ignoring: tuple[type[Exception], ...] = (),
+) -> T:
+    """Return the condition's first true value; an AssertionError after `timeout`.
+
+    Args:
+        condition: Asked again and again; at least once, also with a timeout of 0.
+        timeout: Seconds until the wait is given up.
+        message: What was awaited, for the error.
+        interval: Seconds between two questions.
+        ignoring: Errors of the condition that mean "not yet", such as a refused
+            connection while a server starts.
+
+    """
+    deadline = SYSTEM.monotonic() + timeout
+    said: Exception | None = None
+    while True:
+        try:
+            if value := condition():
+                return value
+            said = None
+        except ignoring as error:
+            said = error
+        if SYSTEM.monotonic() >= deadline:
+            awaited = message or getattr(condition, "__name__", repr(condition))
+            last = f"; the last answer was {said!r}" if said else ""
+            text = f"not within {timeout:g} s: {awaited}{last}"
+            raise AssertionError(text) from said
+        pause(interval)
