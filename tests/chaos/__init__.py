@@ -1,0 +1,1 @@
+"""Schedulers, workers and servers that are killed, frozen and cut off."""

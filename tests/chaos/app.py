@@ -1,0 +1,21 @@
+"""The app under chaos: all of its configuration comes as JSON in the environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+
+from celery import Celery, Task
+
+logger = logging.getLogger("chaos")
+
+app = Celery(os.environ.get("PECKER_CHAOS_APP", "chaos"))
+app.conf.update(json.loads(os.environ["PECKER_CHAOS_CONF"]))
+
+
+@app.task(bind=True, name="chaos.tick")  # type: ignore[untyped-decorator]
+def tick(self: Task, *_: object) -> None:
+    """The log says which slot ran."""
+    header = (self.request.headers or {}).get("pecker", {})
+    logger.info("ran %s %s", header.get("name"), header.get("due_at"))
