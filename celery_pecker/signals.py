@@ -6,12 +6,11 @@ what they raise is logged by name and never reaches the scheduler.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-logger = logging.getLogger(__name__)
+from celery_pecker import foreign
 
 Event = TypeVar("Event")
 
@@ -34,10 +33,7 @@ class Signal(Generic[Event]):
     def send(self, event: Event) -> None:
         """Tell every listener."""
         for listener in self._listeners:
-            try:
-                listener(event)
-            except Exception:  # noqa: BLE001  # a listener must not stop the scheduler
-                logger.exception("pecker: a listener of %s failed", self.name)
+            foreign.call(f"a listener of {self.name}", None, listener, event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IPC_RMID = 0
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""For tests that ask nothing of the disk: a killed process still loses nothing."""
+FAST = {"fsync": "off", "full_page_writes": "off"}
+"""For tests that ask nothing of the disk.
+
+A commit is still handed to the system before it is answered: with synchronous_commit
+off, a SIGKILL would lose what was committed a moment before.
+"""
 
 
 class EmbeddedPostgres(EmbeddedServer):
     """PostgreSQL 18: superuser `postgres`, trusted on the loopback interface.
 
     Args:
-        fast: Nothing is forced to disk.
+        fast: Nothing is forced to disk; a killed process still loses no commit.
         settings: Further lines of postgresql.conf.
         port: A fixed port; otherwise a free one is found, and kept for good.
 

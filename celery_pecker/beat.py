@@ -1,0 +1,169 @@
+"""``celery -A proj beat -S pecker``: Celery's beat with our scheduler in it.
+
+The one awkward subclass. Beat's main thread does nothing but sleep: the scheduler's loop
+has a thread of its own, ``tick()`` only returns, and ``close()``, which beat calls
+inside its signal handler and once more after it, sets a flag the first time and waits
+for the batch in flight the second time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import click
+from celery.beat import Scheduler, ScheduleEntry
+from kombu.utils.imports import symbol_by_name
+
+from celery_pecker import declarations, version
+from celery_pecker.clock import SYSTEM, new_id
+from celery_pecker.database import Database
+from celery_pecker.errors import Misconfigured
+from celery_pecker.gate import OpenGate
+from celery_pecker.ground import stand
+from celery_pecker.loop import Loop
+from celery_pecker.publisher import Publisher
+from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.service import Service
+from celery_pecker.settings import Settings
+
+logger = logging.getLogger("celery_pecker.beat")
+
+NAP = 0.5
+"""Seconds between looks of the main thread at whether the loop refused to start."""
+LAST_BATCH = 0.5
+"""Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
+
+
+class Refused(Misconfigured, click.ClickException):
+    """Beat cannot start like this; said in one line on the command line."""
+
+    def __init__(self, message: str) -> None:
+        click.ClickException.__init__(self, message)
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
+
+
+class PeckerScheduler(Scheduler):
+    """As many of these as one likes, on as many hosts: each slot is won once."""
+
+    Entry = declarations.PeckerEntry
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._loop: Loop | None = None
+        self._closed = False
+        super().__init__(*args, **kwargs)
+
+    def setup_schedule(self) -> None:
+        """Check everything that can be checked without I/O, then start the loop."""
+        try:
+            settings = Settings.read(self.app.conf, main=self.app.main)
+            declarations.refuse_twins(self.app)
+            declarations.check_given(self.app.conf.beat_schedule)
+            self.merge_inplace(self.app.conf.beat_schedule)
+            self.install_default_entries(self.data)
+            self._loop = self._compose(settings)
+        except Misconfigured as error:
+            raise Refused(str(error)) from error
+        self._loop.start()
+
+    def _compose(self, settings: Settings) -> Loop:
+        entries = declarations.entries(self.data, self.app, conf=self.app.conf)
+        holder = new_id()
+        database = Database(
+            settings.dsn, schema=settings.schema, timeout=settings.database_timeout
+        )
+        publisher = _Prepared(
+            [*self.data.values()],
+            app=self.app,
+            scheduler=self,
+            timeout=settings.broker_timeout,
+            clock=SYSTEM,
+        )
+        gate = symbol_by_name(settings.gate)(self.app) if settings.gate else OpenGate()
+        service = Service(
+            entries,
+            Repository(database, holder),
+            Outgoing(
+                publisher,
+                schema=settings.schema,
+                holder=str(holder),
+                skew=settings.clock_skew,
+            ),
+            gate,
+            clock=SYSTEM,
+            slack=settings.clock_slack,
+            timeout=settings.database_timeout,
+            version=version(),
+        )
+
+        def step() -> float:
+            if not database.connected:
+                stand(database, app=settings.app)
+            first = not service.opened
+            pause = service.step()
+            if first and service.opened:
+                logger.info(
+                    "pecker: ready, %d entries in schema %r of %s, holder %s",
+                    len(entries),
+                    settings.schema,
+                    database.where,
+                    holder,
+                )
+            return pause
+
+        def leave() -> None:
+            publisher.close()
+            database.close()
+
+        return Loop(step, name="pecker", clock=SYSTEM, leave=leave)
+
+    def tick(self, *_args: Any, **_kwargs: Any) -> float:
+        """Return how long beat's main thread may sleep; raise what the loop refused."""
+        if self._loop is not None and self._loop.failure is not None:
+            raise Refused(str(self._loop.failure)) from self._loop.failure
+        return NAP
+
+    def should_sync(self) -> bool:
+        """There is nothing to sync: the table is the memory."""
+        return False
+
+    def reserve(self, entry: ScheduleEntry) -> ScheduleEntry:
+        """The claim has reserved it."""
+        return entry
+
+    def close(self) -> None:
+        """Stop the loop; safe inside a signal handler, idempotent."""
+        again, self._closed = self._closed, True
+        if self._loop is None:
+            return
+        self._loop.stop()
+        if again or threading.current_thread() is not threading.main_thread():
+            self._loop.join(LAST_BATCH)
+
+    @property
+    def info(self) -> str:
+        """Beat's banner line; made before the schedule is set up."""
+        schema = self.app.conf.get("pecker_schema") or "public"
+        return f"       . pecker -> schema {schema}"
+
+
+class _Prepared(Publisher):
+    """A publisher that builds all messages when it first has a connection."""
+
+    def __init__(self, unprepared: list[ScheduleEntry], **kwargs: Any) -> None:
+        kwargs_app = kwargs.pop("app")
+        scheduler = kwargs.pop("scheduler")
+        super().__init__(kwargs_app, scheduler, **kwargs)
+        self._unprepared = unprepared
+
+    def ensure(self) -> None:
+        """Be connected, with every message built that can be built before a claim."""
+        super().ensure()
+        while self._unprepared:
+            self.prepare(self._unprepared[-1])
+            self._unprepared.pop()

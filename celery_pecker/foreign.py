@@ -1,0 +1,31 @@
+"""Calls of code that is not ours: users' schedules, listeners.
+
+What it raises is logged by name and must not stop the entries beside it. Together with
+loop.py this is where everything is caught; nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+logger = logging.getLogger(__name__)
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def call(
+    what: str,
+    otherwise: Answer,
+    function: Callable[Given, Answer],
+    *args: Given.args,
+    **kwargs: Given.kwargs,
+) -> Answer:
+    """Return what the function answers, or ``otherwise`` if it fails."""
+    try:
+        return function(*args, **kwargs)
+    except Exception:  # noqa: BLE001  # whatever foreign code raises
+        logger.exception("pecker: %s failed", what)
+        return otherwise

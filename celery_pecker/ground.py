@@ -1,0 +1,52 @@
+"""Look at the ground before standing on it: once per connection."""
+
+from __future__ import annotations
+
+from celery_pecker import migrations
+from celery_pecker.database import MIGRATE, Database, render
+from celery_pecker.errors import DatabaseUnavailable, Misconfigured, SchemaOutdated
+
+OLDEST = 140_000
+"""date_bin() came with PostgreSQL 14."""
+
+
+def stand(database: Database, *, app: str) -> None:
+    """Refuse a server, schema or owner that the scheduler cannot live with.
+
+    A standby is no refusal but an absence: it may be promoted, or the DSN name
+    several hosts with ``target_session_attrs=read-write``.
+    """
+    [(server, isolation, standby, migrated)] = database.run(
+        "read_ground", migrations=render("{schema}.pecker_migrations", database.schema)
+    )
+    if server < OLDEST:
+        message = (
+            f"pecker_dsn: {database.where} is PostgreSQL {server // 10_000}; allowed are"
+            " 14 and newer"
+        )
+        raise Misconfigured(message)
+    if standby:
+        message = f"{database.where} is a standby, which cannot be written to"
+        raise DatabaseUnavailable(message)
+    if isolation != "read committed":
+        message = (
+            f"pecker_dsn: {database.where} has default_transaction_isolation"
+            f" {isolation!r}; allowed is 'read committed', in which a lost race is an"
+            " empty answer"
+        )
+        raise Misconfigured(message)
+    if not migrated:
+        message = (
+            f"the tables of celery-pecker are not in schema {database.schema!r} of"
+            f" {database.where} (pecker_schema): {MIGRATE}"
+        )
+        raise SchemaOutdated(message)
+    migrations.check(database)
+    [(owner,)] = database.run("own_schema", app=app)
+    if owner != app:
+        message = (
+            f"pecker_schema {database.schema!r} of {database.where} belongs to app"
+            f" {owner!r}, this app is {app!r}; give each app a schema of its own"
+            " (pecker_schema), or set pecker_app if it is the same app renamed"
+        )
+        raise Misconfigured(message)

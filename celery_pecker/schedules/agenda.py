@@ -1,0 +1,148 @@
+"""What a replica believes of its entries, and when it wakes for them.
+
+The table is the truth; the agenda only says when it is worth asking. A wrong belief
+costs lateness, never a slot: the claim works the slot out from the row.
+
+All replicas wake at the due instant. One that loses an entry asks once more a little
+later (a tenth of the period, at most 100 ms), and from then on wakes that much after
+the winner: this is how soon it takes over when the winner dies, and the reason why
+losers do not contend. Work grows with what is due, never with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from celery_pecker.schedules.grid import latest
+from celery_pecker.schedules.model import Entry
+
+STAGGER_US = 100_000
+
+
+@dataclass(slots=True)
+class _Belief:
+    entry: Entry
+    stagger_us: int
+    ahead_us: int
+    last_us: int
+    wake_us: int
+    behind: bool = False
+
+
+class Agenda:
+    """Beliefs about entries by name, and a heap of wake-ups."""
+
+    def __init__(self, entries: Iterable[Entry], *, slack_us: int) -> None:
+        self._slack_us = slack_us
+        self._beliefs: dict[str, _Belief] = {}
+        self._heap: list[tuple[int, str]] = []
+        for entry in entries:
+            period_us = entry.period_us
+            self._beliefs[entry.name] = _Belief(
+                entry=entry,
+                stagger_us=min((period_us or 10 * STAGGER_US) // 10, STAGGER_US),
+                ahead_us=max(slack_us, period_us or 0),
+                last_us=0,
+                wake_us=0,
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """The entries, in the order of their declaration."""
+        return [*self._beliefs]
+
+    def entry(self, name: str) -> Entry:
+        """Return the entry of that name."""
+        return self._beliefs[name].entry
+
+    def last_us(self, name: str) -> int:
+        """Return the last slot that is known of."""
+        return self._beliefs[name].last_us
+
+    def ahead_us(self, name: str) -> int:
+        """How far the row may lie ahead before the clock counts as stepped back.
+
+        The slack, or a whole period if that is longer: a daily job whose row lies ten
+        minutes ahead needs no rescue, waiting costs it nothing, and a new era would
+        run yesterday's slot again.
+        """
+        return self._beliefs[name].ahead_us
+
+    def learn(self, rows: Mapping[str, int], now_us: int) -> None:
+        """Take in what the table says: the last slot by name."""
+        for name, executed_us in rows.items():
+            belief = self._beliefs.get(name)
+            if belief is not None and belief.last_us != executed_us:
+                belief.last_us = executed_us
+                self._plan(belief, now_us)
+
+    def due(self, now_us: int) -> list[Entry]:
+        """Take off the heap every entry whose wake-up has come."""
+        found: list[Entry] = []
+        heap = self._heap
+        while heap and heap[0][0] <= now_us:
+            wake_us, name = heappop(heap)
+            belief = self._beliefs[name]
+            if belief.wake_us == wake_us:  # else a later plan replaced this one
+                belief.wake_us = 0
+                found.append(belief.entry)
+        return found
+
+    def next_wake_us(self) -> int | None:
+        """Return the next wake-up by the database's clock, if there is one."""
+        heap = self._heap
+        while heap and self._beliefs[heap[0][1]].wake_us != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def won(self, name: str, due_us: int, now_us: int) -> None:
+        """A slot was won here: wake at the very instant next time."""
+        belief = self._beliefs[name]
+        belief.behind = False
+        belief.last_us = due_us
+        self._plan(belief, now_us)
+
+    def lost(self, name: str, now_us: int) -> bool:
+        """A slot was not won; whether the row must be read to know what came of it."""
+        belief = self._beliefs[name]
+        if not belief.behind:
+            belief.behind = True
+            self._wake(belief, now_us + belief.stagger_us)
+            return False
+        if belief.entry.period_us is None:
+            self._wake(belief, now_us + belief.stagger_us)
+            return True
+        # A rival has it, or the next claim will show otherwise.
+        belief.last_us = latest(belief.last_us, belief.entry.period_us, now_us)
+        self._plan(belief, now_us)
+        return False
+
+    def again(self, name: str, wake_us: int) -> None:
+        """Ask for the entry again at that instant; its slot stays where it is."""
+        self._wake(self._beliefs[name], wake_us)
+
+    def replan(self, now_us: int) -> None:
+        """Plan every entry anew: the database's clock was stepped."""
+        for belief in self._beliefs.values():
+            self._plan(belief, now_us)
+
+    def _plan(self, belief: _Belief, now_us: int) -> None:
+        due_us = self._due_us(belief, now_us)
+        delay_us = belief.stagger_us if belief.behind else 0
+        self._wake(belief, due_us + delay_us)
+
+    def _due_us(self, belief: _Belief, now_us: int) -> int:
+        if belief.last_us > now_us + belief.ahead_us:
+            return now_us
+        if belief.entry.period_us is not None:
+            return belief.last_us + belief.entry.period_us
+        assert belief.entry.recurrence is not None  # noqa: S101  # one of the two
+        next_us = belief.entry.recurrence.next(belief.last_us, now_us)
+        belief.ahead_us = max(self._slack_us, next_us - belief.last_us)
+        return next_us
+
+    def _wake(self, belief: _Belief, wake_us: int) -> None:
+        belief.wake_us = wake_us
+        heappush(self._heap, (wake_us, belief.entry.name))

@@ -1,0 +1,97 @@
+"""The nouns: an entry that recurs, its policy, a slot, a win.
+
+Instants are whole microseconds since 1970, UTC (``_us``).
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+NAMESPACE = uuid.UUID("5c0ff3ab-9a1d-5d5e-8f0b-7e6a3c1d2b49")
+"""Of the task ids of slots. It and the form below never change (I5)."""
+
+
+class Delivery(StrEnum):
+    """What is promised of a slot that was claimed."""
+
+    AT_MOST_ONCE = "at_most_once"
+    """One write. A process that dies between claim and publish loses the slot."""
+    AT_LEAST_ONCE = "at_least_once"
+    """Claim, publish, confirm. A slot claimed and not confirmed is published again,
+    with the same task id, by whichever replica comes first."""
+
+
+class Misfire(StrEnum):
+    """What becomes of slots that passed while nobody was there."""
+
+    SKIP = "skip"
+    """Nothing: the next slot runs on time."""
+    COALESCE = "coalesce"
+    """The latest of them runs, once."""
+    CATCH_UP = "catch_up"
+    """The last few of them run, oldest first, up to a bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What an entry asks beyond plain beat. Durations in microseconds."""
+
+    delivery: Delivery
+    misfire: Misfire = Misfire.COALESCE
+    timeout_us: int | None = None
+    """A run may not start later than this after its slot; None as in beat: ever."""
+    grace_us: int | None = None
+    """A slot found later than this is not run; None: however late."""
+    depth: int = 1
+    """How many missed slots are caught up at most."""
+
+
+class Recurrence(Protocol):
+    """Instants that are no plain grid: crontab, solar, users' own schedules."""
+
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return the first slot after ``last_us``; it may lie in the past."""
+        ...
+
+    @property
+    def asks(self) -> bool:
+        """Whether it can only be asked "is it due now?" (no instants of its own)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A declared entry: either a grid (``period_us``) or a ``recurrence``."""
+
+    name: str
+    task: str
+    described: str
+    policy: Policy
+    period_us: int | None = None
+    recurrence: Recurrence | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One named instant of one entry, won under an epoch."""
+
+    entry: Entry
+    due_us: int
+    era: int
+    epoch: int
+    until_us: int | None
+    """When it is too late to publish it (the next slot's turn, or its deadline)."""
+
+    @property
+    def deadline_us(self) -> int | None:
+        """When its run must have ended, if the entry has a timeout."""
+        timeout_us = self.entry.policy.timeout_us
+        return None if timeout_us is None else self.due_us + timeout_us
+
+
+def task_id(schema: str, name: str, due_us: int, era: int) -> str:
+    """Return the one id that the message of a slot has, whoever sends it."""
+    return str(uuid.uuid5(NAMESPACE, f"{schema}\0{name}\0{due_us}\0{era}"))

@@ -1,0 +1,200 @@
+"""Slots on their way to the broker: sent, kept for another try, or missed.
+
+Between the claim and the broker's word a slot is in nobody's table but only here
+(at most once), so everything is ready before the claim, and the way out is short.
+What could not be sent is tried again until it is too late for the slot, never beyond
+(no pile-up), and then counted as missed. Only what cannot double is tried again:
+batches of which nothing was sent, or whose token makes the broker ignore a second copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from celery_pecker import signals
+from celery_pecker.clock import from_us
+from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.model import Delivery, Slot, task_id
+
+logger = logging.getLogger(__name__)
+
+
+class Publisher(Protocol):
+    """The seam to the broker (celery_pecker.publisher)."""
+
+    def ensure(self) -> None:
+        """Be connected, or raise BrokerUnavailable."""
+        ...
+
+    def publish(self, batch: Sequence[Dispatch], token: str) -> None:
+        """Put the batch on the broker, or raise."""
+        ...
+
+
+@dataclass(slots=True)
+class _Kept:
+    token: str
+    slots: list[Slot]
+
+
+class Outgoing:
+    """Publishes slots; keeps, bounded, what may be tried again."""
+
+    def __init__(
+        self, publisher: Publisher, *, schema: str, holder: str, skew: float
+    ) -> None:
+        self._publisher = publisher
+        self._schema = schema
+        self._holder = holder
+        self._skew = timedelta(seconds=skew)
+        self._kept: list[_Kept] = []
+        self._batches = 0
+        self.missed: Counter[str] = Counter()
+        """Slots that will have no message, not yet written to the table."""
+        self.confirmed: list[tuple[str, int]] = []
+        """At-least-once slots that the broker has, not yet confirmed in the table."""
+
+    @property
+    def waiting(self) -> int:
+        """How many slots wait for another try."""
+        return sum(len(kept.slots) for kept in self._kept)
+
+    def reachable(self) -> bool:
+        """Whether the broker can be reached now; asked before a claim.
+
+        A replica that cannot reach the broker leaves the slots to those that can.
+        """
+        try:
+            self._publisher.ensure()
+        except BrokerUnavailable as error:
+            logger.warning(
+                "pecker: broker not reached, nothing claimed (%d slots wait): %s",
+                self.waiting,
+                error,
+            )
+            return False
+        return True
+
+    def send(self, slots: list[Slot], now_us: int) -> int:
+        """Publish newly won slots; return how many the broker has."""
+        self._batches += 1
+        return self._send(_Kept(f"{self._holder}:{self._batches}", slots), now_us)
+
+    def retry(self, now_us: int) -> int:
+        """Try again what was kept; return how many the broker has now."""
+        kept, self._kept = self._kept, []
+        return sum(self._send(one, now_us) for one in kept)
+
+    def expire(self, now_us: int) -> None:
+        """Count what has become too late, without asking the broker."""
+        for kept in self._kept:
+            kept.slots = self._in_time(kept.slots, now_us)
+        self._kept = [kept for kept in self._kept if kept.slots]
+
+    def miss(self, slots: Sequence[Slot], reason: str) -> None:
+        """Count slots that will have no message."""
+        if not slots:
+            return
+        names = [slot.entry.name for slot in slots]
+        self.missed.update(names)
+        logger.warning(
+            "pecker: %d slots missed (%s): %s%s",
+            len(names),
+            reason,
+            ", ".join(names[:5]),
+            " …" if len(names) > 5 else "",  # noqa: PLR2004  # a sample for the log
+        )
+        signals.missed.send(
+            signals.Missed(names=tuple(names), slots=len(names), reason=reason)
+        )
+
+    def _send(self, kept: _Kept, now_us: int) -> int:
+        slots = kept.slots = self._in_time(kept.slots, now_us)
+        if not slots:
+            return 0
+        try:
+            self._publisher.publish([self._dispatch(slot) for slot in slots], kept.token)
+        except BrokerUnavailable as error:
+            logger.warning(
+                "pecker: broker away, %d slots kept for another try: %s",
+                len(slots),
+                error,
+            )
+            self._kept.append(kept)
+            return 0
+        except PublishUncertain as error:
+            return self._uncertain(kept, error)
+        self._delivered(slots)
+        return len(slots)
+
+    def _uncertain(self, kept: _Kept, error: PublishUncertain) -> int:
+        done = [slot for slot in kept.slots if slot.entry.name in error.done]
+        rest = [slot for slot in kept.slots if slot.entry.name not in error.done]
+        self._delivered(done)
+        if error.retry_safe:
+            logger.warning(
+                "pecker: broker went away, %d slots kept for another try under the"
+                " same token: %s",
+                len(rest),
+                error,
+            )
+            self._kept.append(_Kept(kept.token, rest))
+        else:
+            lost = [
+                slot
+                for slot in rest
+                if slot.entry.policy.delivery is Delivery.AT_MOST_ONCE
+            ]
+            self.miss(lost, f"the broker may or may not have them: {error}")
+        return len(done)
+
+    def _delivered(self, slots: Sequence[Slot]) -> None:
+        self.confirmed += [
+            (slot.entry.name, slot.epoch)
+            for slot in slots
+            if slot.entry.policy.delivery is Delivery.AT_LEAST_ONCE
+        ]
+
+    def _in_time(self, slots: list[Slot], now_us: int) -> list[Slot]:
+        late = [
+            slot
+            for slot in slots
+            if slot.until_us is not None and slot.until_us <= now_us
+        ]
+        if not late:
+            return slots
+        self.miss(late, "too late to be sent")
+        self.confirmed += [
+            (slot.entry.name, slot.epoch)
+            for slot in late
+            if slot.deadline_us is not None
+            and slot.deadline_us <= now_us
+            and slot.entry.policy.delivery is Delivery.AT_LEAST_ONCE
+        ]
+        return [slot for slot in slots if slot not in late]
+
+    def _dispatch(self, slot: Slot) -> Dispatch:
+        name, deadline_us = slot.entry.name, slot.deadline_us
+        deadline = None if deadline_us is None else from_us(deadline_us)
+        return Dispatch(
+            name=name,
+            task_id=task_id(self._schema, name, slot.due_us, slot.era),
+            header={
+                "name": name,
+                "due_at": from_us(slot.due_us).isoformat(timespec="microseconds"),
+                "era": slot.era,
+                "epoch": slot.epoch,
+                "deadline": (
+                    None
+                    if deadline is None
+                    else deadline.isoformat(timespec="microseconds")
+                ),
+            },
+            expires=None if deadline is None else deadline + self._skew,
+        )

@@ -1,0 +1,189 @@
+"""What is asked of the tables, by the names of the statements."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from celery_pecker.clock import from_us
+from celery_pecker.database import Database
+from celery_pecker.schedules.model import Delivery, Entry
+
+CHUNK = 1_000
+"""A claim takes at most so many rows, and its answer stays under 64 kB: a client that
+freezes must not leave the server waiting, row locks in hand, to finish sending (I9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One entry in a claim; ``instant_us`` and ``seen_us`` where it is no grid."""
+
+    entry: Entry
+    ahead_us: int
+    instant_us: int | None = None
+    seen_us: int | None = None
+    passed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Win:
+    """A slot that a claim took."""
+
+    nth: int
+    due_us: int
+    epoch: int
+    era: int
+    passed: int
+    stepped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the table says of an entry."""
+
+    executed_us: int
+    epoch: int
+    era: int
+    holder: uuid.UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A slot that somebody claimed and never confirmed, reclaimed here."""
+
+    name: str
+    due_us: int
+    epoch: int
+    era: int
+    attempt: int
+
+
+class Repository:
+    """The tables of schedules, for one holder."""
+
+    def __init__(self, database: Database, holder: uuid.UUID) -> None:
+        self._database = database
+        self.holder = holder
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._database.connected
+
+    def enroll(self, names: Sequence[str], *, now: datetime | None = None) -> int:
+        """Add rows for entries that have none; return how many were new."""
+        return sum(
+            self._database.change(
+                "enroll", names=[*names[start : start + CHUNK]], now=now
+            )
+            for start in range(0, len(names), CHUNK)
+        )
+
+    def claim(
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        until_us: int,
+        now: datetime | None = None,
+    ) -> tuple[int | None, list[Win]]:
+        """Take every slot that is due; return the database's time and the wins.
+
+        Nothing is taken after ``until_us``. The time is None for a lost race.
+        """
+        rows = self._database.run(
+            "claim_due",
+            now=now,
+            holder=self.holder,
+            until=from_us(until_us),
+            names=[one.entry.name for one in wanted],
+            periods=[one.entry.period_us for one in wanted],
+            depths=[one.entry.policy.depth for one in wanted],
+            instants=[_instant(one.instant_us) for one in wanted],
+            seen=[_instant(one.seen_us) for one in wanted],
+            passed=[one.passed for one in wanted],
+            ahead=[one.ahead_us for one in wanted],
+            kept=[
+                one.entry.policy.delivery is Delivery.AT_LEAST_ONCE for one in wanted
+            ],
+            timeouts=[one.entry.policy.timeout_us for one in wanted],
+        )
+        if not rows:
+            return None, []
+        return rows[0][0], [Win(*row[1:]) for row in rows if row[1] is not None]
+
+    def read(
+        self, names: Sequence[str], *, now: datetime | None = None
+    ) -> tuple[int, dict[str, Row]]:
+        """Return the database's time and the rows of these entries."""
+        rows = self._database.run("read_tasks", names=[*names], now=now)
+        return rows[0][0], {row[1]: Row(*row[2:]) for row in rows if row[1] is not None}
+
+    def count_missed(self, slots: Mapping[str, int]) -> None:
+        """Add to the count of slots that had no message."""
+        self._database.change(
+            "count_missed", names=[*slots], slots=[*slots.values()]
+        )
+
+    def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
+        """The broker has these (name, epoch): they are pending no more."""
+        return self._database.change(
+            "confirm",
+            names=[name for name, _ in sent],
+            epochs=[epoch for _, epoch in sent],
+        )
+
+    def reclaim(
+        self,
+        names: Sequence[str],
+        *,
+        lease: float,
+        until_us: int,
+        now: datetime | None = None,
+    ) -> list[Orphan]:
+        """Take over slots whose claimer did not confirm within the lease."""
+        rows = self._database.run(
+            "reclaim_pending",
+            names=[*names],
+            lease=lease,
+            until=from_us(until_us),
+            holder=self.holder,
+            now=now,
+        )
+        return [Orphan(*row) for row in rows]
+
+    def declare(self, entries: Sequence[Entry], *, term: float) -> None:
+        """Say for a term which entries this replica's code declares."""
+        for start in range(0, len(entries), CHUNK):
+            chunk = entries[start : start + CHUNK]
+            self._database.change(
+                "declare",
+                now=None,
+                term=term,
+                names=[entry.name for entry in chunk],
+                tasks=[entry.task for entry in chunk],
+                schedules=[entry.described for entry in chunk],
+                deliveries=[entry.policy.delivery.value for entry in chunk],
+            )
+
+    def announce(self, *, host: str, pid: int, version: str, entries: int) -> None:
+        """Say that this process life is there."""
+        self._database.change(
+            "announce",
+            now=None,
+            holder=self.holder,
+            host=host,
+            pid=pid,
+            version=version,
+            entries=entries,
+        )
+
+    def forget(self, *, after: float) -> list[str]:
+        """Remove entries that nobody has declared for so many seconds."""
+        rows = self._database.run("forget_undeclared", after=after, now=None)
+        return [name for (name,) in rows]
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)
