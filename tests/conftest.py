@@ -1,0 +1,258 @@
+"""Servers, databases and settings that all tests share. See tests/README.md."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+import redis
+from _pytest.terminal import TerminalReporter
+from hypothesis import HealthCheck, settings
+from kombu import Connection, Queue
+
+from celery_pecker.migrations import migrate
+from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, ServerMissing
+from tests import services
+from tests.services import PostgresStand, RedisStand, absent
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile(
+    "ci",
+    max_examples=200,
+    deadline=None,
+    print_blob=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if services.ON_CI else "dev")
+)
+
+Server = TypeVar("Server", EmbeddedPostgres, EmbeddedRedis)
+
+GIVEN = bool(services.GIVEN_DSN or services.GIVEN_REDIS or services.GIVEN_AMQP)
+STANDS = (
+    ["given-redis", *(["given-rabbitmq"] if services.GIVEN_AMQP else [])]
+    if GIVEN
+    else ["embedded", "local-redis", "local-rabbitmq"]
+)
+
+
+# PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresStand]:
+    """PostgreSQL of PECKER_TEST_DSN, else an embedded one; `.dsn` is its address."""
+    with ExitStack() as stack:
+        dsn = services.GIVEN_DSN
+        try:
+            if not dsn:
+                dsn = stack.enter_context(EmbeddedPostgres(fast=True)).dsn
+            services.ask_postgres(dsn)
+        except (ServerMissing, psycopg.Error) as error:
+            absent("PostgreSQL", error, required=True)
+        stand = PostgresStand(dsn)
+        stack.callback(stand.close)
+        yield stand
+
+
+@pytest.fixture(scope="session")
+def local_postgres() -> Iterator[PostgresStand]:
+    """Give the PostgreSQL that this machine runs by itself."""
+    try:
+        services.ask_postgres(services.LOCAL_DSN)
+    except psycopg.Error as error:
+        absent("PostgreSQL of this machine", error, required=False)
+    stand = PostgresStand(services.LOCAL_DSN)
+    yield stand
+    stand.close()
+
+
+@pytest.fixture
+def dsn(postgres_server: PostgresStand) -> Iterator[str]:
+    """Give the address of a database of this test's own, migrated."""
+    with postgres_server.fresh(migrated=True) as address:
+        yield address
+
+
+@pytest.fixture
+def empty_dsn(postgres_server: PostgresStand) -> Iterator[str]:
+    """Give the address of a database of this test's own, without our tables."""
+    with postgres_server.fresh(migrated=False) as address:
+        yield address
+
+
+# Redis and RabbitMQ
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisStand]:
+    """Redis of PECKER_TEST_REDIS_URL, else an embedded one; `.url` is its address."""
+    with ExitStack() as stack:
+        try:
+            if services.GIVEN_REDIS:
+                url = services.hold_database(services.GIVEN_REDIS)
+                stand = RedisStand(url, shared=True)
+                stack.callback(stand.close)
+            else:
+                server = stack.enter_context(EmbeddedRedis(fast=True))
+                stand = RedisStand(server.url, shared=False)
+        except (ServerMissing, redis.RedisError) as error:
+            absent("Redis", error, required=True)
+        yield stand
+
+
+@pytest.fixture(scope="session")
+def local_redis() -> Iterator[RedisStand]:
+    """Give an empty database of the Redis that this machine runs by itself."""
+    try:
+        url = services.hold_database(services.LOCAL_REDIS)
+    except redis.RedisError as error:
+        absent("Redis of this machine", error, required=False)
+    stand = RedisStand(url, shared=True)
+    yield stand
+    stand.close()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisStand) -> str:
+    """Give the address of an empty Redis database; the test may empty it at will."""
+    redis_server.flush()
+    return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def amqp_server() -> str:
+    """RabbitMQ of PECKER_TEST_AMQP_URL, else the one that this machine runs."""
+    url = services.GIVEN_AMQP or services.LOCAL_AMQP
+    try:
+        services.ask_amqp(url)
+    except OSError as error:
+        absent("RabbitMQ", error, required=bool(services.GIVEN_AMQP))
+    return url
+
+
+@pytest.fixture
+def amqp_url(amqp_server: str) -> str:
+    """Give the address of a RabbitMQ that others may use too: see `queue_name`."""
+    return amqp_server
+
+
+@pytest.fixture
+def queue_name() -> str:
+    """Give a name that no other test and no other run has."""
+    return f"pecker-test-{secrets.token_hex(6)}"
+
+
+# All of them together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """One database and one broker for a cluster test."""
+
+    name: str
+    dsn: str
+    """A migrated database of this test's own."""
+    broker_url: str
+    queue: str
+    """A queue of this test's own, removed at the end."""
+
+
+@pytest.fixture(params=STANDS)
+def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
+    """Give each kind of servers in turn: embedded, then those of this machine.
+
+    With PECKER_TEST_DSN, …_REDIS_URL or …_AMQP_URL only those that were given.
+    """
+    place, _, broker = request.param.partition("-")
+    prefix = "local" if place == "local" else ""
+    queue: str = request.getfixturevalue("queue_name")
+    if broker == "rabbitmq":
+        broker_url = request.getfixturevalue("amqp_url")
+    else:
+        stand = request.getfixturevalue(f"{prefix}_redis" if prefix else "redis_server")
+        stand.flush()
+        broker_url = stand.url
+    postgres = request.getfixturevalue(
+        f"{prefix}_postgres" if prefix else "postgres_server"
+    )
+    with postgres.fresh(migrated=True) as address:
+        yield Servers(
+            name=request.param, dsn=address, broker_url=broker_url, queue=queue
+        )
+    if broker == "rabbitmq":
+        with Connection(broker_url) as connection:
+            Queue(queue)(connection.channel()).delete()
+
+
+# Servers that a test may kill, freeze and restart
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Callable[..., EmbeddedPostgres]]:
+    """Give a function that starts a PostgreSQL for this test alone.
+
+    `migrated=True` adds our tables to its database `postgres`; all else is handed to
+    `EmbeddedPostgres`.
+    """
+    with ExitStack() as stack:
+
+        def start(*, migrated: bool = False, **options: Any) -> EmbeddedPostgres:
+            server = _begin(stack, "PostgreSQL", EmbeddedPostgres, **options)
+            if migrated:
+                migrate(server.dsn, schema="public")
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def own_redis() -> Iterator[Callable[..., EmbeddedRedis]]:
+    """Give a function that starts a Redis for this test alone."""
+    with ExitStack() as stack:
+
+        def start(**options: Any) -> EmbeddedRedis:
+            return _begin(stack, "Redis", EmbeddedRedis, **options)
+
+        yield start
+
+
+def _begin(stack: ExitStack, name: str, kind: type[Server], **options: Any) -> Server:
+    try:
+        return stack.enter_context(kind(**options))
+    except ServerMissing as error:
+        absent(name, error, required=True)
+
+
+# The run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that start whole clusters in one line: they need both cores."""
+    for item in items:
+        if item.get_closest_marker("cluster") or item.get_closest_marker("chaos"):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """List the services that were not there, and how many tests that cost."""
+    missed: Counter[str] = Counter()
+    for report in terminalreporter.getreports("skipped"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        _, found, service = reason.partition(services.ABSENT)
+        if found:
+            missed[service] += 1
+    terminalreporter.section("skipped services", sep="-")
+    for service, count in sorted(missed.items()):
+        terminalreporter.write_line(f"{service}: {count} skipped")
+    if not missed:
+        terminalreporter.write_line("none")
