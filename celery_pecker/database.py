@@ -128,7 +128,7 @@ class Database:
         """Drop the connection, if there is one. Never waits."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.pgconn.finish()
+            connection.close()
 
     def _execute(
         self, label: str, params: dict[str, object]

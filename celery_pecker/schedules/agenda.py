@@ -28,7 +28,9 @@ class _Belief:
     ahead_us: int
     last_us: int
     wake_us: int
+    """The planned wake-up; 0 for none."""
     behind: bool = False
+    """Whether somebody else keeps the pace of this entry."""
 
 
 class Agenda:
@@ -74,7 +76,9 @@ class Agenda:
         """Take in what the table says: the last slot by name."""
         for name, executed_us in rows.items():
             belief = self._beliefs.get(name)
-            if belief is not None and belief.last_us != executed_us:
+            if belief is not None and (
+                belief.last_us != executed_us or not belief.wake_us
+            ):
                 belief.last_us = executed_us
                 self._plan(belief, now_us)
 

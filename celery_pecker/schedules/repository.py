@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,8 +63,16 @@ class Orphan:
 class Repository:
     """The tables of schedules, for one holder."""
 
-    def __init__(self, database: Database, holder: uuid.UUID) -> None:
+    def __init__(
+        self,
+        database: Database,
+        holder: uuid.UUID,
+        *,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
         self._database = database
+        self._now = now
+        """None in production: the database reads its own clock. Tests say when."""
         self.holder = holder
 
     @property
@@ -72,11 +80,11 @@ class Repository:
         """Whether the connection stands, as far as is known."""
         return self._database.connected
 
-    def enroll(self, names: Sequence[str], *, now: datetime | None = None) -> int:
+    def enroll(self, names: Sequence[str]) -> int:
         """Add rows for entries that have none; return how many were new."""
         return sum(
             self._database.change(
-                "enroll", names=[*names[start : start + CHUNK]], now=now
+                "enroll", names=[*names[start : start + CHUNK]], now=self._now()
             )
             for start in range(0, len(names), CHUNK)
         )
@@ -86,7 +94,6 @@ class Repository:
         wanted: Sequence[Wanted],
         *,
         until_us: int,
-        now: datetime | None = None,
     ) -> tuple[int | None, list[Win]]:
         """Take every slot that is due; return the database's time and the wins.
 
@@ -94,7 +101,7 @@ class Repository:
         """
         rows = self._database.run(
             "claim_due",
-            now=now,
+            now=self._now(),
             holder=self.holder,
             until=from_us(until_us),
             names=[one.entry.name for one in wanted],
@@ -111,13 +118,12 @@ class Repository:
         )
         if not rows:
             return None, []
-        return rows[0][0], [Win(*row[1:]) for row in rows if row[1] is not None]
+        [now_us] = [row[0] for row in rows if row[1] is None]
+        return now_us, [Win(*row[1:]) for row in rows if row[1] is not None]
 
-    def read(
-        self, names: Sequence[str], *, now: datetime | None = None
-    ) -> tuple[int, dict[str, Row]]:
+    def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
         """Return the database's time and the rows of these entries."""
-        rows = self._database.run("read_tasks", names=[*names], now=now)
+        rows = self._database.run("read_tasks", names=[*names], now=self._now())
         return rows[0][0], {row[1]: Row(*row[2:]) for row in rows if row[1] is not None}
 
     def count_missed(self, slots: Mapping[str, int]) -> None:
@@ -140,7 +146,6 @@ class Repository:
         *,
         lease: float,
         until_us: int,
-        now: datetime | None = None,
     ) -> list[Orphan]:
         """Take over slots whose claimer did not confirm within the lease."""
         rows = self._database.run(
@@ -149,7 +154,7 @@ class Repository:
             lease=lease,
             until=from_us(until_us),
             holder=self.holder,
-            now=now,
+            now=self._now(),
         )
         return [Orphan(*row) for row in rows]
 
@@ -159,7 +164,7 @@ class Repository:
             chunk = entries[start : start + CHUNK]
             self._database.change(
                 "declare",
-                now=None,
+                now=self._now(),
                 term=term,
                 names=[entry.name for entry in chunk],
                 tasks=[entry.task for entry in chunk],
@@ -171,7 +176,7 @@ class Repository:
         """Say that this process life is there."""
         self._database.change(
             "announce",
-            now=None,
+            now=self._now(),
             holder=self.holder,
             host=host,
             pid=pid,
@@ -181,7 +186,7 @@ class Repository:
 
     def forget(self, *, after: float) -> list[str]:
         """Remove entries that nobody has declared for so many seconds."""
-        rows = self._database.run("forget_undeclared", after=after, now=None)
+        rows = self._database.run("forget_undeclared", after=after, now=self._now())
         return [name for (name,) in rows]
 
 

@@ -24,7 +24,7 @@ from celery_pecker.schedules import misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot
 from celery_pecker.schedules.outgoing import Outgoing
-from celery_pecker.schedules.repository import CHUNK, Repository, Wanted, Win
+from celery_pecker.schedules.repository import CHUNK, Repository, Row, Wanted, Win
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -345,7 +345,7 @@ class Service:
             {name: row.executed_us for name, row in rows.items()}, now_us
         )
 
-    def _read(self, names: Sequence[str]):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def _read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
         sent = self._clock.monotonic()
         now_us, rows = self._repository.read(names)
         self._observe(now_us, sent, self._clock.monotonic())

@@ -13,8 +13,9 @@
 --
 -- FOR UPDATE SKIP LOCKED in a lateral subselect per name walks the primary key whatever
 -- the number of rows (joining on name = any(...) turned to a sequential scan from 1,000
--- names on); a rival's row is passed over, never waited for (I4). The final left join
--- answers the time even when nothing was won: losers write nothing.
+-- names on); a rival's row is passed over, never waited for (I4). The answer's first row
+-- is the time, also when nothing was won (losers write nothing); the others name
+-- entries by their place in the question, so that 1,000 of them stay under 64 kB (I9).
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -95,14 +96,22 @@ pending as (
     where kept
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       null::integer as nth,
+       null::bigint as due,
+       null::bigint as epoch,
+       null::integer as era,
+       null::integer as passed,
+       null::boolean as stepped
+from clock
+union all
+select null,
        claimed.nth::integer,
-       (extract(epoch from claimed.executed_at) * 1000000)::bigint as due,
+       (extract(epoch from claimed.executed_at) * 1000000)::bigint,
        claimed.epoch,
        claimed.era,
        claimed.passed::integer,
        claimed.stepped
-from clock
-left join claimed on true
+from claimed
 
 /* celery_pecker:enroll */
 -- A new entry counts from the moment it is first seen: its first slot is one period later.
@@ -191,12 +200,25 @@ from unnest(%(names)s::text[], %(slots)s::bigint[]) as lost (name, slots)
 where task.name = lost.name
 
 /* celery_pecker:confirm */
--- The broker has it: the slot is no longer pending. Fenced by the epoch (I3).
+-- The broker has it: the slot is no longer pending. Fenced by the epoch (I3). The limit
+-- keeps the lateral subselect a walk of the primary key under a generic plan too; names
+-- and epochs are compared once more because a row that a rival updated meanwhile is
+-- checked again, and its ctid alone would still match.
+with sent as materialized (
+    select held.ctid, given.name, given.epoch
+    from unnest(%(names)s::text[], %(epochs)s::bigint[]) as given (name, epoch),
+        lateral (
+            select pending.ctid
+            from {schema}.pecker_pending as pending
+            where pending.name = given.name and pending.epoch = given.epoch
+            limit 1
+        ) as held
+)
 delete from {schema}.pecker_pending as pending
-using unnest(
-    %(names)s::text[], %(epochs)s::bigint[]
-) as sent (name, epoch)
-where pending.name = sent.name and pending.epoch = sent.epoch
+using sent
+where pending.ctid = any (array(select ctid from sent))
+    and pending.name = sent.name
+    and pending.epoch = sent.epoch
 returning pending.name
 
 /* celery_pecker:reclaim_pending */
