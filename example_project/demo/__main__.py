@@ -1,0 +1,138 @@
+"""Play the story and report: ``python -m example_project.demo``.
+
+Ends with 0 if no call was dropped and no slot ran twice, with 1 if not, with 2 if the
+stage could not be built, and with 130 after a Ctrl-C; in each case nothing is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from celery_pecker.errors import PeckerError
+from example_project.demo import picture, summary
+from example_project.demo.chronicle import Chronicle
+from example_project.demo.dashboard import Dashboard
+from example_project.demo.ground import Ground
+from example_project.demo.plain import Plain
+from example_project.demo.report import tally
+from example_project.demo.scene import Scene
+from example_project.demo.stage import NotReady, Stage
+from example_project.demo.story import SHORT, Pace, Story
+from example_project.demo.timeline import Timeline
+from example_project.demo.trouble import Trouble
+from example_project.demo.watch import Sight, Watch
+from example_project.pace import DEMO_DROPS_AFTER
+from example_project.store import Store
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return what was asked for on the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m example_project.demo",
+        description="A meeting service keeps its calls alive while schedulers die.",
+    )
+    parser.add_argument("--calls", type=int, default=200, help="live calls (200)")
+    parser.add_argument("--seed", type=int, default=1, help="of faults and latencies")
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        default=Path("demo-timeline.svg"),
+        help="where the timeline is drawn (demo-timeline.svg)",
+    )
+    parser.add_argument("--plain", action="store_true", help="lines, no live screen")
+    parser.add_argument("--short", action="store_true", help="shorter rests between")
+    return parser.parse_args(arguments)
+
+
+def play(given: argparse.Namespace, console: Console) -> int:
+    """Return the exit code; the report was shown and the picture drawn."""
+    scene = Scene(calls=given.calls, drops_after=DEMO_DROPS_AFTER)
+    live = console.is_terminal and not given.plain
+    with contextlib.ExitStack() as kept:
+        kept.enter_context(Dashboard(scene, console) if live else Plain(scene, console))
+        scene.tell("PostgreSQL and Redis start")
+        base = kept.enter_context(Ground())
+        stage = kept.enter_context(Stage(base, calls=given.calls, seed=given.seed))
+        kept.callback(_deafen)
+        timeline, sight = _on_stage(given, scene, base, stage)
+    account = tally(
+        sight.runs,
+        timeline.events,
+        since_us=timeline.began_us,
+        until_us=timeline.ended_us,
+    )
+    chronicle = Chronicle(
+        account=account,
+        events=tuple(timeline.events),
+        sight=sight,
+        calls=given.calls,
+        drops_after=scene.drops_after,
+    )
+    summary.show(console, chronicle)
+    given.picture.write_text(picture.draw(chronicle))
+    console.print(f"\nThe timeline as a picture: {given.picture}")
+    return 1 if chronicle.failures else 0
+
+
+def _on_stage(
+    given: argparse.Namespace, scene: Scene, base: Ground, stage: Stage
+) -> tuple[Timeline, Sight]:
+    """Return what was done, and what was to be seen when the story was over."""
+    scene.tell(f"{given.calls} calls and their remote parts")
+    control = stage.start_parts()
+    store = Store(stage.dsn)
+    timeline = Timeline(store)
+    store.close()
+    watch = Watch(stage.dsn, timeline, control, stage.name_of)
+    trouble = Trouble(control, stage.dsn, calls=given.calls, seed=given.seed)
+    scene.timeline, scene.watch = timeline, watch
+    scene.schedulers = stage.schedulers
+    scene.tell("two schedulers and two workers start")
+    stage.start_celery()
+    with watch, trouble:
+        control.hold(given.calls, scene.drops_after)
+        Story(
+            stage,
+            base,
+            timeline,
+            scene,
+            pace=SHORT if given.short else Pace(),
+        ).play()
+    return timeline, watch.look()
+
+
+def _deafen() -> None:
+    """A signal must not break into the clean-up."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    """Turn a signal that asks to end into the exception that unwinds everything."""
+    _deafen()
+    raise SystemExit(128 + number)
+
+
+def main() -> None:
+    """Play, and end with the exit code."""
+    for number in ENDING:
+        signal.signal(number, _interrupt)
+    console = Console()
+    try:
+        sys.exit(play(options(), console))
+    except (NotReady, PeckerError) as error:
+        console.print(f"FAILED: {error}", markup=False, style="bold red")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Everything that the last page and the picture tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from example_project.demo.report import Cause, Event, Tally
+from example_project.demo.watch import Sight
+
+WORDS = {
+    Cause.QUIET: "quiet",
+    Cause.KILL: "a scheduler killed",
+    Cause.FREEZE: "a scheduler frozen",
+    Cause.RESTART: "PostgreSQL restarted",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chronicle:
+    """What was done, and what was recorded meanwhile."""
+
+    account: Tally
+    events: tuple[Event, ...]
+    sight: Sight
+    calls: int
+    drops_after: float
+
+    @property
+    def failures(self) -> list[str]:
+        """What makes the demo fail; nothing if it kept its promises."""
+        found = []
+        if not self.account.fired:
+            found.append("no slot was fired at all")
+        if self.account.doubled:
+            found.append(f"{len(self.account.doubled)} slots ran twice")
+        if self.account.stray:
+            found.append(f"{len(self.account.stray)} slots lie on no grid")
+        if self.sight.dropped:
+            found.append(f"{len(self.sight.dropped)} calls were dropped")
+        return found

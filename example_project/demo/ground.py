@@ -1,0 +1,148 @@
+"""The servers under the demo: its own, or those that the environment names."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import Protocol, Self
+
+import psycopg
+import redis
+from psycopg import conninfo, sql
+
+from celery_pecker.clock import new_id
+from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+
+
+class Postgres(Protocol):
+    """A database for the time of a demo."""
+
+    dsn: str
+    restarting: str
+    """What `restart` does, in words."""
+
+    def restart(self) -> None:
+        """Every connection is cut, and the server answers again."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is left of the demo."""
+        ...
+
+
+class Redis(Protocol):
+    """A broker for the time of a demo."""
+
+    url: str
+    key_prefix: str
+
+    def close(self) -> None:
+        """Nothing is left of the demo."""
+        ...
+
+
+class Ground:
+    """A PostgreSQL database and a Redis; gone when the block is left."""
+
+    postgres: Postgres
+    redis: Redis
+
+    def __enter__(self) -> Self:
+        """Both answer."""
+        dsn = os.environ.get("PECKER_TEST_DSN")
+        url = os.environ.get("PECKER_TEST_REDIS_URL")
+        with ExitStack() as kept:
+            self.redis = GivenRedis(url) if url else OwnRedis()
+            kept.callback(self.redis.close)
+            self.postgres = GivenPostgres(dsn) if dsn else OwnPostgres()
+            kept.callback(self.postgres.close)
+            self._kept = kept.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
+        self._kept.close()
+
+
+class OwnPostgres:
+    """A child of this process."""
+
+    restarting = "PostgreSQL restarts"
+
+    def __init__(self) -> None:
+        self._server = EmbeddedPostgres().start()
+        self.dsn = self._server.dsn
+
+    def restart(self) -> None:
+        """PostgreSQL was stopped in good order and started again."""
+        self._server.restart()
+
+    def close(self) -> None:
+        """The server ended and its folder is removed."""
+        self._server.close()
+
+
+class OwnRedis:
+    """A child of this process."""
+
+    key_prefix = ""
+
+    def __init__(self) -> None:
+        self._server = EmbeddedRedis().start()
+        self.url = self._server.url
+
+    def close(self) -> None:
+        """The server ended and its folder is removed."""
+        self._server.close()
+
+
+class GivenPostgres:
+    """A database of the demo's own on somebody's server.
+
+    Others use that server, so it is not restarted: all connections of the demo are cut.
+    """
+
+    restarting = "all connections to PostgreSQL are cut (the server is not the demo's)"
+
+    def __init__(self, dsn: str) -> None:
+        self._admin = dsn
+        self._database = f"meetings_{new_id().hex[:12]}"
+        self._execute(sql.SQL("create database {}").format(self._name))
+        self.dsn = conninfo.make_conninfo(dsn, dbname=self._database)
+
+    def restart(self) -> None:
+        """Every connection to the demo's database was cut."""
+        self._execute(
+            sql.SQL(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = {}"
+            ).format(sql.Literal(self._database))
+        )
+
+    def close(self) -> None:
+        """The demo's database is gone."""
+        self._execute(
+            sql.SQL("drop database if exists {} with (force)").format(self._name)
+        )
+
+    @property
+    def _name(self) -> sql.Identifier:
+        return sql.Identifier(self._database)
+
+    def _execute(self, query: sql.Composed) -> None:
+        with psycopg.connect(self._admin, autocommit=True) as connection:
+            connection.execute(query)
+
+
+class GivenRedis:
+    """Keys of the demo's own on somebody's Redis."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.key_prefix = f"meetings-{new_id().hex[:12]}:"
+
+    def close(self) -> None:
+        """The demo's keys are gone."""
+        with redis.Redis.from_url(self.url) as client:
+            for key in client.scan_iter(match=f"{self.key_prefix}*", count=1_000):
+                client.delete(key)

@@ -1,0 +1,201 @@
+"""Every process of the demo: schedulers, workers, the remote parts.
+
+All are children in process groups of their own, so that a Ctrl-C at the terminal
+reaches only the demo, which then ends them; on Linux they also end when the demo is
+killed. `Stage.close` may be called at any time and more than once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from celery_pecker.migrations import migrate
+from celery_pecker.testing import eventually
+from celery_pecker.testing.processes import ProcessContainer
+from example_project.demo.ground import Ground
+from example_project.pace import STALE
+from example_project.parts.control import Control
+from example_project.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEDULERS = ("A", "B")
+WORKERS = 2
+THREADS = 16
+STARTS_WITHIN = 60.0
+
+
+class NotReady(Exception):
+    """A process of the demo did not get ready; its last words are in the message."""
+
+    def __init__(self, process: ProcessContainer, why: str) -> None:
+        super().__init__(f"{process.name} {why}:\n{process.life_log()[-2000:]}")
+
+
+class Scheduler:
+    """One `celery beat -S pecker`: it can be killed, brought back, frozen."""
+
+    def __init__(self, name: str, process: ProcessContainer) -> None:
+        self.name = name
+        self.state = "starting"
+        self.pids: set[int] = set()
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Process id of the life that runs now, or ran last."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """A new life begins."""
+        self._process.start()
+        self.pids.add(self._process.pid)
+        self.state = "starting"
+
+    def await_ready(self) -> None:
+        """It takes part."""
+        await_word(self._process, "pecker: ready")
+        self.state = "running"
+
+    def kill(self) -> None:
+        """It is dead, by SIGKILL."""
+        self._process.kill("SIGKILL")
+        self.state = "killed"
+
+    def freeze(self) -> None:
+        """It stands still, by SIGSTOP."""
+        self._process.kill("SIGSTOP")
+        self.state = "frozen"
+
+    def thaw(self) -> None:
+        """It goes on where it stood."""
+        self._process.kill("SIGCONT")
+        self.state = "running"
+
+
+class Stage:
+    """Builds the scene on given servers and takes it down."""
+
+    def __init__(self, ground: Ground, *, calls: int, seed: int) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="meetings-"))
+        self._processes: list[ProcessContainer] = []
+        self._calls = calls
+        self._seed = seed
+        self.dsn = ground.postgres.dsn
+        self._environment = {
+            "MEETINGS_DSN": ground.postgres.dsn,
+            "MEETINGS_REDIS_URL": ground.redis.url,
+            "MEETINGS_KEY_PREFIX": ground.redis.key_prefix,
+            "PYTHONPATH": os.pathsep.join(
+                [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
+        }
+        self.schedulers = [
+            Scheduler(name, self._celery(f"scheduler-{name}", self._beat()))
+            for name in SCHEDULERS
+        ]
+        self._workers = [
+            self._celery(f"worker-{number + 1}", self._worker(number + 1))
+            for number in range(WORKERS)
+        ]
+        self._parts = self._process(
+            "parts",
+            *("-m", "example_project.parts"),
+            *("--calls", str(calls), "--seed", str(seed)),
+        )
+
+    def __enter__(self) -> Self:
+        """Nothing runs yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Everything is gone."""
+        self.close()
+
+    def start_parts(self) -> Control:
+        """Tables are made and filled, and the remote parts listen."""
+        self._parts.start()
+        store = Store(self.dsn)
+        migrate(self.dsn, schema="public")
+        store.rows("schema")
+        await_word(self._parts, "}\n")
+        ports = json.loads(self._parts.life_log().splitlines()[0])
+        store.rows(
+            "add_parts",
+            host=ports["host"],
+            agent_ports=ports["agents"],
+            equipment_port=ports["equipment"],
+            backend_port=ports["backend"],
+        )
+        store.rows("add_calls", stale=STALE)
+        store.close()
+        return Control(ports["host"], ports["control"])
+
+    def start_celery(self) -> None:
+        """Schedulers and workers run, and all are ready."""
+        for worker in self._workers:
+            worker.start()
+        for scheduler in self.schedulers:
+            scheduler.start()
+        for worker in self._workers:
+            await_word(worker, " ready.")
+        for scheduler in self.schedulers:
+            scheduler.await_ready()
+
+    def name_of(self, pid: int | None) -> str:
+        """Return the name of the scheduler that has, or had, this process id."""
+        for scheduler in self.schedulers:
+            if pid in scheduler.pids:
+                return scheduler.name
+        return ""
+
+    def close(self) -> None:
+        """No process and no folder is left."""
+        for process in self._processes:
+            process.remove()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _beat(self) -> tuple[str, ...]:
+        return ("beat", "-S", "pecker", "--pidfile=", "-l", "INFO")
+
+    def _worker(self, number: int) -> tuple[str, ...]:
+        return (
+            *("worker", "-n", f"worker-{number}@%h", "-Q", "sweep,checks"),
+            *("-P", "threads", "-c", str(THREADS), "-l", "INFO"),
+            *("--without-gossip", "--without-mingle"),
+        )
+
+    def _celery(self, name: str, command: tuple[str, ...]) -> ProcessContainer:
+        return self._process(
+            name, "-m", "celery", "-A", "example_project.app", *command
+        )
+
+    def _process(self, name: str, *command: str) -> ProcessContainer:
+        process = ProcessContainer(
+            [sys.executable, *command],
+            name=name,
+            cwd=self._folder,
+            env=self._environment,
+        )
+        self._processes.append(process)
+        return process
+
+
+def await_word(process: ProcessContainer, word: str) -> None:
+    """The process has said the word in this life."""
+
+    def said() -> bool:
+        if process.exit_code is not None:
+            raise NotReady(process, f"ended with code {process.exit_code}")
+        return word in process.life_log()
+
+    try:
+        eventually(said, STARTS_WITHIN)
+    except AssertionError as error:
+        why = f"did not say {word!r} within {STARTS_WITHIN:g} s"
+        raise NotReady(process, why) from error

@@ -1,0 +1,101 @@
+"""The last page: what became of the slots and the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+
+from rich.console import Console
+from rich.table import Table
+
+from celery_pecker.clock import from_us
+from example_project.demo.chronicle import WORDS, Chronicle
+from example_project.demo.report import SECOND, Cause, Event, Tally, cause_of
+from example_project.demo.strip import LOST, text
+from example_project.demo.watch import Sight
+
+
+def show(console: Console, told: Chronicle) -> None:
+    """The report is on the screen."""
+    account, events, sight = told.account, told.events, told.sight
+    console.print()
+    console.rule("timeline: who won each second", align="left")
+    width = max(console.width - 10, 10)
+    timeline = text(account, sight.runs, events, width=width)
+    console.print(timeline, markup=False, highlight=False)
+    console.print(
+        f"A, B won the slot   {LOST} lost   k killed   f frozen"
+        "   r PostgreSQL restarts",
+        style="dim",
+    )
+    console.print()
+    console.print(_slots(account, events))
+    console.print(_gaps(account))
+    console.print(_calls(sight, told.calls, told.drops_after))
+    for failure in told.failures:
+        console.print(f"FAILED: {failure}", style="bold red")
+
+
+def _slots(tally: Tally, events: Sequence[Event]) -> Table:
+    table = _table("slots", "")
+    table.add_row("due", str(len(tally.due)))
+    table.add_row("fired", f"{len(tally.fired)} ({_wins(tally)})")
+    table.add_row("lost", _named(tally.lost, events))
+    table.add_row("doubled", _named(tally.doubled, events))
+    if tally.stray:
+        table.add_row("off the grid", _named(tally.stray, events))
+    return table
+
+
+def _gaps(tally: Tally) -> Table:
+    table = _table("greatest gap between two runs, by cause", "")
+    for cause in Cause:
+        gap = tally.gaps.get(cause)
+        table.add_row(WORDS[cause], f"{gap.seconds:.2f} s" if gap else "-")
+    return table
+
+
+def _calls(sight: Sight, calls: int, drops_after: float) -> Table:
+    table = _table("calls", "")
+    table.add_row("dropped", f"{len(sight.dropped)} of {calls}")
+    table.add_row(
+        "longest unasked",
+        f"{sight.silence:.1f} s (the backend hangs up after {drops_after:g} s"
+        " in this demo, 60 s in the service it is modelled on)",
+    )
+    table.add_row("checks", f"{sight.checks}, of which {sight.bad} found a fault")
+    slowest = "-" if sight.slowest is None else f"{sight.slowest:.1f} s"
+    table.add_row("slowest reaction", f"{slowest} from fault to notice")
+    unnoticed = len(sight.reactions) - sight.noticed - sight.overlooked
+    table.add_row(
+        "faults",
+        f"{len(sight.reactions)}: {sight.noticed} noticed, {sight.overlooked}"
+        f" overlooked, {unnoticed} too young to tell",
+    )
+    return table
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True)
+    table.add_column(heads[0], style="bold", min_width=22)
+    table.add_column(heads[1])
+    return table
+
+
+def _wins(tally: Tally) -> str:
+    return ", ".join(
+        f"{name or 'winner unknown'} {many}"
+        for name, many in sorted(tally.wins.items(), key=lambda win: win[0] or "~")
+    )
+
+
+def _named(slots: Sequence[int], events: Sequence[Event]) -> str:
+    """Return how many, and when and during what each was due."""
+    if not slots:
+        return "0"
+    named = ", ".join(
+        f"{from_us(slot).astimezone(UTC):%H:%M:%S} UTC"
+        f" ({WORDS[cause_of(events, slot, slot + SECOND)]})"
+        for slot in slots
+    )
+    return f"{len(slots)}: {named}"

@@ -1,0 +1,14 @@
+"""How often calls are checked, and how long they live unchecked."""
+
+from __future__ import annotations
+
+STALE = 5.0
+"""Seconds after which a call is to be checked again."""
+AGAIN = 5.0
+"""Seconds after which a check that left no record is taken for dead."""
+BATCH = 1_000
+"""Calls that one sweep takes at most."""
+DROPS_AFTER = 60.0
+"""Seconds after which a backend hangs up on a call that nobody asks about."""
+DEMO_DROPS_AFTER = 15.0
+"""The same in the demo, which is over before a minute of silence could show."""
