@@ -1,0 +1,75 @@
+# On a machine with Python 3.11 or newer, pip and make:  make demo,  make test.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+JOBS ?= 2
+# Errors only: pip warns of each mirror that lacks a package.
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+PYTEST := $(BIN)/python -m pytest
+
+# The first Python that the locked wheels are for; PYTHON=… names another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
+	2>/dev/null && { command -v $$python; break; }; done)
+
+.PHONY: help install demo test lint types docs bench check smoke lock clean
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+
+install: $(STAMP) ## .venv with locked wheels; compiles nothing
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12, 3.13 or 3.14 with venv is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV): about 110 wheels"
+	@$(PIP) --only-binary :all: -r requirements/dev.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: install ## a meeting service whose schedulers are killed while you watch
+	$(BIN)/python -m example_project.demo
+
+test: install ## all tests, on embedded servers and on those of this machine
+	$(PYTEST) -n $(JOBS)
+
+lint: install ## style, spelling, and which room may import which
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/lint-imports
+
+types: install ## mypy, strict
+	$(BIN)/mypy
+
+docs: install ## docs/_build/html; a broken reference is an error
+	$(BIN)/sphinx-build -n -W --keep-going -q docs docs/_build/html
+
+bench: install ## ours and the peers', side by side, with charts
+	$(BIN)/python -m benchmarks
+
+smoke: install # the README's commands, once, as a newcomer types them
+	$(BIN)/python tests/smoke/readme.py
+
+check: ## all that CI does
+	$(MAKE) install
+	$(MAKE) docs
+	$(MAKE) types
+	$(MAKE) lint
+	$(MAKE) smoke
+	$(MAKE) test
+
+lock: ## the newest versions that go together (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
+		--group test --group lint --group docs --group build \
+		--upgrade --only-binary :all: --no-annotate --custom-compile-command "make lock" \
+		--quiet -o requirements/dev.lock
+
+clean: ## remove what was made here
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache *.egg-info
