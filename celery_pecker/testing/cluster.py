@@ -182,7 +182,7 @@ class _Served:
         }
         act[Signals(signal).name if isinstance(signal, int) else signal or "SIGKILL"]()
 
-    def restart(self, timeout: float = 0.0) -> None:
+    def restart(self, timeout: float = 0.0) -> None:  # noqa: ARG002 - docker-py's
         """The server answers again on the same port, with its data."""
         self.server.stop()
         self.server.start()
@@ -211,7 +211,7 @@ class ServerContainer(CeleryTestContainer):
             "vhost": "0",
         }
 
-    def _wait_ready(self, timeout: float = _READY_WITHIN) -> bool:
+    def _wait_ready(self, timeout: float = _READY_WITHIN) -> bool:  # noqa: ARG002
         return bool(self.server.start().running)
 
 
@@ -261,5 +261,6 @@ def start(nodes: Sequence[Any], wait: Callable[[Any], object] | None = None) -> 
     """All processes run, started at once; with `wait`, each is as it says."""
     for node in nodes:
         node.container.process.start()
-    for node in nodes if wait is not None else ():
-        wait(node)
+    if wait is not None:
+        for node in nodes:
+            wait(node)

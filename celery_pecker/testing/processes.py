@@ -88,7 +88,7 @@ class ProcessContainer:
         self._log.touch()
         self._life_began_at = self._log.stat().st_size
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - a test tool's own command
+            self._process = subprocess.Popen(
                 self._command,
                 cwd=self._cwd,
                 env=self._env,
@@ -157,7 +157,7 @@ class ProcessContainer:
     def exec_run(self, cmd: str | Sequence[str], **_: object) -> tuple[int, bytes]:
         """Run a command where the process runs; its exit code and output."""
         argv = shlex.split(cmd) if isinstance(cmd, str) else list(cmd)
-        done = subprocess.run(  # noqa: S603 - a test tool's own command
+        done = subprocess.run(
             argv,
             cwd=self._cwd,
             env=self._env,
@@ -179,7 +179,7 @@ class ProcessContainer:
     def _tell(self, pid: str) -> None:
         """The companion knows which process to end if this one is killed."""
         if self._reaper is None:
-            self._reaper = subprocess.Popen(  # noqa: S603 - our own file
+            self._reaper = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-S", reaper.__file__),
                     *(str(self._folder), str(int(signal.SIGKILL))),

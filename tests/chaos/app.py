@@ -14,8 +14,8 @@ app = Celery(os.environ.get("PECKER_CHAOS_APP", "chaos"))
 app.conf.update(json.loads(os.environ["PECKER_CHAOS_CONF"]))
 
 
-@app.task(bind=True, name="chaos.tick")  # type: ignore[untyped-decorator]
-def tick(self: Task, *_: object) -> None:
+@app.task(bind=True, name="chaos.tick")
+def tick(self: Task[..., None], *_: object) -> None:
     """The log says which slot ran."""
     header = (self.request.headers or {}).get("pecker", {})
     logger.info("ran %s %s", header.get("name"), header.get("due_at"))

@@ -95,7 +95,7 @@ class Recorder(ABC):
         """Take what arrives, until the recorder is stopped or the broker goes."""
 
     @abstractmethod
-    def headers(self, raw: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def headers(self, raw: Any) -> Mapping[str, Any]:
         """Return the headers of a message."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ class RedisRecorder(Recorder):
                 for raw in client.rpop(self.queue, _BATCH) or ():
                     self._take(raw)
 
-    def headers(self, raw: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def headers(self, raw: Any) -> Mapping[str, Any]:
         """Return the headers of a message."""
         found: Mapping[str, Any] = json.loads(raw)["headers"]
         return found
@@ -158,7 +158,7 @@ class AmqpRecorder(Recorder):
                     except TimeoutError:
                         continue
 
-    def headers(self, raw: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def headers(self, raw: Any) -> Mapping[str, Any]:
         """Return the headers of a message."""
         found: Mapping[str, Any] = raw
         return found
@@ -180,5 +180,3 @@ def recorder(url: str, queue: str) -> Recorder:
     """Return the recorder that suits the broker's URL."""
     kind = RedisRecorder if url.startswith("redis") else AmqpRecorder
     return kind(url, queue)
-
-

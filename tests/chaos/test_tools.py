@@ -135,6 +135,7 @@ def proxy(echo: int) -> Iterator[Proxy]:
 
 
 def dial(proxy: Proxy) -> socket.socket:
+    """Return a connection by way of the proxy, which waits 0.3 s for an answer."""
     return socket.create_connection(("127.0.0.1", proxy.port), 0.3)
 
 

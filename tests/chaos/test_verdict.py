@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Any
 
 from tests.chaos.driver import AIM, plan
 from tests.chaos.verdict import (
@@ -21,6 +22,7 @@ PHASE = 0.25
 
 
 def arrival(second: int, name: str = "a", late: float = 0.01) -> Arrival:
+    """Return the message of that second's slot."""
     due = START + second + PHASE
     return Arrival(
         name=name,
@@ -33,6 +35,7 @@ def arrival(second: int, name: str = "a", late: float = 0.01) -> Arrival:
 
 
 def claim(second: int, pid: int | None = 7) -> Claim:
+    """Return the claim of that second's slot, 5 ms after it fell due."""
     due = START + second + PHASE
     return Claim(
         name="a",
@@ -45,11 +48,13 @@ def claim(second: int, pid: int | None = 7) -> Claim:
 
 
 def event(second: float, blow: Blow = Blow.KILLED, pid: int | None = 7) -> Event:
+    """Return a blow so many seconds after the first slot."""
     began = START + second + PHASE
     return Event(blow=blow, began=began, ended=began + 1, pid=pid, aimed=True)
 
 
-def evidence(seconds: list[int], **more: object) -> Evidence:
+def evidence(seconds: list[int], **more: Any) -> Evidence:
+    """Return what ten slots left behind, if those of `seconds` arrived."""
     given = Evidence(
         period=1.0,
         since=START,
@@ -98,9 +103,7 @@ def test_a_kill_long_after_the_claim_explains_nothing() -> None:
 def test_a_slot_that_nobody_claimed_is_never_excused_by_a_kill() -> None:
     """A ready survivor had to claim it."""
     claims = [claim(second) for second in range(10) if second != 3]
-    given = evidence(
-        [0, 1, 2, 4, 5, 6, 7, 8, 9], events=[event(3.025)], claims=claims
-    )
+    given = evidence([0, 1, 2, 4, 5, 6, 7, 8, 9], events=[event(3.025)], claims=claims)
     verdict = judge(given)
     assert [lost.claimed for lost in verdict.lost] == [False]
     assert not verdict.stands

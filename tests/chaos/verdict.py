@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -218,7 +219,7 @@ def _gaps(
         holes[slot.name].append(slot.due_us / SECOND)
     greatest: dict[str, Gap] = {}
     for name, own in arrived.items():
-        for before, after in zip(own, own[1:], strict=False):
+        for before, after in itertools.pairwise(own):
             cause = _between(before.at, after.at, holes[name], evidence.events)
             gap = Gap(
                 name=name, seconds=after.at - before.at, ended=after.at, cause=cause
@@ -243,8 +244,10 @@ def _lateness(arrivals: Sequence[Arrival]) -> tuple[float, float, float]:
     for arrival in arrivals:
         late = arrival.at - arrival.due_us / SECOND
         last[arrival.due_us] = max(late, last.get(arrival.due_us, late))
-    late = sorted(last.values())
-    if not late:
+    ordered = sorted(last.values())
+    if not ordered:
         return (0.0, 0.0, 0.0)
-    p50, p95, p99 = (late[int((len(late) - 1) * part)] for part in (0.5, 0.95, 0.99))
+    p50, p95, p99 = (
+        ordered[int((len(ordered) - 1) * part)] for part in (0.5, 0.95, 0.99)
+    )
     return (p50, p95, p99)

@@ -1,1 +1,0 @@
-"""Schedulers, workers and servers that are killed, frozen and cut off."""

@@ -1,0 +1,97 @@
+"""SIGTERM ends a scheduler within a second, also while its servers hang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from celery_pecker.testing import eventually
+from tests.chaos.cluster import Cluster
+
+if TYPE_CHECKING:
+    from celery_pecker.testing.cluster import BeatNode
+    from tests.conftest import Servers
+
+pytestmark = pytest.mark.cluster
+
+BOUND = 2.0
+"""A second is promised, and told in the report; this leaves room for a busy machine."""
+
+
+@pytest.fixture
+def alone(servers: Servers) -> Iterator[Cluster]:
+    """A cluster without replicas yet, on each kind of servers."""
+    with Cluster(
+        dsn=servers.dsn, broker_url=servers.broker_url, queue=servers.queue
+    ) as made:
+        yield made
+
+
+def ended(node: BeatNode, cluster: Cluster) -> float:
+    """Return how long the scheduler took to end after SIGTERM."""
+    began = cluster.now
+    node.process.kill("SIGTERM")
+    assert node.process.wait(30) == 0
+    return cluster.now - began
+
+
+def test_sigterm_ends_beat_whatever_hangs(
+    alone: Cluster, tell: Callable[[str, str], None]
+) -> None:
+    """All well; PostgreSQL or the broker silent in a request; silent at connect."""
+    calm, database, database_new, broker, broker_new = alone.replicas(5)
+    alone.await_slot(alone.now)
+    took = {"all well": ended(calm, alone)}
+
+    alone.database_way.hang()
+    alone.until(alone.next_due() + 0.2)
+    took["PostgreSQL silent in a claim"] = ended(database, alone)
+    database_new.container.await_words("step failed")
+    took["PostgreSQL silent at connect"] = ended(database_new, alone)
+    alone.database_way.open()
+
+    for node in (broker, broker_new):
+        eventually(lambda: node.process.life_log().rstrip().endswith("ms"), 20)  # noqa: B023
+    alone.await_slot(alone.now)
+    alone.broker_way.hang()
+    alone.until(alone.next_due() + 0.2)
+    took["broker silent in a publish"] = ended(broker, alone)
+    eventually(lambda: "broker" in broker_new.process.life_log(), 20)
+    took["broker silent at connect"] = ended(broker_new, alone)
+    tell(
+        "SIGTERM to exit",
+        ", ".join(f"{case} {seconds:.2f} s" for case, seconds in took.items()),
+    )
+    assert all(seconds < BOUND for seconds in took.values()), took
+
+
+def test_sigterm_loses_no_slot_that_was_claimed(
+    alone: Cluster, tell: Callable[[str, str], None]
+) -> None:
+    """The batch in flight still goes out: a deploy costs nothing."""
+    alone.replicas(2)
+    alone.await_slot(alone.now)
+    # each answer is late, so that a stop right after the claim falls into the publish
+    alone.broker_way.open(delay=0.1)
+    took = []
+    for _ in range(2):
+        alone.await_slot(alone.next_due())
+        alone.until(alone.next_due() - 0.1)
+        seen = len(alone.audit.claims())
+        eventually(lambda: len(alone.audit.claims()) > seen, 5, interval=0.002)  # noqa: B023
+        took.append(ended(alone.winner(), alone))
+    claims = {(claim.name, claim.due_us) for claim in alone.audit.claims()}
+    came = {(a.name, a.due_us) for a in alone.arrivals()}
+    tell(
+        "SIGTERM just after a claim",
+        f"ended in {', '.join(f'{seconds:.2f} s' for seconds in took)};"
+        f" {len(claims)} slots claimed, {len(claims - came)} not published",
+    )
+    assert claims
+    eventually(
+        lambda: claims <= {(a.name, a.due_us) for a in alone.arrivals()},
+        5,
+        "every claimed slot was published",
+    )
