@@ -1,0 +1,185 @@
+"""The guard of one worker: see the package."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kombu.transport import redis as transport
+from redis.exceptions import ResponseError
+
+from celery_pecker.clock import SYSTEM
+from celery_pecker.redis_guard import pool as pools
+from celery_pecker.redis_guard.held import SETTLED_BY_US, Fate, Held
+from celery_pecker.redis_guard.settlement import settle
+
+logger = logging.getLogger("celery_pecker.worker")
+
+
+class RedisGuard:
+    """Holds what a worker had when its connection to Redis broke, and settles it.
+
+    All of it runs where Celery acknowledges: in the thread of the worker's loop.
+    """
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self._qos: Any = None
+        """kombu's record of the messages of the living connection, if there is one."""
+        self._handed: dict[str, Any] = {}
+        """Requests given to the worker's pool and not acknowledged, by delivery tag."""
+        self._held: dict[str, Held] = {}
+        """Messages of lost connections, oldest first."""
+
+    def watch(self) -> None:
+        """The guard follows this worker's consumer from connection to connection.
+
+        The consumer lives as long as the worker, so there is nothing to undo.
+        """
+        consumer = self._worker.consumer
+        consumer.on_task_request = partial(self._hand, consumer.on_task_request)
+        consumer.on_connection_error_after_connected = partial(
+            self._lose, consumer.on_connection_error_after_connected
+        )
+        consumer.on_close = partial(self._sort, consumer.on_close)
+        consumer.on_ready = partial(self._resume, consumer.on_ready)
+
+    # The consumer's moments, in the order of a loss
+
+    def _hand(self, process: Any, request: Any) -> None:
+        self._handed[request.message.delivery_tag] = request
+        process(request)
+
+    def _lose(self, go_on: Any, error: Exception) -> None:
+        # Before Celery closes the connection: with nothing left to give back, closing
+        # a dead channel harms nobody, and closing one that only this worker lost (the
+        # server is well) does not hand out again what still runs here.
+        qos, self._qos = self._qos, None
+        if qos is not None:
+            qos._flush()  # noqa: SLF001 — what was acknowledged is not held
+            for tag, message in qos._delivered.items():  # noqa: SLF001
+                self._hold(tag, message)
+            qos._delivered.clear()  # noqa: SLF001
+        go_on(error)
+
+    def _sort(self, go_on: Any) -> None:
+        # Around Celery's own clearing of buckets, timers, semaphore and pool: before
+        # it, a message may still be started; after it, the pool knows what it has.
+        pool = self._worker.pool
+        sent = pools.sent(pool)
+        go_on()
+        pools.put_back(pool, sent)
+        for tag, held in self._held.items():
+            if held.fate not in SETTLED_BY_US:
+                keep = held.request is not None and pools.has(pool, held.request)
+                fate = Fate.KEPT if keep else Fate.BACK
+                self._held[tag] = replace(held, fate=fate)
+                if not keep:
+                    self._handed.pop(tag, None)
+
+    def _resume(self, go_on: Any) -> None:
+        # Before the first message of the new connection is read.
+        go_on()
+        channel = self._worker.consumer.task_consumer.channel
+        if not isinstance(channel.qos, transport.QoS):
+            return  # ack_emulation is off: Redis records nothing that could be settled
+        qos: Any = channel.qos
+        qos.append = partial(self._append, qos, qos.append)
+        qos.ack = partial(self._ack, qos, qos.ack)
+        qos.reject = partial(self._reject, qos, qos.reject)
+        qos.restore_unacked_once = partial(self._end, qos, qos.restore_unacked_once)
+        self._qos = qos
+        if self._held:
+            self._report(self._settle())
+
+    # The channel's calls
+
+    def _append(self, qos: Any, append: Any, message: Any, tag: str) -> None:
+        try:
+            append(message, tag)
+        except qos.channel.connection_errors:
+            # Fetched, and perhaps not recorded: we alone know of it.
+            self._hold(tag, message, recorded=False)
+            raise
+
+    def _ack(self, qos: Any, ack: Any, tag: str) -> None:
+        self._conclude(qos, partial(ack, tag), tag, Fate.DONE)
+
+    def _reject(self, qos: Any, reject: Any, tag: str, requeue: bool = False) -> None:
+        fate = Fate.LAST if requeue else Fate.DONE
+        self._conclude(qos, partial(reject, tag, requeue=requeue), tag, fate)
+
+    def _end(self, qos: Any, restore: Any, stderr: Any = None) -> None:
+        # The channel is closed. In good order, the worker ends: what it leaves undone
+        # goes back to the queues, also what came over earlier connections.
+        if qos is self._qos:
+            self._qos = None
+            left = {
+                tag: held.message
+                for tag, held in self._held.items()
+                if held.fate not in SETTLED_BY_US
+            }
+            qos._delivered.update(left)  # noqa: SLF001
+        restore(stderr)
+
+    # What follows from them
+
+    def _hold(self, tag: str, message: Any, *, recorded: bool = True) -> None:
+        if tag not in self._held:
+            self._held[tag] = Held(
+                tag=tag,
+                message=message,
+                lost_at=SYSTEM.now().timestamp(),
+                request=self._handed.get(tag),
+                recorded=recorded,
+            )
+
+    def _conclude(self, qos: Any, send: Any, tag: str, fate: Fate) -> None:
+        self._handed.pop(tag, None)
+        if tag not in self._held:
+            try:
+                send()
+            except qos.channel.connection_errors:
+                # Redis is away and the loop has not noticed. Celery would log this,
+                # forget it, and run the finished task again an hour later.
+                self._hold(tag, qos._delivered.get(tag))  # noqa: SLF001
+                qos._quick_ack(tag)  # noqa: SLF001
+        if tag in self._held:
+            self._held[tag] = replace(self._held[tag], fate=fate)
+        if self._held and self._qos is not None:
+            try:
+                self._settle()
+            except self._qos.channel.connection_errors as error:
+                logger.info("pecker: an acknowledgement waits for Redis: %s", error)
+
+    def _settle(self) -> Counter[str]:
+        """All messages whose fate is decided are settled; counts what was done."""
+        counts: Counter[str] = Counter()
+        due = [held for held in self._held.values() if held.fate in SETTLED_BY_US]
+        # The oldest is given back last, so that it is the first in its queue.
+        due.reverse()
+        try:
+            for held, found in settle(self._qos.channel, due):
+                self._held.pop(held.tag, None)
+                counts[held.fate if found else "gone"] += 1
+        except ResponseError as error:
+            # Out of memory, read only, forbidden: they stay in `unacked`. Exiting
+            # over it, as Celery would, helps nobody.
+            logger.warning("pecker: Redis refused to settle held messages: %s", error)
+        return counts
+
+    def _report(self, counts: Counter[str]) -> None:
+        kept = sum(held.fate is Fate.KEPT for held in self._held.values())
+        logger.info(
+            "pecker: reconnected to Redis; of the messages held when the connection "
+            "broke %d went back to their queues, %d are acknowledged, %d still run "
+            "here, %d are no longer ours, %d wait",
+            counts[Fate.BACK] + counts[Fate.LAST],
+            counts[Fate.DONE],
+            kept,
+            counts["gone"],
+            len(self._held) - kept,
+        )

@@ -1,0 +1,55 @@
+"""What a worker pool still has after the consumer let go of it.
+
+On a broken connection Celery empties its own lists of what waits, and asks the pool to
+drop what no process has accepted. Only prefork can; threads, greenlets and solo go on
+with all they were given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.concurrency.prefork import TaskPool as Prefork
+
+
+def sent(pool: Any) -> list[Any]:
+    """Jobs on their way to a process: written, or begun, and not yet accepted.
+
+    Celery drops these too, but the process runs what arrives. To be asked before the
+    pool is flushed.
+    """
+    return [
+        job
+        for job in _jobs(pool).values()
+        if not job._accepted and job._write_to is not None  # noqa: SLF001
+    ]
+
+
+def put_back(pool: Any, jobs: list[Any]) -> None:
+    """The pool knows again of those jobs that a living process will run.
+
+    Without this their acceptance and their result are thrown away, and a message that
+    is running would count as not started.
+    """
+    known = _jobs(pool)
+    for job in jobs:
+        if not job.ready() and job._write_to._is_alive():  # noqa: SLF001
+            known.setdefault(job._job, job)  # noqa: SLF001
+
+
+def has(pool: Any, request: Any) -> bool:
+    """Say whether the pool runs the request or will run it."""
+    if request._already_cancelled or request._apply_result is None:  # noqa: SLF001
+        # Terminated because the connection broke; or it never came to the pool.
+        return False
+    if not isinstance(pool, Prefork):
+        return True
+    job = request._apply_result()  # noqa: SLF001 — a weak reference
+    return job is not None and job._job in _jobs(pool)  # noqa: SLF001
+
+
+def _jobs(pool: Any) -> dict[int, Any]:
+    if not isinstance(pool, Prefork):
+        return {}
+    billiard: Any = getattr(pool, "_pool", None)
+    return billiard._cache if billiard is not None else {}  # noqa: SLF001

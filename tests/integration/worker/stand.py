@@ -1,0 +1,139 @@
+"""A worker, its Redis, and what a test wants to know of both."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import redis
+from celery import Celery
+
+from celery_pecker.testing import EmbeddedRedis, eventually
+from celery_pecker.testing.processes import ProcessContainer
+
+PLAIN = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+"""A second less at each connection."""
+
+
+class Stand:
+    """One worker process on one Redis of its own."""
+
+    def __init__(self, server: EmbeddedRedis, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.redis: redis.Redis = redis.Redis.from_url(server.url)
+        self.sender = Celery(broker=server.url)
+        self.worker: Any = None
+
+    def start(self, *options: str, **conf: object) -> None:
+        """The worker is ready."""
+        self.worker = ProcessContainer(
+            [
+                *(sys.executable, "-m", "celery", "-A", "tests.integration.worker.app"),
+                *("worker", "-l", "INFO", *options),
+            ],
+            name="worker",
+            env={
+                "PECKER_TEST_FOLDER": str(self.folder),
+                "PECKER_TEST_CONF": json.dumps({"broker_url": self.server.url, **conf}),
+            },
+        )
+        self.worker.start()
+        self.until(lambda: "ready." in self.log, "the worker is ready")
+
+    def close(self) -> None:
+        """All is gone."""
+        self.sender.close()
+        self.redis.close()
+        if self.worker is not None:
+            self.worker.remove()
+
+    @property
+    def log(self) -> str:
+        """All that the worker said."""
+        text: bytes = self.worker.logs()
+        return text.decode(errors="replace")
+
+    def until(self, condition: Any, said: str, timeout: float = 20.0) -> None:
+        """The condition came true."""
+        try:
+            eventually(condition, timeout, said, ignoring=(redis.ConnectionError,))
+        except AssertionError as error:
+            error.add_note(f"journal: {self.journal}\n{self.log[-6000:]}")
+            raise
+
+    # Tasks: the id of each is its name
+
+    def send(self, task: str, name: str, **options: Any) -> None:
+        """The message is in the queue."""
+        self.sender.send_task(task, (name,), task_id=name, **options)
+
+    def open(self, *names: str) -> None:
+        """The tasks that wait at these gates may end."""
+        for name in names:
+            (self.folder / f"gate-{name}").touch()
+
+    @property
+    def journal(self) -> Counter[str]:
+        """What tasks wrote down, and how often."""
+        with suppress(FileNotFoundError):
+            return Counter((self.folder / "journal").read_text().splitlines())
+        return Counter()
+
+    # What Redis knows
+
+    @property
+    def held(self) -> dict[str, float]:
+        """Ids of delivered, unacknowledged messages, and when they were delivered."""
+        with self.redis.pipeline() as pipe:
+            pipe.zrange("unacked_index", 0, -1, withscores=True)
+            pipe.hgetall("unacked")
+            index, payloads = pipe.execute()
+        stamps = dict(index)
+        assert set(stamps) == set(payloads), "hash and index know the same messages"
+        return {
+            json.loads(payload)[0]["headers"]["id"]: stamps[tag]
+            for tag, payload in payloads.items()
+        }
+
+    @property
+    def queued(self) -> list[str]:
+        """Ids of the messages in the queue, the next one first."""
+        return [
+            json.loads(payload)["headers"]["id"]
+            for payload in reversed(self.redis.lrange("celery", 0, -1))
+        ]
+
+    # Losses
+
+    def lose_redis(self) -> None:
+        """Redis was killed and the worker knows."""
+        lost = self.log.count("Connection to broker lost")
+        self.server.kill()
+        self.until(
+            lambda: (
+                self.log.count("Connection to broker lost") > lost or not self.running
+            ),
+            "the worker noticed the loss",
+        )
+
+    def restart_redis(self) -> None:
+        """Redis was killed and started, and the worker is connected again."""
+        back = self.connections
+        self.lose_redis()
+        self.server.start()
+        self.until(lambda: self.connections > back, "the worker reconnected")
+
+    @property
+    def connections(self) -> int:
+        """How often the worker connected."""
+        return self.log.count("Connected to redis://")
+
+    @property
+    def running(self) -> bool:
+        """The worker's process is there."""
+        return self.worker.exit_code is None
