@@ -1,0 +1,222 @@
+"""The publisher's own connection to the broker, bounded in time and never resending.
+
+It is not taken from the app's pool: its timeouts are ours, it is made on the thread
+that publishes (so never before a fork), and it can be dropped without asking anybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import kombu.transport.pyamqp
+import kombu.transport.redis
+from kombu.common import maybe_declare
+from kombu.exceptions import (
+    BatchPublishError,  # type: ignore[attr-defined]  # new in kombu 5.7
+    OperationalError,
+)
+
+from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.publisher.confirms import Confirms
+
+
+class Kind(enum.StrEnum):
+    """What is on the other side, as far as it matters here."""
+
+    REDIS = "redis"
+    RABBITMQ = "rabbitmq"
+    OTHER = "other"
+
+
+_KINDS = {
+    kombu.transport.redis.Transport: Kind.REDIS,
+    kombu.transport.redis.SentinelTransport: Kind.REDIS,
+    kombu.transport.pyamqp.Transport: Kind.RABBITMQ,
+    kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
+}
+# What py-amqp and redis-py say of a socket that was closed under them.
+_CLOSED = (AttributeError, ValueError)
+
+
+class Link:
+    """A connection and one channel on it; both are replaced after a failure."""
+
+    def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:
+        self._app = app
+        self._clock = clock
+        self.timeout = timeout
+        self._connection: Any = None
+        self.channel: Any = None
+        """Messages go out here."""
+        self.side: Any = None
+        """Queues are declared here: a refusal closes an AMQP channel."""
+        self.confirms: Confirms | None = None
+        self.kind = Kind.OTHER
+        self._blocked = False
+        self._failures = 0
+
+    @property
+    def failed_by(self) -> tuple[type[BaseException], ...]:
+        """What is raised when the broker, or the way to it, fails."""
+        known = (OperationalError, BatchPublishError, OSError)
+        if self._connection is None:
+            return known
+        # kombu counts KeyError among Redis's connection errors, for its consumers;
+        # here it would be an unknown codec of somebody's entry.
+        errors = (e for e in self._connection.connection_errors if e is not KeyError)
+        return (*known, *errors)
+
+    @property
+    def refused_by(self) -> tuple[type[BaseException], ...]:
+        """What is raised when the broker refuses one request and closes the channel."""
+        return () if self._connection is None else self._connection.channel_errors
+
+    @property
+    def broken_by(self) -> tuple[type[BaseException], ...]:
+        """All that can be raised where only the broker is spoken to."""
+        return (*self.failed_by, *self.refused_by, *_CLOSED)
+
+    def ensure(self) -> None:
+        """A connection is there, as far as can be known without asking the broker.
+
+        Raises:
+            BrokerUnavailable: none could be made. Each URL of a failover list is
+                tried at most once, and none after `timeout` seconds; the next call
+                goes on with the next URL.
+        """
+        if self.channel is not None:
+            if self._looks_alive():
+                return
+            self.drop()
+        self._connect()
+
+    def declare(self, entities: Iterable[Any]) -> str | None:
+        """The entities exist as Celery would declare them; else why the broker refused.
+
+        kombu remembers per connection what is declared and asks again only for what
+        may vanish by itself. A refusal closes an AMQP channel: there is a new one.
+        """
+        try:
+            for entity in entities:
+                maybe_declare(entity, self.side)
+        except self.refused_by as error:
+            self.reopen()
+            return str(error)
+        return None
+
+    def reopen(self) -> None:
+        """The channels are open, after the broker may have closed one."""
+        if self.kind is Kind.RABBITMQ:
+            if self.channel is None or not self.channel.is_open:
+                self.channel = self._connection.channel()
+                self.confirms = Confirms(self.channel, self._clock)
+            if self.side is None or not self.side.is_open:
+                self.side = self._connection.channel()
+
+    def drop(self) -> None:
+        """The sockets are closed at once; nothing is said to the broker."""
+        connection, self._connection = self._connection, None
+        self.channel = self.side = self.confirms = None
+        self._blocked = False
+        if connection is not None:
+            _hang_up(connection, self.kind)
+
+    def _looks_alive(self) -> bool:
+        """Say whether the socket still stands; about 20 µs, no round trip."""
+        try:
+            if self.kind is Kind.REDIS:
+                pool = self.channel.pool
+                pool.release(pool.get_connection())
+            elif self.kind is Kind.RABBITMQ:
+                self._take_news()
+                self.reopen()
+        except self.broken_by:
+            return False
+        if self._blocked:
+            msg = "RabbitMQ blocks publishers: an alarm of memory or disk is on"
+            raise BrokerUnavailable(msg)
+        return bool(self._connection.connected)
+
+    def _take_news(self) -> None:
+        """What RabbitMQ said meanwhile was heard; a closed socket raises."""
+        connection = self._connection.connection
+        with contextlib.suppress(TimeoutError):
+            while True:
+                connection.drain_events(timeout=0)
+
+    def _connect(self) -> None:
+        connection = self._new_connection()
+        started = self._clock.monotonic()
+        failure: BaseException | None = None
+        for _ in range(max(1, len(connection.alt))):
+            try:
+                self._open(connection)
+            except self.broken_by as error:
+                failure = error
+            else:
+                return
+            self._failures += 1
+            self.drop()
+            connection.maybe_switch_next()
+            if self._clock.monotonic() - started >= self.timeout:
+                break
+        msg = f"broker {connection.as_uri()}: {failure}"
+        raise BrokerUnavailable(msg) from failure
+
+    def _new_connection(self) -> Any:
+        connection = self._app.connection_for_write(connect_timeout=self.timeout)
+        for _ in range(self._failures % max(1, len(connection.alt))):
+            connection.maybe_switch_next()
+        return connection
+
+    def _open(self, connection: Any) -> None:
+        self._connection = connection
+        self.kind = _KINDS.get(connection.get_transport_cls(), Kind.OTHER)
+        if self.kind is Kind.REDIS:
+            options = connection.transport_options
+            for option in ("socket_timeout", "socket_connect_timeout"):
+                if options.get(option) is None:
+                    options[option] = self.timeout
+            # redis-py would send a command again that may have been done already
+            options["retry_on_timeout"] = False
+        # kombu's default is two seconds of sleep and another try
+        connection.ensure_connection(max_retries=0)
+        if self.kind is Kind.RABBITMQ:
+            amqp = connection.connection
+            # py-amqp's own timeouts end a wait for the first byte of a frame only
+            amqp.sock.settimeout(self.timeout)
+            amqp.on_blocked, amqp.on_unblocked = self._block, self._unblock
+            self.reopen()
+        else:
+            self.channel = self.side = connection.channel()
+
+    def _block(self, _reason: object) -> None:
+        self._blocked = True
+
+    def _unblock(self) -> None:
+        self._blocked = False
+
+
+def _hang_up(connection: Any, kind: Kind) -> None:
+    """Close the sockets of a kombu connection as if the process had died."""
+    if kind is Kind.REDIS:
+        for channel in list(connection.transport.channels):
+            channel._disconnect_pools()  # noqa: SLF001 (close() may talk to Redis)
+    elif kind is Kind.RABBITMQ:
+        amqp = connection._connection  # noqa: SLF001 (the property would connect)
+        if amqp is None:
+            return
+        transport = amqp._transport  # noqa: SLF001 (as above)
+        if transport is not None and transport.sock is not None:
+            # TLS says goodbye and waits for the answer, unless it may not wait
+            with contextlib.suppress(OSError):
+                transport.sock.settimeout(0)
+        amqp.collect()
+    else:
+        # Who knows what this transport does to say goodbye: let it, elsewhere.
+        threading.Thread(target=connection.release, daemon=True).start()

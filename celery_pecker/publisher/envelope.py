@@ -1,0 +1,184 @@
+"""A message that Celery built once, with marks where one run differs from the next.
+
+Celery's own `apply_async` runs on a producer whose channel keeps what it is given
+instead of sending it: router, defaults of the task, serializer, compression,
+priority, stamps and headers are all Celery's and kombu's. Then marks are put where
+the id, the instant of expiry and the `pecker` header stand. Marks are random and new
+for each message, so nothing that a user wrote can equal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from celery.beat import ScheduleEntry, Scheduler
+from celery.result import denied_join_result
+from kombu.messaging import Producer
+
+from celery_pecker.clock import new_id
+from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.expiry import Expiry
+from celery_pecker.publisher.lanes import NotPlain
+
+#: Stands for "expires" while Celery builds; only its place in the message counts.
+_LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """Texts that stand for what is filled in for each slot."""
+
+    task_id: str
+    header: str
+    expires: str
+    expiration: str
+    tag: str
+
+    @classmethod
+    def draw(cls) -> Marks:
+        """Return marks that occur nowhere else."""
+        return cls(
+            task_id=str(new_id()),
+            header=new_id().hex,
+            expires=new_id().hex,
+            expiration=new_id().hex,
+            tag=new_id().hex,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where messages go, and what Celery declares before it sends them there."""
+
+    exchange: str
+    routing_key: str
+    mandatory: bool
+    immediate: bool
+    declare: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One message as kombu would hand it to its channel, with marks in it."""
+
+    message: Any
+    route: Route
+    marks: Marks
+    expiry: Expiry
+
+
+def for_slot(
+    entry: ScheduleEntry,
+    *,
+    task_id: str,
+    header: object,
+    expires: datetime | None,
+) -> ScheduleEntry:
+    """Return a copy of the entry whose options belong to one slot.
+
+    `retry` is off: kombu's own retry sends again when the connection breaks, and
+    whether the first message arrived is then unknown. The headers are new, since
+    Celery's beat writes into those of the entry it is given.
+    """
+    options = {k: v for k, v in (entry.options or {}).items() if k != "pecker"}
+    options["headers"] = {**(options.get("headers") or {}), "pecker": header}
+    options["task_id"] = task_id
+    options["retry"] = False
+    if expires is not None:
+        options["expires"] = expires
+    copy = object.__new__(type(entry))
+    vars(copy).update(vars(entry), options=options)
+    return copy
+
+
+def draw_up(app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link) -> Draft:
+    """Return the entry's message with marks in it; its queues are declared.
+
+    No result is waited for here: a result backend is not told of the made-up id.
+
+    Raises:
+        NotPlain: the message is not one that can be repeated.
+    """
+    marks = Marks.draw()
+    tape = _Tape(link.channel)
+    producer = _Recorder(tape, link)
+    copy = for_slot(entry, task_id=marks.task_id, header=marks.header, expires=_LATER)
+    with denied_join_result():
+        scheduler.apply_async(copy, producer=producer, advance=False)
+    if len(tape.kept) != 1:
+        msg = f"one run sends {len(tape.kept)} messages"
+        raise NotPlain(msg)
+    ((message, target),) = tape.kept
+    _put_marks(*_parts(message), marks)
+    return Draft(
+        message=message,
+        route=Route(
+            exchange=target["exchange"],
+            routing_key=target["routing_key"],
+            mandatory=bool(target["mandatory"]),
+            immediate=bool(target["immediate"]),
+            declare=tuple(producer.declared),
+        ),
+        marks=marks,
+        expiry=Expiry.of(app, entry),
+    )
+
+
+class _Tape:
+    """A channel that keeps messages instead of sending them."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+        self.kept: list[tuple[Any, dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def basic_publish(self, message: Any, **target: Any) -> None:
+        self.kept.append((message, target))
+
+
+class _Recorder(Producer):
+    """A producer that remembers what it declared."""
+
+    def __init__(self, tape: Any, link: Link) -> None:
+        self.declared: list[Any] = []
+        self._link = link
+        super().__init__(tape, auto_declare=False)
+
+    def maybe_declare(self, entity: Any, retry: bool = False, **_policy: Any) -> bool:
+        del retry
+        refusal = self._link.declare([entity])
+        if refusal is not None:
+            raise NotPlain(refusal)
+        self.declared.append(entity)
+        return True
+
+
+def _parts(message: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return headers and properties, of a virtual transport's message or py-amqp's."""
+    if isinstance(message, Mapping):
+        return message["headers"], message["properties"]
+    return message.properties["application_headers"], message.properties
+
+
+def _put_marks(
+    headers: dict[str, Any], properties: dict[str, Any], marks: Marks
+) -> None:
+    expected = {
+        "id": marks.task_id,
+        "expires": _LATER.isoformat(),
+        "pecker": marks.header,
+    }
+    for field, value in expected.items():
+        if headers.get(field) != value:
+            msg = f"header {field!r} is not written as protocol 2 does"
+            raise NotPlain(msg)
+    if properties.get("expiration") is None:
+        msg = "the message has no expiration"
+        raise NotPlain(msg)
+    headers["expires"] = marks.expires
+    properties["expiration"] = marks.expiration

@@ -1,0 +1,155 @@
+"""Which lane an entry takes, and why: decided from what can be seen, without I/O.
+
+The fast lane repeats a message that Celery built once. That is right only while
+Celery would build the same one again and nobody would notice that it did not: no
+signal receivers, no patched functions, nothing in the entry that is evaluated anew
+for each run. A process can become instrumented at any time, so `Onlooker.reason` is
+asked before every batch.
+
+"Patched" means: the function does not live in the module that defines it in Celery
+or kombu. `functools.wraps` copies the name of that module, and wrapt even lends the
+code object, but the globals of a function cannot be lent. What a tracer does to the
+code object itself is seen only if it happens after the publisher was made.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+import celery.app.amqp
+import celery.app.base
+import celery.app.routes
+import celery.app.task
+import celery.beat
+import kombu.messaging
+from celery import signals
+from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
+from kombu.messaging import Producer
+
+OURS = "celery_pecker"
+
+#: Options by which one run differs from the next, or that bring their own way out.
+SLOW_OPTIONS = frozenset(
+    {"countdown", "eta", "connection", "producer", "publisher", "router"}
+)
+TASK_METHODS = ("apply_async", "shadow_name", "_get_exec_options")
+
+
+class Lane(enum.StrEnum):
+    """How a message gets to the broker."""
+
+    FAST = "fast"
+    SLOW = "slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A lane, and why."""
+
+    lane: Lane
+    reason: str
+
+
+class NotPlain(Exception):
+    """This entry's message cannot be repeated from a template; the text says why."""
+
+
+def native(function: object, home: ModuleType) -> bool:
+    """Say whether `function` is the one that `home` itself defines, unpatched."""
+    if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
+        return False
+    names = function.__globals__
+    ours = str(names.get("__name__", "")).partition(".")[0] == OURS
+    return names is vars(home) or (ours and home is celery.beat)
+
+
+def entry_reason(app: Any, entry: ScheduleEntry) -> str | None:
+    """Return what keeps the entry out of the fast lane, None if nothing does."""
+    values = (*(entry.args or ()), *(entry.kwargs or {}).values())
+    if any(isinstance(value, BeatLazyFunc) for value in values):
+        return "arguments are evaluated for each run (BeatLazyFunc)"
+    options = entry.options or {}
+    for option in sorted(SLOW_OPTIONS & options.keys()):
+        if options[option] is not None:
+            return f"option {option!r}"
+    return task_reason(app.tasks.get(entry.task))
+
+
+def task_reason(task: Any) -> str | None:
+    """Return what of the task's class is not Celery's own and concerns sending."""
+    if task is None:
+        return None
+    for method in TASK_METHODS:
+        if method in vars(task) or not native(
+            getattr(type(task), method), celery.app.task
+        ):
+            return f"{type(task).__name__}.{method} is not Celery's own"
+    return None
+
+
+class Onlooker:
+    """Knows whether somebody in this process watches, or takes part in, sending."""
+
+    def __init__(self, app: Any, scheduler: Scheduler) -> None:
+        self._app = app
+        self._scheduler = scheduler
+        self._trusted: tuple[object, ...] = ()
+        self._codes = [_code(function) for _, function, _ in self._functions()]
+
+    def reason(self) -> str | None:
+        """Return who watches or what differs per run, None if a copy does as well."""
+        return next(self._reasons(), None)
+
+    def _reasons(self) -> Iterator[str]:
+        for signal in ("before_task_publish", "after_task_publish", "task_sent"):
+            if getattr(signals, signal).receivers:
+                yield f"signal {signal} has receivers"
+        conf = self._app.conf
+        for setting in ("task_send_sent_event", "task_always_eager"):
+            if conf[setting]:
+                yield f"setting {setting}"
+        amqp = self._app.amqp
+        if any(type(r) is not celery.app.routes.MapRoute for r in amqp.routes):
+            yield "task_routes holds a function"
+        if type(amqp) is not celery.app.amqp.AMQP or amqp.Producer is not Producer:
+            yield "app.amqp is not Celery's own"
+        yield from self._patched()
+
+    def _patched(self) -> Iterator[str]:
+        functions = list(self._functions())
+        found = tuple(function for _, function, _ in functions)
+        codes = [_code(function) for function in found]
+        # Equal tuples of functions are compared by identity, element by element:
+        # the usual answer costs no look into their globals.
+        if found == self._trusted and codes == self._codes:
+            return
+        for (name, function, home), code, first in zip(
+            functions, codes, self._codes, strict=True
+        ):
+            if not native(function, home) or code is not first:
+                yield f"{name} is patched"
+        self._trusted = found
+
+    def _functions(self) -> Iterator[tuple[str, object, ModuleType]]:
+        scheduler = type(self._scheduler)
+        for name in ("apply_entry", "apply_async", "send_task"):
+            own: Callable[..., object] | None = vars(self._scheduler).get(name)
+            function = own or getattr(scheduler, name)
+            yield f"{scheduler.__name__}.{name}", function, celery.beat
+        task = celery.app.task.Task
+        yield "Task.apply_async", task.apply_async, celery.app.task
+        send = type(self._app).send_task
+        yield "Celery.send_task", send, celery.app.base
+        amqp = self._app.amqp
+        yield "AMQP.as_task_v2", type(amqp).as_task_v2, celery.app.amqp
+        yield "AMQP.send_task_message", amqp.send_task_message, celery.app.amqp
+        for name in ("publish", "_publish"):
+            yield f"Producer.{name}", getattr(Producer, name), kombu.messaging
+
+
+def _code(function: object) -> object:
+    return getattr(function, "__code__", None)

@@ -1,0 +1,254 @@
+"""The seam to Celery: many task messages to the broker in one go. See the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from amqp.exceptions import AMQPError
+from celery.beat import ScheduleEntry, Scheduler, SchedulingError
+
+from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.publisher.connection import Kind, Link
+from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.publisher.envelope import Route, draw_up
+from celery_pecker.publisher.lanes import (
+    Lane,
+    NotPlain,
+    Onlooker,
+    Verdict,
+    entry_reason,
+)
+from celery_pecker.publisher.rabbitmq_lane import RabbitLane
+from celery_pecker.publisher.redis_lane import RedisLane
+from celery_pecker.publisher.slow_lane import Outcome, SlowLane
+
+
+@dataclass(slots=True)
+class _Known:
+    """An entry, and its message if it could be built."""
+
+    entry: ScheduleEntry
+    why_slow: str | None = None
+    """What will keep it slow; None while it is fast or not built yet."""
+    message: Any = None
+    send: object = None
+    """The task's `apply_async` when the message was built."""
+
+
+class Publisher:
+    """Puts the messages of due entries on the broker.
+
+    Not for several threads at once, but for `close`, which may come from another.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        scheduler: Scheduler,
+        *,
+        timeout: float,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._app = app
+        self._scheduler = scheduler
+        self._clock = clock
+        self._link = Link(app, timeout=timeout, clock=clock)
+        self._onlooker = Onlooker(app, scheduler)
+        self._lanes: dict[Kind, RedisLane | RabbitLane] = {
+            Kind.REDIS: RedisLane(self._link),
+            Kind.RABBITMQ: RabbitLane(self._link),
+        }
+        self._slow = SlowLane(app, scheduler, self._link)
+        self._kind = Kind.OTHER
+        self._known: dict[str, _Known] = {}
+        self._routes: dict[object, Route] = {}
+
+    def prepare(self, entry: ScheduleEntry) -> None:
+        """The entry's message is built, so that only its slot has to be filled in.
+
+        Idempotent: an entry that is equal to the one known by its name costs a
+        comparison. An entry that cannot be built is sent by the slow lane.
+
+        Raises:
+            BrokerUnavailable: no connection; the entry is known all the same, and is
+                built when it is first published.
+        """
+        name = str(entry.name)
+        known = self._known.get(name)
+        if known is None or not known.entry.editable_fields_equal(entry):
+            known = self._known[name] = _Known(entry)
+        self.ensure()
+        if self._onlooker.reason() is None:
+            self._build(known)
+
+    def forget(self, name: str) -> None:
+        """The entry is not known any more."""
+        self._known.pop(name, None)
+
+    def ensure(self) -> None:
+        """A connection is there; costs microseconds if it was there before.
+
+        Raises:
+            BrokerUnavailable: within `timeout` for each of the broker's answers.
+        """
+        self._link.ensure()
+        if self._link.kind is not self._kind:
+            # Another kind of broker, by a failover list: other bytes.
+            self._kind = self._link.kind
+            self._forget_messages()
+
+    def publish(self, batch: Sequence[Dispatch], token: str) -> None:
+        """All of the batch is on the broker: on Redis's lists, or confirmed.
+
+        The token names this batch, and only this: a retry gives the same batch, in
+        the same order, with the same token.
+
+        Raises:
+            BrokerUnavailable: nothing of it was sent; it may be tried again.
+            PublishUncertain: `done` are the names known to have arrived. Of the
+                others some may have; if `retry_safe`, the same call again is exact.
+                Also raised for entries that Celery or the broker refuses (they cannot
+                be serialised, their queue is declared otherwise): those did not
+                arrive and will not, and the text names them.
+            KeyError: an entry that was never prepared; nothing was sent.
+        """
+        if not batch:
+            return
+        entries = [self._known[dispatch.name] for dispatch in batch]
+        self.ensure()
+        fast, slow = self._sort(list(zip(entries, batch, strict=True)))
+        lane = self._lanes.get(self._kind)
+        if fast and lane is not None:
+            self._push(lane, fast, token)
+        if slow:
+            outcome = self._slow.send(slow)
+            self._judge(outcome, batch, [d for _, d in fast])
+
+    def lane(self, name: str) -> Verdict:
+        """Return the lane that an entry would take now, and why; for people."""
+        known = self._known[name]
+        watched = self._onlooker.reason()
+        if watched is not None:
+            return Verdict(Lane.SLOW, watched)
+        if known.message is not None:
+            return Verdict(Lane.FAST, f"built once, sent by the {self._kind} lane")
+        return Verdict(Lane.SLOW, known.why_slow or "not built yet")
+
+    def close(self) -> None:
+        """The sockets are closed, at once; a publish under way fails."""
+        self._link.drop()
+
+    def _sort(
+        self, work: list[tuple[_Known, Dispatch]]
+    ) -> tuple[list[tuple[Any, Dispatch]], list[tuple[ScheduleEntry, Dispatch]]]:
+        """Part what goes fast from what goes slow; the queues of the fast are there."""
+        fast: list[tuple[Any, Dispatch]] = []
+        slow: list[tuple[ScheduleEntry, Dispatch]] = []
+        watched = self._onlooker.reason() is not None
+        shut: dict[int, bool] = {}
+        for known, dispatch in work:
+            if not watched and known.send is not self._sender(known.entry):
+                known.message = known.why_slow = None
+            if not watched and known.message is None:
+                self._build(known)
+            if watched or known.message is None:
+                slow.append((known.entry, dispatch))
+                continue
+            route = known.message.route
+            refused = shut.get(id(route))
+            if refused is None:
+                refused = shut[id(route)] = self._declare(route)
+            if refused:
+                slow.append((known.entry, dispatch))
+            else:
+                fast.append((known.message, dispatch))
+        return fast, slow
+
+    def _sender(self, entry: ScheduleEntry) -> object:
+        task = self._app.tasks.get(entry.task)
+        return None if task is None else type(task).apply_async
+
+    def _declare(self, route: Route) -> bool:
+        """Say whether the broker refuses the route's queues; else they are there."""
+        try:
+            return self._link.declare(route.declare) is not None
+        except self._link.broken_by as error:
+            self._link.drop()
+            msg = f"broker, while declaring queues: {error}"
+            raise BrokerUnavailable(msg) from error
+
+    def _build(self, known: _Known) -> None:
+        if known.message is not None or known.why_slow is not None:
+            return
+        known.send = self._sender(known.entry)
+        lane = self._lanes.get(self._kind)
+        if lane is None:
+            known.why_slow = (
+                f"transport {self._app.connection_for_write().transport_cls}"
+            )
+            return
+        known.why_slow = entry_reason(self._app, known.entry)
+        if known.why_slow is not None:
+            return
+        try:
+            draft = draw_up(self._app, self._scheduler, known.entry, self._link)
+            route = draft.route
+            place = (
+                *(route.exchange, route.routing_key, route.mandatory, route.immediate),
+                *map(id, route.declare),
+            )
+            shared = self._routes.setdefault(place, route)
+            known.message = lane.build(replace(draft, route=shared))
+        except SchedulingError as error:
+            cause = error.__context__
+            if isinstance(cause, self._link.failed_by):
+                self._link.drop()
+                raise BrokerUnavailable(str(cause)) from error
+            known.why_slow = str(cause)
+        except NotPlain as error:
+            known.why_slow = str(error)
+        except (TypeError, ValueError, AMQPError) as error:
+            known.why_slow = f"cannot be encoded: {error}"
+
+    def _push(
+        self,
+        lane: RedisLane | RabbitLane,
+        work: list[tuple[Any, Dispatch]],
+        token: str,
+    ) -> None:
+        try:
+            lane.push(work, token, self._clock.now())
+        except PublishUncertain:
+            if not lane.exact:
+                # An exchange may be gone: what is built is looked at once more.
+                self._forget_messages()
+            raise
+
+    def _judge(
+        self, outcome: Outcome, batch: Sequence[Dispatch], fast: Sequence[Dispatch]
+    ) -> None:
+        """Say what became of a batch whose fast part has arrived."""
+        if outcome.broken is None and not outcome.refused and not outcome.uncertain:
+            return
+        arrived = outcome.done.union(dispatch.task_id for dispatch in fast)
+        why = [f"{outcome.broken}"] if outcome.broken is not None else []
+        names = {dispatch.task_id: dispatch.name for dispatch in batch}
+        why += [f"{names.get(i, i)}: {text}" for i, text in outcome.refused.items()]
+        msg = "; ".join(why) or "RabbitMQ closed the channel"
+        lane = self._lanes.get(self._kind)
+        clean = not outcome.uncertain and not outcome.refused and not outcome.done
+        if clean and not fast:
+            raise BrokerUnavailable(msg) from outcome.broken
+        undone = {d.name for d in batch if d.task_id not in arrived}
+        raise PublishUncertain(
+            msg,
+            retry_safe=clean and lane is not None and lane.exact,
+            done=frozenset(names.values()) - undone,
+        ) from outcome.broken
+
+    def _forget_messages(self) -> None:
+        for known in self._known.values():
+            known.message = known.why_slow = None

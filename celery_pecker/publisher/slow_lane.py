@@ -1,0 +1,208 @@
+"""The slow lane: Celery's own `apply_entry`, one message after the other.
+
+Everything that watches or changes the sending of a message sees what it expects:
+signals, Sentry, OpenTelemetry, a task's own `apply_async`, any transport. On Redis
+kombu collects the messages in `Producer.batch()` and sends them in one round trip; on
+RabbitMQ they are confirmed at the end.
+
+`Scheduler.apply_entry` swallows exceptions, so it runs on a look-alike of the
+scheduler (same class but for one method, same attributes) that keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery.beat import ScheduleEntry, Scheduler
+
+from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.publisher.connection import Kind, Link
+from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.publisher.envelope import for_slot
+
+BATCH = 1000
+# kombu sends a full buffer in the middle, and then nobody can say whose message
+# failed; 1 LPUSH and some PEXPIRE a message never fill this one.
+_NEVER_FULL = 1_000_000
+
+Work = Sequence[tuple[ScheduleEntry, Dispatch]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the messages of one batch, by their task's id."""
+
+    done: set[str] = field(default_factory=set)
+    """Sent, and confirmed where the broker confirms."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Could not be built, or the broker would not have them, and why."""
+    broken: BaseException | None = None
+    """Why there is a rest."""
+    uncertain: bool = False
+    """Some of the rest may be on the broker."""
+
+
+class SlowLane:
+    """Sends entries as Celery's beat does."""
+
+    def __init__(self, app: Any, scheduler: Scheduler, link: Link) -> None:
+        self._link = link
+        self._failures: list[BaseException] = []
+        self._scheduler = _look_alike(scheduler, self._failures)
+        self._producer_type: Any = type("Watched", (_Watched, app.amqp.Producer), {})
+        self._suspects: set[str] = set()
+
+    def send(self, work: Work) -> Outcome:
+        """Return what became of each message; a broken connection ends it."""
+        outcome = Outcome()
+        one_batch = self._confirmed if self._link.confirms else self._batched
+        for start in range(0, len(work), BATCH):
+            try:
+                one_batch(work[start : start + BATCH], outcome)
+            except self._link.broken_by as error:
+                outcome.broken = error
+            if outcome.broken is not None:
+                self._link.drop()
+                break
+        return outcome
+
+    def _batched(self, work: Work, outcome: Outcome) -> None:
+        """All in one round trip where the transport can, else each at once."""
+        producer = self._producer_type(self._link)
+        together = producer.supports_batch_publish
+        gathered: set[str] = set()
+        done = gathered if together else outcome.done
+        try:
+            with producer.batch(max_size=_NEVER_FULL):
+                for entry, dispatch in work:
+                    self._apply(entry, dispatch, producer, outcome, done)
+                # what leaves this block in order is sent by its end
+                outcome.uncertain = True
+        except self._link.broken_by:
+            outcome.uncertain |= not together
+            raise
+        outcome.uncertain = False
+        outcome.done |= gathered
+
+    def _confirmed(self, work: Work, outcome: Outcome) -> None:
+        """RabbitMQ has confirmed, refused, or lost each of them.
+
+        A message that closes the channel (its exchange is gone) takes with it what
+        was sent after it. So whoever was among them goes last the next time, alone.
+        """
+        calm = [w for w in work if w[1].name not in self._suspects]
+        wary = [w for w in work if w[1].name in self._suspects]
+        for some in (calm, *([one] for one in wary)):
+            if some:
+                self._confirmed_together(some, outcome)
+
+    def _confirmed_together(self, work: Work, outcome: Outcome) -> None:
+        link = self._link
+        confirms = link.confirms
+        if confirms is None:
+            raise BrokerUnavailable
+        confirms.refused.clear()
+        producer = self._producer_type(link)
+        names = {dispatch.name for _, dispatch in work}
+        sent: set[str] = set()
+        try:
+            for entry, dispatch in work:
+                confirms.current = dispatch.task_id
+                self._apply(entry, dispatch, producer, outcome, sent)
+            confirms.wait(link.timeout)
+            if confirms.open:
+                msg = f"RabbitMQ did not confirm {len(confirms.open)} messages"
+                raise TimeoutError(msg)
+            self._suspects -= names
+        except link.refused_by as error:
+            link.reopen()
+            if len(work) == 1:
+                outcome.refused[work[0][1].task_id] = str(error)
+            else:
+                self._suspects |= names
+                outcome.uncertain = True
+        except link.broken_by:
+            outcome.uncertain = True
+            raise
+        finally:
+            outcome.refused |= confirms.refused
+            outcome.done |= sent - confirms.open - confirms.refused.keys()
+
+    def _apply(
+        self,
+        entry: ScheduleEntry,
+        dispatch: Dispatch,
+        producer: Any,
+        outcome: Outcome,
+        done: set[str],
+    ) -> None:
+        """Celery has sent the entry, or it is refused; a broken connection raises."""
+        self._failures.clear()
+        producer.failure = None
+        slot = for_slot(
+            entry,
+            task_id=dispatch.task_id,
+            header=dict(dispatch.header),
+            expires=dispatch.expires,
+        )
+        self._scheduler.apply_entry(slot, producer=producer)
+        if producer.failure is not None:
+            raise producer.failure
+        if self._failures:
+            outcome.refused[dispatch.task_id] = str(self._failures[-1])
+        else:
+            done.add(dispatch.task_id)
+
+
+class Undeclarable(Exception):
+    """The broker would not declare a queue or an exchange of the entry's."""
+
+
+class _Watched:
+    """Laid over the app's producer: declares aside, keeps what breaks a connection."""
+
+    def __init__(self, link: Link) -> None:
+        self._pecker_link = link
+        self.failure: BaseException | None = None
+        super().__init__(link.channel, auto_declare=False)  # type: ignore[call-arg]
+
+    def maybe_declare(
+        self, entity: Any, retry: bool = False, **_policy: object
+    ) -> None:
+        """The entity is declared; a refusal does not close the channel of messages."""
+        del retry
+        refusal = self._pecker_link.declare([entity])
+        if refusal is not None:
+            raise Undeclarable(refusal)
+
+    def publish(self, *args: Any, **kwargs: Any) -> Any:
+        """As the producer below, patched or not."""
+        link = self._pecker_link
+        closing = link.refused_by if link.kind is Kind.RABBITMQ else ()
+        try:
+            return super().publish(*args, **kwargs)  # type: ignore[misc]
+        except (*link.failed_by, *closing) as error:
+            self.failure = error
+            raise
+
+
+def _look_alike(scheduler: Scheduler, failures: list[BaseException]) -> Scheduler:
+    """Return an object with the scheduler's class and attributes that keeps failures.
+
+    `vars` of both are one dictionary: what either changes, both have.
+    """
+    own = type(scheduler)
+
+    def apply_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return own.apply_async(self, *args, **kwargs)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    twin = type(own.__name__, (own,), {"apply_async": apply_async})
+    look_alike: Scheduler = object.__new__(twin)
+    look_alike.__dict__ = scheduler.__dict__
+    return look_alike
