@@ -8,7 +8,6 @@ for the batch in flight the second time.
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import Any
 
@@ -28,8 +27,6 @@ from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.service import Service
 from celery_pecker.settings import Settings
-
-logger = logging.getLogger("celery_pecker.beat")
 
 NAP = 0.5
 """Seconds between looks of the main thread at whether the loop refused to start."""
@@ -77,19 +74,13 @@ class PeckerScheduler(Scheduler):
         database = Database(
             settings.dsn, schema=settings.schema, timeout=settings.database_timeout
         )
-        publisher = _Prepared(
-            [*self.data.values()],
-            app=self.app,
-            scheduler=self,
-            timeout=settings.broker_timeout,
-            clock=SYSTEM,
-        )
+        publisher = Publisher(self.app, self, timeout=settings.broker_timeout)
         gate = symbol_by_name(settings.gate)(self.app) if settings.gate else OpenGate()
         service = Service(
             entries,
             Repository(database, holder),
             Outgoing(
-                publisher,
+                _Prepared(publisher, [*self.data.values()]),
                 schema=settings.schema,
                 holder=str(holder),
                 skew=settings.clock_skew,
@@ -104,17 +95,7 @@ class PeckerScheduler(Scheduler):
         def step() -> float:
             if not database.connected:
                 stand(database, app=settings.app)
-            first = not service.opened
-            pause = service.step()
-            if first and service.opened:
-                logger.info(
-                    "pecker: ready, %d entries in schema %r of %s, holder %s",
-                    len(entries),
-                    settings.schema,
-                    database.where,
-                    holder,
-                )
-            return pause
+            return service.step()
 
         def leave() -> None:
             publisher.close()
@@ -152,18 +133,17 @@ class PeckerScheduler(Scheduler):
         return f"       . pecker -> schema {schema}"
 
 
-class _Prepared(Publisher):
+class _Prepared:
     """A publisher that builds all messages when it first has a connection."""
 
-    def __init__(self, unprepared: list[ScheduleEntry], **kwargs: Any) -> None:
-        kwargs_app = kwargs.pop("app")
-        scheduler = kwargs.pop("scheduler")
-        super().__init__(kwargs_app, scheduler, **kwargs)
-        self._unprepared = unprepared
+    def __init__(self, publisher: Publisher, entries: list[ScheduleEntry]) -> None:
+        self._publisher = publisher
+        self._unprepared = entries
+        self.publish = publisher.publish
 
     def ensure(self) -> None:
         """Be connected, with every message built that can be built before a claim."""
-        super().ensure()
+        self._publisher.ensure()
         while self._unprepared:
-            self.prepare(self._unprepared[-1])
+            self._publisher.prepare(self._unprepared[-1])
             self._unprepared.pop()

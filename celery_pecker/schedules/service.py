@@ -77,6 +77,7 @@ class Service:
         self._broker_failures = 0
         self._doubt: _Doubt | None = None
         self._cursor = 0
+        self._ready = False
         self._next_round: float | None = None
         self._next_declaration = 0.0
         self._kept = [
@@ -84,11 +85,6 @@ class Service:
             for entry in entries
             if entry.policy.delivery is Delivery.AT_LEAST_ONCE
         ]
-
-    @property
-    def opened(self) -> bool:
-        """Whether the entries are enrolled and known."""
-        return self._next_round is not None
 
     def open(self) -> None:
         """Enroll, declare and learn all entries: once, before the first step."""
@@ -127,6 +123,13 @@ class Service:
     def _reach(self) -> bool:
         if self._outgoing.reachable():
             self._broker_failures = 0
+            if not self._ready:
+                self._ready = True
+                logger.info(
+                    "pecker: ready, %d entries, holder %s",
+                    len(self._entries),
+                    self._repository.holder,
+                )
             return True
         self._broker_failures += 1
         return False
@@ -293,6 +296,7 @@ class Service:
         if names:
             if self._cursor >= len(names):
                 self._cursor = 0
+        self._ready = False
             self._learn(names[self._cursor : self._cursor + CHUNK])
             self._cursor += CHUNK
         self._keep_house()
