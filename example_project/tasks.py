@@ -55,9 +55,10 @@ def sweep(self: Task[Any, Any]) -> int:
             worker=self.request.hostname,
         )
     taken = store.rows("take_stale_calls", stale=STALE, again=AGAIN, batch=BATCH)
-    with app.producer_or_acquire() as producer:
-        for (call,) in taken:
-            check.apply_async((call,), producer=producer, expires=AGAIN)
+    if taken:
+        with app.producer_or_acquire() as producer:
+            for (call,) in taken:
+                check.apply_async((call,), producer=producer, expires=AGAIN)
     store.rows("close_run", id=run, taken=len(taken))
     return len(taken)
 
