@@ -296,7 +296,6 @@ class Service:
         if names:
             if self._cursor >= len(names):
                 self._cursor = 0
-        self._ready = False
             self._learn(names[self._cursor : self._cursor + CHUNK])
             self._cursor += CHUNK
         self._keep_house()
