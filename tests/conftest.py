@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -37,6 +38,7 @@ settings.load_profile(
 
 Server = TypeVar("Server", EmbeddedPostgres, EmbeddedRedis)
 
+CHAOS = Path(__file__).with_name("chaos")
 GIVEN = bool(services.GIVEN_DSN or services.GIVEN_REDIS or services.GIVEN_AMQP)
 STANDS = (
     ["given-redis", *(["given-rabbitmq"] if services.GIVEN_AMQP else [])]
@@ -239,12 +241,15 @@ def _begin(stack: ExitStack, name: str, kind: type[Server], **options: Any) -> S
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that start whole clusters in one line: they need both cores."""
     for item in items:
-        if item.get_closest_marker("cluster") or item.get_closest_marker("chaos"):
+        marked = item.get_closest_marker("cluster") or item.get_closest_marker("chaos")
+        if marked or CHAOS in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     """List the services that were not there, and how many tests that cost."""
+    if terminalreporter.config.option.collectonly:
+        return
     missed: Counter[str] = Counter()
     for report in terminalreporter.getreports("skipped"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
