@@ -15,8 +15,8 @@ from typing import Any
 import kombu.transport.pyamqp
 import kombu.transport.redis
 from kombu.common import maybe_declare
-from kombu.exceptions import (
-    BatchPublishError,  # type: ignore[attr-defined]  # new in kombu 5.7
+from kombu.exceptions import (  # type: ignore[attr-defined]  # new in kombu 5.7
+    BatchPublishError,
     OperationalError,
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,3 +20,15 @@ class Dispatch:
     expires: datetime | None = None
     """An absolute, aware instant. None: the `expires` of the entry or of its task
     counts from the host's clock, as in Celery's beat."""
+
+
+def names_in(batch: Iterable[Dispatch], task_ids: AbstractSet[str]) -> frozenset[str]:
+    """Return the names all of whose slots in the batch are among `task_ids`.
+
+    An entry that catches up has several slots in one batch.
+    """
+    names: dict[str, bool] = {}
+    for dispatch in batch:
+        among = dispatch.task_id in task_ids
+        names[dispatch.name] = names.get(dispatch.name, True) and among
+    return frozenset(name for name, among in names.items() if among)

@@ -12,7 +12,7 @@ from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import Kind, Link
-from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Route, draw_up
 from celery_pecker.publisher.lanes import (
     Lane,
@@ -103,8 +103,8 @@ class Publisher:
     def publish(self, batch: Sequence[Dispatch], token: str) -> None:
         """All of the batch is on the broker: on Redis's lists, or confirmed.
 
-        The token names this batch, and only this: a retry gives the same batch, in
-        the same order, with the same token.
+        The token names this batch, and only this: what is tried again of a batch, all
+        of it or a part, is tried with its token.
 
         Raises:
             BrokerUnavailable: nothing of it was sent; it may be tried again.
@@ -119,8 +119,8 @@ class Publisher:
             return
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
-        fast, slow = self._sort(list(zip(entries, batch, strict=True)))
         lane = self._lanes.get(self._kind)
+        fast, slow = self._sort(list(zip(entries, batch, strict=True)), token)
         if fast and lane is not None:
             self._push(lane, fast, token)
         if slow:
@@ -142,14 +142,20 @@ class Publisher:
         self._link.drop()
 
     def _sort(
-        self, work: list[tuple[_Known, Dispatch]]
+        self, work: list[tuple[_Known, Dispatch]], token: str
     ) -> tuple[list[tuple[Any, Dispatch]], list[tuple[ScheduleEntry, Dispatch]]]:
         """Part what goes fast from what goes slow; the queues of the fast are there."""
         fast: list[tuple[Any, Dispatch]] = []
         slow: list[tuple[ScheduleEntry, Dispatch]] = []
         watched = self._onlooker.reason() is not None
         shut: dict[int, bool] = {}
+        lane = self._lanes.get(self._kind)
         for known, dispatch in work:
+            kept = lane.kept(token, dispatch.task_id) if lane is not None else None
+            if kept is not None:
+                self._declare(kept.route)
+                fast.append((kept, dispatch))
+                continue
             if not watched and known.send is not self._sender(known.entry):
                 known.message = known.why_slow = None
             if not watched and known.message is None:
@@ -242,11 +248,10 @@ class Publisher:
         clean = not outcome.uncertain and not outcome.refused and not outcome.done
         if clean and not fast:
             raise BrokerUnavailable(msg) from outcome.broken
-        undone = {d.name for d in batch if d.task_id not in arrived}
         raise PublishUncertain(
             msg,
             retry_safe=clean and lane is not None and lane.exact,
-            done=frozenset(names.values()) - undone,
+            done=names_in(batch, arrived),
         ) from outcome.broken
 
     def _forget_messages(self) -> None:

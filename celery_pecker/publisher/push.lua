@@ -1,4 +1,6 @@
 -- All messages of one batch are on their lists, or none is; a second time adds nothing.
+-- Answers how many were pushed, or, if the token is taken, the fingerprint of what was
+-- pushed under it.
 --
 -- KEYS  1: the token of this batch; 2..n+1: lists to push to; then: lists to expire
 -- ARGV  1: seconds the token lives; 2: fingerprint of the batch; 3: n;
@@ -15,10 +17,7 @@ for i = 2, lists + 1 do
   end
 end
 if not redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', ARGV[1]) then
-  if redis.call('GET', KEYS[1]) ~= ARGV[2] then
-    return redis.error_reply('PECKERTOKEN ' .. KEYS[1] .. ' belongs to another batch')
-  end
-  return 0
+  return redis.call('GET', KEYS[1])
 end
 local at = 4
 local pushed = 0

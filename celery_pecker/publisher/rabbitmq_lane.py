@@ -9,84 +9,20 @@ may or may not have arrived, and nothing here sends it again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from struct import pack
-from typing import Any
 
 from amqp import spec
 from amqp.method_framing import frame_writer
-from amqp.serialization import dumps
 
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import Link
-from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.publisher.envelope import Draft, Marks, Route
-from celery_pecker.publisher.expiry import Expiry
+from celery_pecker.publisher.dispatch import Dispatch, names_in
+from celery_pecker.publisher.envelope import Draft
 from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.rabbitmq_message import RabbitMessage
 
 #: Bytes gathered before they are given to the socket.
 WRITE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """The property bytes of a message: fixed, a header table, fixed but for marks."""
-
-    head: bytes
-    table: bytes
-    tail: bytes
-
-    @classmethod
-    def of(cls, message: Any, marks: Marks) -> Properties:
-        """Cut up what py-amqp makes of the message's properties."""
-        raw = message._serialize_properties()  # noqa: SLF001 (what its frame writer calls)
-        table = dumps("F", (message.properties["application_headers"],))
-        start = raw.index(table)
-        places = {
-            _long(marks.task_id): b"%(id)b",
-            _long(marks.header): b"%(header)b",
-            _long(marks.expires): b"%(expires)b",
-            _short(marks.task_id): b"%(correlation)b",
-            _short(marks.expiration): b"%(expiration)b",
-        }
-        return cls(
-            raw[:start],
-            _with_places(table[4:], places, marks),
-            _with_places(raw[start + len(table) :], places, marks),
-        )
-
-    def fill(self, fields: dict[bytes, bytes]) -> bytes:
-        """Return the bytes for one slot."""
-        table = self.table % fields
-        return b"".join((self.head, pack(">I", len(table)), table, self.tail % fields))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RabbitMessage:
-    """The bytes of one entry's message, with and without an expiry."""
-
-    route: Route
-    arguments: bytes
-    body: bytes
-    expiry: Expiry
-    plain: Properties
-    dated: Properties
-
-    def render(self, dispatch: Dispatch, now: datetime) -> bytes:
-        """Return the property bytes for one slot."""
-        stamp = self.expiry.stamp(now, dispatch.expires)
-        fields = {
-            b"id": _long(dispatch.task_id),
-            b"correlation": _short(dispatch.task_id),
-            b"header": b"F" + dumps("F", (dict(dispatch.header),)),
-        }
-        if stamp is None:
-            fields[b"expires"] = b"V"
-            return self.plain.fill(fields)
-        fields[b"expires"] = _long(stamp.header)
-        fields[b"expiration"] = _short(stamp.milliseconds)
-        return self.dated.fill(fields)
 
 
 class RabbitLane:
@@ -103,29 +39,14 @@ class RabbitLane:
         An exchange that Celery does not declare must be there: a message to one that
         is not closes the channel, with everything that was sent after it.
         """
-        link, route, message = self._link, draft.route, draft.message
+        link, route = self._link, draft.route
         if route.exchange and not route.declare:
             try:
                 link.side.exchange_declare(route.exchange, "direct", passive=True)
             except link.refused_by as error:
                 link.reopen()
                 raise NotPlain(str(error)) from error
-        body = message.body
-        if isinstance(body, str):
-            encoding = message.properties.setdefault("content_encoding", "utf-8")
-            body = body.encode(encoding)
-        dated = Properties.of(message, draft.marks)
-        message.properties["application_headers"]["expires"] = None
-        del message.properties["expiration"]
-        target = (0, route.exchange, route.routing_key)
-        return RabbitMessage(
-            route=route,
-            arguments=dumps("Bssbb", (*target, route.mandatory, route.immediate)),
-            body=body,
-            expiry=draft.expiry,
-            plain=Properties.of(message, draft.marks),
-            dated=dated,
-        )
+        return RabbitMessage.of(draft)
 
     def push(
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], _token: str, now: datetime
@@ -156,9 +77,7 @@ class RabbitLane:
             failure = error
         lost = confirms.open
         arrived = started - lost - confirms.refused.keys()
-        # a name that caught up has several messages: it is done when all of them are
-        undone = {name for task_id, name in names.items() if task_id not in arrived}
-        done = frozenset(names.values()) - undone
+        done = names_in((dispatch for _, dispatch in work), arrived)
         if failure is not None or lost:
             link.drop()
             msg = (
@@ -170,6 +89,9 @@ class RabbitLane:
                 f"{names.get(i, i)}: {w}" for i, w in confirms.refused.items()
             )
             raise PublishUncertain(why, done=done)
+
+    def kept(self, _token: str, _task_id: str) -> None:
+        """Return None: a token says nothing to RabbitMQ."""
 
     def _write_ups(
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
@@ -216,26 +138,3 @@ class _Content:
 
     def _serialize_properties(self) -> bytes:
         return self._octets
-
-
-def _long(text: str) -> bytes:
-    """Return a string as it stands in a header table."""
-    octets = text.encode()
-    return b"S" + pack(">I", len(octets)) + octets
-
-
-def _short(text: str) -> bytes:
-    """Return a string as it stands among the properties."""
-    octets = text.encode()
-    return bytes((len(octets),)) + octets
-
-
-def _with_places(octets: bytes, places: dict[bytes, bytes], marks: Marks) -> bytes:
-    octets = octets.replace(b"%", b"%%")
-    for mark, place in places.items():
-        octets = octets.replace(mark.replace(b"%", b"%%"), place)
-    texts = (marks.task_id, marks.header, marks.expires, marks.expiration)
-    if any(text.encode() in octets for text in texts):
-        msg = "a part of the message holds the task's id in a text of its own"
-        raise NotPlain(msg)
-    return octets

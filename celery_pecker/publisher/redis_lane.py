@@ -1,9 +1,11 @@
 """The fast lane on Redis: one script for up to a thousand messages, under a token.
 
-What is exact here: a batch is pushed whole or not at all, and the same batch under
-the same token is pushed once, however often it is tried within `TOKEN_SECONDS`. The
-token lives beside the messages and is written by the same script, so a failover that
-loses the one loses the other.
+What is exact here: up to a thousand messages are pushed together or not at all, and
+a message is pushed once under its token, however often it is tried within
+`TOKEN_SECONDS`. The token lives beside the messages and is written by the same script,
+so a failover that loses the one loses the other. A request that was on its way when we
+gave up may still be run later (a frozen server that wakes up): it finds the token
+taken and adds nothing.
 
 What is sent is one command on one socket, written and read by hand: redis-py would
 send it again after a timeout if the user's options say so. A request that could not
@@ -15,57 +17,37 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
-from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
-from kombu.utils.json import JSONEncoder, dumps
+from kombu.utils.json import JSONEncoder
 from redis.exceptions import BusyLoadingError, NoScriptError, ResponseError
 
-from celery_pecker.clock import new_id
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.errors import BrokerUnavailable, PeckerError, PublishUncertain
 from celery_pecker.publisher.connection import Link
-from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Draft, Route
-from celery_pecker.publisher.expiry import Expiry
 from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.redis_message import RedisMessage
+from celery_pecker.publisher.unsettled import Unsettled
 
-BATCH = 1000
 TOKEN_SECONDS = 600
+#: Batches of which it is remembered what was tried.
+UNSETTLED = 100
 SCRIPT = files(__package__).joinpath("push.lua").read_bytes()
 # Redis names scripts so.
 SHA = hashlib.sha1(SCRIPT, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedisMessage:
-    """The JSON of one entry's message, twice: with and without an expiry."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a route leads: lists to push to, and keys to expire, in milliseconds."""
 
-    route: Route
-    priority: int
-    expiry: Expiry
-    plain: str
-    dated: str
-
-    def render(self, dispatch: Dispatch, header: str, now: datetime) -> bytes:
-        """Return the bytes of the message for one slot."""
-        stamp = self.expiry.stamp(now, dispatch.expires)
-        fields = {
-            "id": quoted(dispatch.task_id),
-            "header": header,
-            # new for each push: Redis's unacked messages are kept by this tag
-            "tag": new_id(),
-        }
-        if stamp is None:
-            text = self.plain % fields
-        else:
-            fields["expires"] = quoted(stamp.header)
-            fields["expiration"] = stamp.milliseconds
-            text = self.dated % fields
-        return text.encode("ascii")
+    lists: list[str]
+    expiring: dict[str, int]
 
 
 class RedisLane:
@@ -76,37 +58,15 @@ class RedisLane:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._json = JSONEncoder()
+        self._open: dict[str, Unsettled] = {}
 
     def build(self, draft: Draft) -> RedisMessage:
         """Return the text that kombu would push, with a place for what differs."""
-        channel, route, marks = self._link.channel, draft.route, draft.marks
+        channel, route = self._link.channel, draft.route
         if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
             msg = f"exchange {route.exchange!r} is of type {kind}"
             raise NotPlain(msg)
-        message = draft.message
-        priority = channel._get_message_priority(message)  # noqa: SLF001 (kombu's rule)
-        channel._inplace_augment_message(  # noqa: SLF001 (what basic_publish begins with)
-            message, route.exchange, route.routing_key
-        )
-        message["properties"]["delivery_tag"] = marks.tag
-        places = {
-            f'"{marks.task_id}"': "%(id)s",
-            f'"{marks.header}"': "%(header)s",
-            f'"{marks.expires}"': "%(expires)s",
-            marks.expiration: "%(expiration)s",
-            marks.tag: "%(tag)s",
-        }
-        dated = _with_places(dumps(message), places)
-        message["headers"]["expires"] = None
-        del message["properties"]["expiration"]
-        plain = _with_places(dumps(message), places)
-        return RedisMessage(
-            route=route,
-            priority=priority,
-            expiry=draft.expiry,
-            plain=plain,
-            dated=dated,
-        )
+        return RedisMessage.of(draft, channel)
 
     def push(
         self, work: Sequence[tuple[RedisMessage, Dispatch]], token: str, now: datetime
@@ -115,75 +75,121 @@ class RedisLane:
 
         Raises:
             BrokerUnavailable: none is.
-            PublishUncertain: `done` are; the others may be, and pushing the same
-                work again under the same token is exact.
+            PublishUncertain: `done` are; the others may be. Pushing them, or some of
+                them, again under the same token is exact if `retry_safe`.
         """
-        for number, start in enumerate(range(0, len(work), BATCH)):
-            chunk = work[start : start + BATCH]
+        open_ = self._open.get(token)
+        if open_ is None:
+            open_ = Unsettled.of(work, place=self._place())
+        elif open_.place != self._place():
+            msg = f"tried at {open_.place}, which is not the broker any more"
+            raise PublishUncertain(msg)
+        done: set[str] = set()
+        for number, chunk in open_.chunks(work):
             try:
-                self._push(chunk, f"{token}:{number}", now)
+                self._push(chunk, f"{token}:{number}", open_, now)
             except (BrokerUnavailable, PublishUncertain) as error:
-                if isinstance(error, BrokerUnavailable) and not start:
+                if isinstance(error, BrokerUnavailable) and not done:
                     raise
-                done = frozenset(dispatch.name for _, dispatch in work[:start])
+                self._keep(token, open_)
+                names = names_in((dispatch for _, dispatch in work), done)
                 raise PublishUncertain(
-                    str(error), retry_safe=True, done=done
+                    str(error), retry_safe=True, done=names
                 ) from error
+            done |= {dispatch.task_id for _, dispatch in chunk}
+        self._open.pop(token, None)
+
+    def kept(self, token: str, task_id: str) -> RedisMessage | None:
+        """Return what was tried for this task under the token and not settled.
+
+        It has to be tried by this lane again, whatever lane the entry has by now.
+        """
+        open_ = self._open.get(token)
+        return None if open_ is None else open_.messages.get(task_id)
+
+    def _keep(self, token: str, open_: Unsettled) -> None:
+        self._open[token] = open_
+        if len(self._open) > UNSETTLED:
+            # What was forgotten is refused by its token if it is tried again.
+            self._open.pop(next(iter(self._open)))
+
+    def _place(self) -> str:
+        """Return which server this is; behind a Sentinel all are the same."""
+        channel = self._link.channel
+        parameters = channel.pool.connection_kwargs
+        known = ("host", "port", "path", "db")
+        return "/".join(f"{parameters[k]}" for k in known if k in parameters)
 
     def _push(
-        self, work: Sequence[tuple[RedisMessage, Dispatch]], token: str, now: datetime
+        self,
+        work: Sequence[tuple[RedisMessage, Dispatch]],
+        token: str,
+        open_: Unsettled,
+        now: datetime,
     ) -> None:
         link = self._link
-        channel = link.channel
-        prefix = channel.global_keyprefix
+        prefix = link.channel.global_keyprefix
         lists: dict[str, list[bytes]] = defaultdict(list)
-        keys: dict[tuple[int, int], list[str]] = {}
-        expiring: dict[str, int] = {}
-        for message, _ in work:
-            place = (id(message.route), message.priority)
-            if place in keys:
-                continue
-            try:
-                queues = self._queues(message.route)
-            except link.broken_by as error:
-                raise self._nothing_sent(error) from error
-            keys[place] = [
-                prefix + channel._q_for_pri(queue, message.priority)  # noqa: SLF001 (kombu's rule)
-                for queue in queues
-            ]
-            expiring.update(self._expiring(queues))
+        places = self._places(work)
         encode = self._json.encode
         for message, dispatch in work:
             text = message.render(dispatch, encode(dict(dispatch.header)), now)
-            for key in keys[id(message.route), message.priority]:
+            for key in places[id(message.route), message.priority].lists:
                 lists[key].append(text)
         if not lists:
             # An exchange without a queue: kombu drops the message, so do we.
             return
-        names = zlib.crc32("".join(d.task_id for _, d in work).encode())
-        body: list[Any] = [TOKEN_SECONDS, f"{names:08x}", len(lists)]
+        ids = [dispatch.task_id for _, dispatch in work]
+        fingerprint = b"%08x" % zlib.crc32("".join(ids).encode())
+        open_.attempts[token, fingerprint] = frozenset(ids)
+        body: list[Any] = [TOKEN_SECONDS, fingerprint, len(lists)]
         for messages in lists.values():
             body += [len(messages), *messages]
+        expiring: dict[str, int] = {}
+        for place in places.values():
+            expiring.update(place.expiring)
         body += expiring.values()
-        all_keys = [f"{prefix}pecker:batch:{token}", *lists, *expiring]
-        self._run([len(all_keys), *all_keys, *body])
+        keys = [f"{prefix}pecker:batch:{token}", *lists, *expiring]
+        holder = self._run([len(keys), *keys, *body])
+        if isinstance(holder, int):
+            return
+        if not open_.attempts.get((token, holder), frozenset()).issuperset(ids):
+            msg = f"token {token!r} belongs to another batch; this one was not sent"
+            raise PeckerError(msg)
+
+    def _places(
+        self, work: Sequence[tuple[RedisMessage, Dispatch]]
+    ) -> dict[tuple[int, int], Place]:
+        """Return the Redis keys of each route and priority in the batch."""
+        channel = self._link.channel
+        places: dict[tuple[int, int], Place] = {}
+        for message, _ in work:
+            where = (id(message.route), message.priority)
+            if where in places:
+                continue
+            try:
+                queues = self._queues(message.route)
+            except self._link.broken_by as error:
+                raise self._nothing_sent(error) from error
+            prefix, key = channel.global_keyprefix, channel._q_for_pri  # noqa: SLF001 (kombu's rule)
+            places[where] = Place(
+                [prefix + key(queue, message.priority) for queue in queues],
+                {
+                    prefix + key(queue, step): channel._expires[queue]  # noqa: SLF001 (known since declared)
+                    for queue in queues
+                    if queue in channel._expires  # noqa: SLF001 (as above)
+                    for step in channel.priority_steps
+                },
+            )
+        return places
 
     def _queues(self, route: Route) -> list[str]:
         """Return where the exchange leads now; a worker may have bound a new queue."""
         found = self._link.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
         return list(found)
 
-    def _expiring(self, queues: Sequence[str]) -> Iterator[tuple[str, int]]:
-        channel = self._link.channel
-        for queue in queues:
-            milliseconds = channel._expires.get(queue)  # noqa: SLF001 (known since declared)
-            if milliseconds is not None:
-                for step in channel.priority_steps:
-                    key = channel.global_keyprefix + channel._q_for_pri(queue, step)  # noqa: SLF001
-                    yield key, milliseconds
-
-    def _run(self, arguments: list[Any]) -> None:
-        """The script ran; see `push` for what it raises."""
+    def _run(self, arguments: list[Any]) -> int | bytes:
+        """The script ran; return what it answered."""
         link = self._link
         pool = link.channel.pool
         try:
@@ -192,16 +198,16 @@ class RedisLane:
             raise self._nothing_sent(error) from error
         try:
             try:
-                self._ask(connection, ["EVALSHA", SHA, *arguments])
+                return self._ask(connection, ["EVALSHA", SHA, *arguments])
             except NoScriptError:
-                self._ask(connection, ["EVAL", SCRIPT, *arguments])
+                return self._ask(connection, ["EVAL", SCRIPT, *arguments])
         except (ResponseError, BusyLoadingError) as error:
             # Redis answered, and not with yes: the script checks before it writes.
             raise self._nothing_sent(error) from error
         finally:
             pool.release(connection)
 
-    def _ask(self, connection: Any, command: list[Any]) -> None:
+    def _ask(self, connection: Any, command: list[Any]) -> int | bytes:
         link = self._link
         request = b"".join(connection.pack_command(*command))
         try:
@@ -209,25 +215,15 @@ class RedisLane:
         except link.broken_by as error:
             raise self._nothing_sent(error) from error
         try:
-            connection.read_response()
+            answer: int | bytes = connection.read_response()
         except (ResponseError, BusyLoadingError):
             raise
         except link.broken_by as error:
             link.drop()
             msg = f"Redis took a batch and did not answer: {error}"
             raise PublishUncertain(msg, retry_safe=True) from error
+        return answer
 
     def _nothing_sent(self, error: BaseException) -> BrokerUnavailable:
         self._link.drop()
         return BrokerUnavailable(f"Redis took nothing of the batch: {error}")
-
-
-def _with_places(text: str, places: dict[str, str]) -> str:
-    text = text.replace("%", "%%")
-    for mark, place in places.items():
-        text = text.replace(mark, place)
-    for mark in places:
-        if mark.strip('"') in text:
-            msg = "a part of the message holds the task's id in a text of its own"
-            raise NotPlain(msg)
-    return text

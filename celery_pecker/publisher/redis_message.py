@@ -1,0 +1,82 @@
+"""One entry's message as it lies in a Redis list: kombu's JSON envelope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any
+
+from kombu.utils.json import dumps
+
+from celery_pecker.clock import new_id
+from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.publisher.envelope import Draft, Route
+from celery_pecker.publisher.expiry import Expiry
+from celery_pecker.publisher.lanes import NotPlain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisMessage:
+    """The JSON of one entry's message, twice: with and without an expiry."""
+
+    route: Route
+    priority: int
+    expiry: Expiry
+    plain: str
+    dated: str
+
+    @classmethod
+    def of(cls, draft: Draft, channel: Any) -> RedisMessage:
+        """Return the text that kombu would push, with places for what differs."""
+        message, route, marks = draft.message, draft.route, draft.marks
+        priority = channel._get_message_priority(message)  # noqa: SLF001 (kombu's rule)
+        channel._inplace_augment_message(  # noqa: SLF001 (what basic_publish begins with)
+            message, route.exchange, route.routing_key
+        )
+        message["properties"]["delivery_tag"] = marks.tag
+        places = {
+            f'"{marks.task_id}"': "%(id)s",
+            f'"{marks.header}"': "%(header)s",
+            f'"{marks.expires}"': "%(expires)s",
+            marks.expiration: "%(expiration)s",
+            marks.tag: "%(tag)s",
+        }
+        dated = _with_places(dumps(message), places)
+        message["headers"]["expires"] = None
+        del message["properties"]["expiration"]
+        return cls(
+            route=route,
+            priority=priority,
+            expiry=draft.expiry,
+            plain=_with_places(dumps(message), places),
+            dated=dated,
+        )
+
+    def render(self, dispatch: Dispatch, header: str, now: datetime) -> bytes:
+        """Return the bytes of the message for one slot."""
+        stamp = self.expiry.stamp(now, dispatch.expires)
+        fields = {
+            "id": quoted(dispatch.task_id),
+            "header": header,
+            # new for each push: Redis's unacked messages are kept by this tag
+            "tag": new_id(),
+        }
+        if stamp is None:
+            text = self.plain % fields
+        else:
+            fields["expires"] = quoted(stamp.header)
+            fields["expiration"] = stamp.milliseconds
+            text = self.dated % fields
+        return text.encode("ascii")
+
+
+def _with_places(text: str, places: dict[str, str]) -> str:
+    text = text.replace("%", "%%")
+    for mark, place in places.items():
+        text = text.replace(mark, place)
+    for mark in places:
+        if mark.strip('"') in text:
+            msg = "a part of the message holds the task's id in a text of its own"
+            raise NotPlain(msg)
+    return text
