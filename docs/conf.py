@@ -12,9 +12,6 @@ release = version_of("celery-pecker")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "README.md"]
 
-# A chapter may be empty while the project is young.
-suppress_warnings = ["toc.empty_glob"]
-
 html_theme = "furo"
 html_title = "celery-pecker"
 
