@@ -151,27 +151,28 @@ class Publisher:
         shut: dict[int, bool] = {}
         lane = self._lanes.get(self._kind)
         for known, dispatch in work:
-            kept = lane.kept(token, dispatch.task_id) if lane is not None else None
-            if kept is not None:
-                self._declare(kept.route)
-                fast.append((kept, dispatch))
-                continue
-            if not watched and known.send is not self._sender(known.entry):
-                known.message = known.why_slow = None
-            if not watched and known.message is None:
-                self._build(known)
-            if watched or known.message is None:
-                slow.append((known.entry, dispatch))
-                continue
-            route = known.message.route
-            refused = shut.get(id(route))
-            if refused is None:
-                refused = shut[id(route)] = self._declare(route)
-            if refused:
-                slow.append((known.entry, dispatch))
-            else:
-                fast.append((known.message, dispatch))
+            message = lane.kept(token, dispatch.task_id) if lane is not None else None
+            again = message is not None
+            if message is None and not watched:
+                message = self._message(known)
+            if message is not None:
+                route = message.route
+                refused = shut.get(id(route))
+                if refused is None:
+                    refused = shut[id(route)] = self._declare(route)
+                if again or not refused:
+                    fast.append((message, dispatch))
+                    continue
+            slow.append((known.entry, dispatch))
         return fast, slow
+
+    def _message(self, known: _Known) -> Any:
+        """Return the entry's message, built now if need be, or None."""
+        if known.send is not self._sender(known.entry):
+            known.message = known.why_slow = None
+        if known.message is None and known.why_slow is None:
+            self._build(known)
+        return known.message
 
     def _sender(self, entry: ScheduleEntry) -> object:
         task = self._app.tasks.get(entry.task)
