@@ -63,6 +63,7 @@ class Service:
         slack: float,
         timeout: float,
         version: str,
+        round_every: float = ROUND,
     ) -> None:
         self._entries = entries
         self._repository = repository
@@ -71,6 +72,7 @@ class Service:
         self._clock = clock
         self._timeout = timeout
         self._version = version
+        self._round_every = round_every
         self._agenda = Agenda(entries, slack_us=int(slack * SECOND))
         self._offset = ClockOffset()
         self._broker_backoff = Backoff(first=0.1, most=1.0)
@@ -93,7 +95,7 @@ class Service:
         self._keep_house()
         for start in range(0, max(1, len(names)), CHUNK):
             self._learn(names[start : start + CHUNK])
-        self._next_round = self._clock.monotonic() + ROUND
+        self._next_round = self._clock.monotonic() + self._round_every
 
     def step(self) -> float:
         """Do all that is due now; return the seconds until there is more."""
@@ -291,7 +293,7 @@ class Service:
 
     def _round(self) -> None:
         """Look at what no wake-up shows."""
-        self._next_round = self._clock.monotonic() + ROUND
+        self._next_round = self._clock.monotonic() + self._round_every
         names = self._agenda.names
         if names:
             if self._cursor >= len(names):

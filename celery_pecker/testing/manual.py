@@ -1,0 +1,163 @@
+"""A scheduler that a test turns by hand: a year of schedules in a moment.
+
+The tables are real; only the clock and the broker are the test's. `ManualPecker` reads
+an app's ``beat_schedule`` as beat would, and `pass_time` does what a replica would do
+in that time, returning the messages that it would have sent::
+
+    with ManualPecker(app, dsn=dsn, start=datetime(2026, 1, 1, tzinfo=UTC)) as pecker:
+        [run] = pecker.pass_time(seconds=60)
+        assert run.name == "every-minute"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from celery import Celery
+
+from celery_pecker import declarations
+from celery_pecker.clock import from_us, new_id, to_us
+from celery_pecker.database import Database
+from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.gate import Gate, OpenGate
+from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.service import Service
+
+SECOND = 1_000_000
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """Time that goes on when told. The database's clock can be stepped apart from it."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._elapsed_us = 0
+        self._database_us = to_us(start)
+
+    def monotonic(self) -> float:
+        """Return the seconds since the test began."""
+        return self._elapsed_us / SECOND
+
+    def now(self) -> datetime:
+        """Return what the database's clock shows."""
+        return from_us(self._database_us)
+
+    def advance_us(self, us: int) -> None:
+        """Let time pass, on both clocks."""
+        self._elapsed_us += us
+        self._database_us += us
+
+    def step(self, seconds: float) -> None:
+        """Step the database's clock; no time passes."""
+        self._database_us += round(seconds * SECOND)
+
+
+class RecordingPublisher:
+    """Keeps what it was given, or fails in the way that a test asks for."""
+
+    def __init__(self) -> None:
+        self.sent: list[Dispatch] = []
+        self.tokens: set[str] = set()
+        self.failing: BrokerUnavailable | PublishUncertain | None = None
+        self.unreachable = False
+
+    def ensure(self) -> None:
+        """Be connected, unless told to be unreachable."""
+        if self.unreachable:
+            raise BrokerUnavailable
+
+    def publish(self, batch: Sequence[Dispatch], token: str) -> None:
+        """Keep the batch, once per token."""
+        if self.failing is not None:
+            raise self.failing
+        if token not in self.tokens:
+            self.tokens.add(token)
+            self.sent += batch
+
+
+class ManualPecker:
+    """One replica of an app's scheduler on real tables, turned by hand."""
+
+    def __init__(
+        self,
+        app: Celery | Sequence[Entry],
+        *,
+        dsn: str,
+        schema: str = "public",
+        start: datetime = START,
+        clock: ManualClock | None = None,
+        gate: Gate | None = None,
+        slack: float = 5.0,
+        round_every: float = 5.0,
+    ) -> None:
+        self.clock = clock or ManualClock(start)
+        self.publisher = RecordingPublisher()
+        self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
+        holder = new_id()
+        self.service = Service(
+            entries_of(app) if isinstance(app, Celery) else app,
+            Repository(self._database, holder, now=self.clock.now),
+            Outgoing(self.publisher, schema=schema, holder=str(holder), skew=2.0),
+            gate or OpenGate(),
+            clock=self.clock,
+            slack=slack,
+            timeout=2.0,
+            version="test",
+            round_every=round_every,
+        )
+        self.turn()
+
+    def turn(self) -> list[Dispatch]:
+        """Do all that is due at this instant; return what was sent."""
+        before = len(self.publisher.sent)
+        while self.service.step() <= 0:
+            pass
+        return self.publisher.sent[before:]
+
+    def pass_time(self, seconds: float) -> list[Dispatch]:
+        """Do all that a replica would do in that time; return what was sent."""
+        left_us = round(seconds * SECOND)
+        before = len(self.publisher.sent)
+        while True:
+            pause_us = max(int(self.service.step() * SECOND) + 1, 1)
+            if pause_us > left_us:
+                break
+            self.clock.advance_us(pause_us)
+            left_us -= pause_us
+        self.clock.advance_us(left_us)
+        self.service.step()
+        return self.publisher.sent[before:]
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Drop the connection."""
+        self._database.close()
+
+
+def entries_of(app: Celery) -> list[Entry]:
+    """Return the checked entries of an app's ``beat_schedule``."""
+    conf = app.conf
+    declarations.check_given(conf.beat_schedule)
+    declared = {
+        name: (
+            given
+            if isinstance(given, declarations.PeckerEntry)
+            else declarations.PeckerEntry(**{**given, "name": name, "app": app})
+        )
+        for name, given in conf.beat_schedule.items()
+    }
+    return declarations.entries(declared, app, conf=conf)
