@@ -28,13 +28,17 @@ def sent(pool: Any) -> list[Any]:
 def put_back(pool: Any, jobs: list[Any]) -> None:
     """The pool knows again of those jobs that a living process will run.
 
-    Without this their acceptance and their result are thrown away, and a message that
-    is running would count as not started.
+    Without this their acceptance and their result are thrown away, a message that is
+    running would count as not started, and its process as idle.
     """
-    known = _jobs(pool)
+    if not jobs:
+        return
+    billiard = pool._pool  # noqa: SLF001
     for job in jobs:
-        if not job.ready() and job._write_to._is_alive():  # noqa: SLF001
-            known.setdefault(job._job, job)  # noqa: SLF001
+        process = job._write_to  # noqa: SLF001
+        if not job.ready() and process._is_alive():  # noqa: SLF001
+            billiard._cache.setdefault(job._job, job)  # noqa: SLF001
+            billiard._busy_workers.add(process.inqW_fd)  # noqa: SLF001
 
 
 def has(pool: Any, request: Any) -> bool:

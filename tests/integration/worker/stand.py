@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -58,7 +60,7 @@ class Stand:
         text: bytes = self.worker.logs()
         return text.decode(errors="replace")
 
-    def until(self, condition: Any, said: str, timeout: float = 20.0) -> None:
+    def until(self, condition: Any, said: str, timeout: float = 30.0) -> None:
         """The condition came true."""
         try:
             eventually(condition, timeout, said, ignoring=(redis.ConnectionError,))
@@ -80,9 +82,14 @@ class Stand:
     @property
     def journal(self) -> Counter[str]:
         """What tasks wrote down, and how often."""
+        return Counter(self.lines)
+
+    @property
+    def lines(self) -> list[str]:
+        """What tasks wrote down, in that order."""
         with suppress(FileNotFoundError):
-            return Counter((self.folder / "journal").read_text().splitlines())
-        return Counter()
+            return (self.folder / "journal").read_text().splitlines()
+        return []
 
     # What Redis knows
 
@@ -127,6 +134,27 @@ class Stand:
         self.lose_redis()
         self.server.start()
         self.until(lambda: self.connections > back, "the worker reconnected")
+
+    def freeze_while_it_fetches(self) -> bool:
+        """The worker stands still, and Redis has its question."""
+        os.kill(self.worker.pid, signal.SIGSTOP)
+        info: Any = self.redis.info("clients")
+        if not info["blocked_clients"]:
+            os.kill(self.worker.pid, signal.SIGCONT)
+            return False
+        return True
+
+    def cut(self) -> None:
+        """The worker's connections were cut, Redis was well, and it is back."""
+        before = self.connections
+        for kind in ("normal", "pubsub"):
+            self.redis.client_kill_filter(_type=kind, skipme=True)
+        self.until(lambda: self.connections > before, "the worker reconnected")
+
+    @property
+    def losses(self) -> int:
+        """How often the worker lost its connection."""
+        return self.log.count("Connection to broker lost")
 
     @property
     def connections(self) -> int:
