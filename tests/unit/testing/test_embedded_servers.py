@@ -107,6 +107,23 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(server: Server) ->
     assert remembers(server)
 
 
+def test_a_killed_postgres_takes_its_busy_backends_along(
+    own_postgres: Postgres,
+) -> None:
+    """One that computes does not look whether the postmaster lives."""
+    server = own_postgres(fast=True)
+    connection = psycopg.connect(server.dsn, autocommit=True)
+    backend = connection.info.backend_pid
+    connection.pgconn.send_query(
+        b"select count(*) from generate_series(1::bigint, 1e12::bigint)"
+    )
+    connection.pgconn.flush()
+    server.kill()
+    eventually(lambda: ended(backend), 5, "the backend has ended")
+    connection.close()
+    assert server.start().running
+
+
 def test_a_restarted_server_keeps_its_port_and_its_data(server: Server) -> None:
     """Restart is another process that knows the same."""
     remember(server)
@@ -152,6 +169,7 @@ def test_a_frozen_server_can_be_stopped(server: Server) -> None:
     server.freeze()
     server.stop()
     assert not server.running
+    assert "database system is shut down" in server.log or "bye bye" in server.log
     assert remembers(server.start())
 
 
