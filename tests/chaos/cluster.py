@@ -202,13 +202,14 @@ class Cluster:
     ) -> Verdict:
         """Judge the slots due in between; waits until a later one has fired."""
         self.await_slot(until)
+        names = frozenset(self.names)
         return judge(
             Evidence(
                 period=self.period,
                 since=since,
                 until=until,
-                arrivals=self.recorder.arrivals(),
-                claims=self.audit.claims(),
+                arrivals=[a for a in self.recorder.arrivals() if a.name in names],
+                claims=[claim for claim in self.audit.claims() if claim.name in names],
                 events=events,
                 names=self.names,
             )

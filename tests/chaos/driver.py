@@ -8,7 +8,7 @@ is no survivor: only one that is ready in this life and has woken since.
 
 from __future__ import annotations
 
-import random  # noqa: TID251 - seeded: a run must be repeatable
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

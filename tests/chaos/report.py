@@ -6,6 +6,7 @@ import collections
 from typing import TYPE_CHECKING
 
 from celery_pecker.clock import from_us
+from tests.chaos.verdict import Blow
 
 if TYPE_CHECKING:
     from tests.chaos.verdict import Lost, Verdict
@@ -35,14 +36,20 @@ def lines(title: str, verdict: Verdict) -> list[str]:
     return told + _losses(verdict.lost)
 
 
+def _told(cause: Blow | None) -> str:
+    if cause in {Blow.KILLED, Blow.FROZEN}:
+        return f"its claimer was {cause} before it had published"
+    return f"{cause}" if cause else "NO CAUSE"
+
+
 def _losses(lost: tuple[Lost, ...]) -> list[str]:
     by_slot = collections.Counter(
         (slot.due_us, slot.claimed, slot.cause) for slot in lost
     )
     return [
         f"  lost at {from_us(due).isoformat()}: {count} slots,"
-        f" {'claimed' if claimed else 'NOT CLAIMED'},"
-        f" {f'its claimer was {cause}' if claimed and cause else cause or 'NO CAUSE'}"
+        f" {'claimed' if claimed else 'not claimed'},"
+        f" {_told(cause)}"
         for (due, claimed, cause), count in sorted(
             by_slot.items(), key=lambda each: each[0][0]
         )

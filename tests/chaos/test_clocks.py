@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.chaos.verdict import Verdict
-    from tests.conftest import Servers
 
 pytestmark = pytest.mark.cluster
 
@@ -30,11 +29,9 @@ STALLED = 8.0
 
 
 @pytest.fixture
-def fresh(servers: Servers) -> Iterator[Cluster]:
-    """A cluster without replicas yet, on each kind of servers."""
-    with Cluster(
-        dsn=servers.dsn, broker_url=servers.broker_url, queue=servers.queue
-    ) as made:
+def fresh(dsn: str, redis_url: str, queue_name: str) -> Iterator[Cluster]:
+    """A cluster without replicas yet."""
+    with Cluster(dsn=dsn, broker_url=redis_url, queue=queue_name) as made:
         yield made
 
 
@@ -64,13 +61,13 @@ def test_a_host_clock_that_moves_changes_nothing(
 
 
 @pytest.fixture
-def stepped(servers: Servers) -> Iterator[tuple[Cluster, DatabaseClock]]:
+def stepped(
+    dsn: str, redis_url: str, queue_name: str
+) -> Iterator[tuple[Cluster, DatabaseClock]]:
     """A cluster whose replicas see a database clock that can be stepped."""
     with (
-        DatabaseClock(servers.dsn) as clock,
-        Cluster(
-            dsn=servers.dsn, broker_url=servers.broker_url, queue=servers.queue
-        ) as made,
+        DatabaseClock(dsn) as clock,
+        Cluster(dsn=dsn, broker_url=redis_url, queue=queue_name) as made,
     ):
         made.dsn = clock.dsn
         nodes = [made.replica() for _ in range(2)]

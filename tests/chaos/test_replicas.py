@@ -68,7 +68,7 @@ def test_another_replica_takes_over_when_the_winner_is_killed(
         winner = cluster.winner()
         pid, at = winner.process.pid, cluster.now
         winner.kill()
-        events.append(Event(blow=Blow.KILLED, began=at, ended=at, pid=pid))
+        events.append(Event(blow=Blow.KILLED, began=at, ended=at, pid=pid, aimed=True))
         cluster.await_slot(cluster.next_due())
     verdict = cluster.verdict(since, cluster.next_due(2), events)
     tell("the winner killed, twice", verdict)
@@ -94,6 +94,7 @@ def test_another_replica_takes_over_while_the_winner_is_frozen(
                 began=began,
                 ended=cluster.now,
                 pid=winner.process.pid,
+                aimed=True,
             )
         )
         cluster.await_slot(cluster.next_due())
@@ -127,7 +128,7 @@ def test_a_slot_claimed_and_not_published_is_lost_once_and_the_next_one_fires(
     pid, at = winner.process.pid, cluster.now
     winner.kill()
     ways[winner.name()].cut()  # what its kernel might still have sent is lost too
-    event = Event(blow=Blow.KILLED, began=at, ended=at, pid=pid)
+    event = Event(blow=Blow.KILLED, began=at, ended=at, pid=pid, aimed=True)
     cluster.await_slot(cluster.next_due())
     verdict = cluster.verdict(since, cluster.next_due(2), [event])
     tell("killed between claim and publish", verdict)
@@ -150,7 +151,11 @@ def test_a_replica_frozen_between_claim_and_publish_publishes_nothing_too_late(
     cluster.until(began + 2.5)
     winner.thaw()
     event = Event(
-        blow=Blow.FROZEN, began=began, ended=cluster.now, pid=winner.process.pid
+        blow=Blow.FROZEN,
+        began=began,
+        ended=cluster.now,
+        pid=winner.process.pid,
+        aimed=True,
     )
     winner.assert_log_exists("slots missed", timeout=10)
     cluster.await_slot(cluster.next_due())

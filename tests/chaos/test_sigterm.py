@@ -12,7 +12,6 @@ from tests.chaos.cluster import Cluster
 
 if TYPE_CHECKING:
     from celery_pecker.testing.cluster import BeatNode
-    from tests.conftest import Servers
 
 pytestmark = pytest.mark.cluster
 
@@ -20,12 +19,13 @@ BOUND = 2.0
 """A second is promised, and told in the report; this leaves room for a busy machine."""
 
 
-@pytest.fixture
-def alone(servers: Servers) -> Iterator[Cluster]:
-    """A cluster without replicas yet, on each kind of servers."""
-    with Cluster(
-        dsn=servers.dsn, broker_url=servers.broker_url, queue=servers.queue
-    ) as made:
+@pytest.fixture(params=["redis_url", "amqp_url"])
+def alone(
+    dsn: str, queue_name: str, request: pytest.FixtureRequest
+) -> Iterator[Cluster]:
+    """A cluster without replicas yet, on Redis and on RabbitMQ."""
+    broker_url = request.getfixturevalue(request.param)
+    with Cluster(dsn=dsn, broker_url=broker_url, queue=queue_name) as made:
         yield made
 
 

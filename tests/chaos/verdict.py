@@ -124,8 +124,18 @@ class Evidence:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Return what became of every slot due between `since` and `until`."""
+    """Return what became of every slot due between `since` and `until`.
+
+    Twice is twice whenever it happened; gaps and lateness are those of the window.
+    """
     period_us = round(evidence.period * SECOND)
+    window = [
+        arrival
+        for arrival in evidence.arrivals
+        if evidence.since - evidence.period
+        <= arrival.due_us / SECOND
+        <= evidence.until + evidence.period
+    ]
     arrived = _by_name(evidence.arrivals)
     claimed = {(claim.name, claim.due_us): claim for claim in evidence.claims}
     seen = _Seen()
@@ -154,13 +164,13 @@ def judge(evidence: Evidence) -> Verdict:
         lost=tuple(seen.lost),
         doubled=tuple(seen.doubled),
         stray=tuple(seen.stray),
-        gaps=_gaps(arrived, seen.lost, evidence),
+        gaps=_gaps(_by_name(window), seen.lost, evidence),
         wakes=len({slot for _, slot in seen.due}),
         events=collections.Counter(
-            f"{event.blow}, {'aimed' if event.aimed else 'at random'}"
+            f"{event.blow}{', aimed' if event.aimed else ''}"
             for event in evidence.events
         ),
-        lateness=_lateness(evidence.arrivals),
+        lateness=_lateness(window),
     )
 
 
