@@ -57,11 +57,13 @@ class Publisher:
         self._clock = clock
         self._link = Link(app, timeout=timeout, clock=clock)
         self._onlooker = Onlooker(app, scheduler)
+        self._suspects: set[str] = set()
+        """Names of which one makes RabbitMQ close the channel."""
         self._lanes: dict[Kind, RedisLane | RabbitLane] = {
             Kind.REDIS: RedisLane(self._link),
-            Kind.RABBITMQ: RabbitLane(self._link),
+            Kind.RABBITMQ: RabbitLane(self._link, self._suspects),
         }
-        self._slow = SlowLane(app, scheduler, self._link)
+        self._slow = SlowLane(app, scheduler, self._link, self._suspects)
         self._kind = Kind.OTHER
         self._known: dict[str, _Known] = {}
         self._routes: dict[object, Route] = {}
@@ -122,7 +124,7 @@ class Publisher:
         lane = self._lanes.get(self._kind)
         fast, slow = self._sort(list(zip(entries, batch, strict=True)), token)
         if fast and lane is not None:
-            self._push(lane, fast, token)
+            lane.push(fast, token, self._clock.now())
         if slow:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
@@ -133,6 +135,10 @@ class Publisher:
         watched = self._onlooker.reason()
         if watched is not None:
             return Verdict(Lane.SLOW, watched)
+        if name in self._suspects:
+            return Verdict(
+                Lane.SLOW, "one of some that made RabbitMQ close the channel"
+            )
         if known.message is not None:
             return Verdict(Lane.FAST, f"built once, sent by the {self._kind} lane")
         return Verdict(Lane.SLOW, known.why_slow or "not built yet")
@@ -153,7 +159,7 @@ class Publisher:
         for known, dispatch in work:
             message = lane.kept(token, dispatch.task_id) if lane is not None else None
             again = message is not None
-            if message is None and not watched:
+            if not (again or watched or dispatch.name in self._suspects):
                 message = self._message(known)
             if message is not None:
                 route = message.route
@@ -219,20 +225,6 @@ class Publisher:
             known.why_slow = str(error)
         except (TypeError, ValueError, AMQPError) as error:
             known.why_slow = f"cannot be encoded: {error}"
-
-    def _push(
-        self,
-        lane: RedisLane | RabbitLane,
-        work: list[tuple[Any, Dispatch]],
-        token: str,
-    ) -> None:
-        try:
-            lane.push(work, token, self._clock.now())
-        except PublishUncertain:
-            if not lane.exact:
-                # An exchange may be gone: what is built is looked at once more.
-                self._forget_messages()
-            raise
 
     def _judge(
         self, outcome: Outcome, batch: Sequence[Dispatch], fast: Sequence[Dispatch]

@@ -30,8 +30,9 @@ class RabbitLane:
 
     exact = False
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, suspects: set[str]) -> None:
         self._link = link
+        self._suspects = suspects
 
     def build(self, draft: Draft) -> RabbitMessage:
         """Return the bytes that py-amqp would write, with places for what differs.
@@ -40,7 +41,8 @@ class RabbitLane:
         is not closes the channel, with everything that was sent after it.
         """
         link, route = self._link, draft.route
-        if route.exchange and not route.declare:
+        declared = {getattr(e, "exchange", e).name for e in route.declare}
+        if route.exchange and route.exchange not in declared:
             try:
                 link.side.exchange_declare(route.exchange, "direct", passive=True)
             except link.refused_by as error:
@@ -79,6 +81,9 @@ class RabbitLane:
         arrived = started - lost - confirms.refused.keys()
         done = names_in((dispatch for _, dispatch in work), arrived)
         if failure is not None or lost:
+            if isinstance(failure, link.refused_by):
+                # One of them closed the channel: the slow lane finds out which.
+                self._suspects |= {dispatch.name for _, dispatch in work} - done
             link.drop()
             msg = (
                 f"RabbitMQ did not confirm {len(lost)} messages: {failure or 'timeout'}"

@@ -47,12 +47,14 @@ class Outcome:
 class SlowLane:
     """Sends entries as Celery's beat does."""
 
-    def __init__(self, app: Any, scheduler: Scheduler, link: Link) -> None:
+    def __init__(
+        self, app: Any, scheduler: Scheduler, link: Link, suspects: set[str]
+    ) -> None:
         self._link = link
         self._failures: list[BaseException] = []
         self._scheduler = _look_alike(scheduler, self._failures)
         self._producer_type: Any = type("Watched", (_Watched, app.amqp.Producer), {})
-        self._suspects: set[str] = set()
+        self._suspects = suspects
 
     def send(self, work: Work) -> Outcome:
         """Return what became of each message; a broken connection ends it."""
@@ -89,8 +91,9 @@ class SlowLane:
     def _confirmed(self, work: Work, outcome: Outcome) -> None:
         """RabbitMQ has confirmed, refused, or lost each of them.
 
-        A message that closes the channel (its exchange is gone) takes with it what
-        was sent after it. So whoever was among them goes last the next time, alone.
+        A message that closes the channel (its exchange is gone, it expires in more
+        than 49 days) takes with it what was sent after it. So whoever was among them
+        goes last the next time, alone, until it has arrived.
         """
         calm = [w for w in work if w[1].name not in self._suspects]
         wary = [w for w in work if w[1].name in self._suspects]
