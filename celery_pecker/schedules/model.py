@@ -82,7 +82,7 @@ class Slot:
     due_us: int
     era: int
     epoch: int
-    until_us: int | None
+    until_us: int
     """When it is too late to publish it (the next slot's turn, or its deadline)."""
 
     @property

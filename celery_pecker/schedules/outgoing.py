@@ -161,23 +161,30 @@ class Outgoing:
             if slot.entry.policy.delivery is Delivery.AT_LEAST_ONCE
         ]
 
+    def refuse(self, slots: Sequence[Slot], reason: str) -> None:
+        """Count slots that are not run, and let nobody else run them."""
+        self.miss(slots, reason)
+        self._delivered(slots)
+
     def _in_time(self, slots: list[Slot], now_us: int) -> list[Slot]:
-        late = [
-            slot
-            for slot in slots
-            if slot.until_us is not None and slot.until_us <= now_us
-        ]
-        if not late:
-            return slots
+        """Return what may still be sent; count the rest.
+
+        An at-least-once slot whose trust is over, but not its deadline, is no miss:
+        another replica sends it.
+        """
+        timely: list[Slot] = []
+        late: list[Slot] = []
+        over: list[Slot] = []
+        for slot in slots:
+            if slot.until_us > now_us:
+                timely.append(slot)
+            elif slot.entry.policy.delivery is Delivery.AT_MOST_ONCE:
+                late.append(slot)
+            elif slot.deadline_us is not None and slot.deadline_us <= now_us:
+                over.append(slot)
         self.miss(late, "too late to be sent")
-        self.confirmed += [
-            (slot.entry.name, slot.epoch)
-            for slot in late
-            if slot.deadline_us is not None
-            and slot.deadline_us <= now_us
-            and slot.entry.policy.delivery is Delivery.AT_LEAST_ONCE
-        ]
-        return [slot for slot in slots if slot not in late]
+        self.refuse(over, "their deadline is over")
+        return timely
 
     def _dispatch(self, slot: Slot) -> Dispatch:
         name, deadline_us = slot.entry.name, slot.deadline_us

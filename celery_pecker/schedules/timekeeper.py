@@ -1,0 +1,69 @@
+"""The database's time, told between two answers of the database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from celery_pecker import signals
+from celery_pecker.clock import Clock
+from celery_pecker.lease import ClockOffset
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.repository import Repository, Row
+
+logger = logging.getLogger("celery_pecker.beat")
+
+
+class Timekeeper:
+    """Keeps the offset between the database's clock and this process's."""
+
+    def __init__(self, clock: Clock, repository: Repository, agenda: Agenda) -> None:
+        self._clock = clock
+        self._repository = repository
+        self._agenda = agenda
+        self._offset = ClockOffset()
+
+    def now(self) -> float:
+        """Return the monotonic clock's seconds."""
+        return self._clock.monotonic()
+
+    def now_us(self) -> int:
+        """Return the database's time now, never ahead of the truth."""
+        return self._offset.now_us(self._clock.monotonic())
+
+    def at_us(self, monotonic: float) -> int:
+        """Return the database's time at a moment of the monotonic clock."""
+        return self._offset.now_us(monotonic)
+
+    def until(self, instant_us: int) -> float:
+        """Return the moment at which the database surely shows that instant."""
+        return self._offset.monotonic(instant_us)
+
+    def observe(self, instant_us: int, *, sent: float) -> None:
+        """Take in an answer that came just now; tell if the clock was stepped."""
+        stepped = self._offset.observe(
+            instant_us, sent=sent, received=self._clock.monotonic()
+        )
+        if stepped:
+            logger.warning("pecker: the database's clock stepped by %+.3f s", stepped)
+            signals.clock_stepped.send(signals.ClockStepped(seconds=stepped))
+            self._agenda.replan(instant_us)
+
+    def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
+        """Return rows and the time; what the shortest round trip bounds best."""
+        sent = self._clock.monotonic()
+        now_us, rows = self._repository.read(names)
+        self.observe(now_us, sent=sent)
+        return now_us, rows
+
+    def learn(self, names: Sequence[str]) -> None:
+        """Bring the agenda up to date with the table."""
+        now_us, rows = self.read(names)
+        missing = [name for name in names if name not in rows]
+        if missing:  # new, removed by hand, or forgotten: an entry of ours comes back
+            self._repository.enroll(missing)
+            now_us, again = self.read(missing)
+            rows |= again
+        self._agenda.learn(
+            {name: row.executed_us for name, row in rows.items()}, now_us
+        )

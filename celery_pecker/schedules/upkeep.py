@@ -1,0 +1,107 @@
+"""What no wake-up shows, looked at every few seconds.
+
+Rows that a rival of another version moved, slots that somebody claimed and never
+confirmed, and the cold tables by which people see who is there. Bounded: one look
+reads at most 1,000 rows, whatever is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.model import Delivery, Entry
+from celery_pecker.schedules.repository import CHUNK, Orphan, Repository
+from celery_pecker.schedules.timekeeper import Timekeeper
+
+logger = logging.getLogger("celery_pecker.beat")
+
+TERM = 180.0
+"""Seconds for which a declaration counts; renewed after a third of it."""
+PENDING_LEASE = 15.0
+"""Seconds after which an unconfirmed slot is published again by another replica."""
+FORGET = 86_400.0
+"""Seconds after which a row that nobody declares is removed."""
+
+
+class Upkeep:
+    """The rounds of one replica."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        repository: Repository,
+        timekeeper: Timekeeper,
+        *,
+        every: float,
+        timeout: float,
+        version: str,
+    ) -> None:
+        self._agenda = agenda
+        self._repository = repository
+        self._timekeeper = timekeeper
+        self._every = every
+        self._timeout = timeout
+        self._version = version
+        self._cursor = 0
+        self._next_declaration: float | None = None
+        self.next: float | None = None
+        """When the next round is due by the monotonic clock; None before the first."""
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a round."""
+        return self.next is not None and self._timekeeper.now() >= self.next
+
+    def begin(self) -> None:
+        """Enroll and learn every entry, and declare them: once, before all else."""
+        names = self._agenda.names
+        for start in range(0, max(1, len(names)), CHUNK):
+            self._timekeeper.learn(names[start : start + CHUNK])
+        self._house()
+        self.next = self._timekeeper.now() + self._every
+
+    def go(self) -> list[Orphan]:
+        """Make a round; return slots of others that are to be sent again."""
+        self.next = self._timekeeper.now() + self._every
+        names = self._agenda.names
+        if self._cursor >= len(names):
+            self._cursor = 0
+        self._timekeeper.read(())  # a short round trip tells the time best
+        self._timekeeper.learn(names[self._cursor : self._cursor + CHUNK])
+        self._cursor += CHUNK
+        self._house()
+        return self._orphans()
+
+    def _house(self) -> None:
+        entries = [self._agenda.entry(name) for name in self._agenda.names]
+        self._repository.announce(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=self._version,
+            entries=len(entries),
+        )
+        now = self._timekeeper.now()
+        if self._next_declaration is not None and now < self._next_declaration:
+            return
+        self._repository.declare(entries, term=TERM)
+        self._next_declaration = now + TERM / 3
+        for name in self._repository.forget(after=FORGET):
+            logger.warning("pecker: %s was declared by nobody for a day: gone", name)
+
+    def _orphans(self) -> list[Orphan]:
+        kept = [name for name in self._agenda.names if _kept(self._agenda.entry(name))]
+        if not kept:
+            return []
+        sent = self._timekeeper.now()
+        return self._repository.reclaim(
+            kept,
+            lease=PENDING_LEASE,
+            until_us=self._timekeeper.at_us(sent + self._timeout),
+        )
+
+
+def _kept(entry: Entry) -> bool:
+    return entry.policy.delivery is Delivery.AT_LEAST_ONCE

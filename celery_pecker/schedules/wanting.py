@@ -1,0 +1,66 @@
+"""What is asked of a claim for an entry, and what a win becomes. Pure."""
+
+from __future__ import annotations
+
+from celery_pecker.schedules import misfire
+from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot
+from celery_pecker.schedules.repository import Wanted, Win
+
+
+def want(
+    entry: Entry, *, seen_us: int, ahead_us: int, now_us: int
+) -> Wanted | int:
+    """Return what to claim, or, where it is not due after all, when to ask again.
+
+    A grid's slot is worked out by the claim itself. Of any other schedule it is worked
+    out here, from the last slot that was seen and the database's time.
+    """
+    recurrence = entry.recurrence
+    if recurrence is None:
+        return Wanted(entry=entry, ahead_us=ahead_us)
+
+    def following(last_us: int) -> int:
+        return recurrence.next(last_us, now_us)
+
+    passed = 0
+    if seen_us > now_us + ahead_us:  # the clock stepped back: count from now
+        before_us = (
+            None if recurrence.asks else misfire.latest_before(following, now_us)
+        )
+        instant_us = before_us or now_us
+    else:
+        instant_us = following(seen_us)
+        if instant_us > now_us:
+            return instant_us
+        if not recurrence.asks:
+            instant_us, passed = misfire.choose(
+                following, instant_us, now_us, entry.policy.depth
+            )
+    return Wanted(
+        entry=entry,
+        ahead_us=ahead_us,
+        instant_us=instant_us,
+        seen_us=seen_us,
+        passed=passed,
+    )
+
+
+def slot_of(entry: Entry, win: Win, trust_us: int) -> Slot:
+    """Name the slot of a win, and when it is too late to publish it.
+
+    Too late is the deadline of its run; else the next slot's turn; for what may be
+    published again by others, the end of the holder's trust, whichever comes first.
+    """
+    policy = entry.policy
+    bounds = [trust_us] if policy.delivery is Delivery.AT_LEAST_ONCE else []
+    if policy.timeout_us is not None:
+        bounds.append(win.due_us + policy.timeout_us)
+    elif entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
+        bounds.append(win.due_us + entry.period_us)
+    return Slot(
+        entry=entry,
+        due_us=win.due_us,
+        era=win.era,
+        epoch=win.epoch,
+        until_us=min(bounds, default=trust_us),
+    )
