@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -49,6 +50,13 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         help="where the timeline is drawn (demo-timeline.svg)",
     )
     parser.add_argument("--plain", action="store_true", help="lines, no live screen")
+    parser.add_argument(
+        "--outage",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="PostgreSQL stays down for so long at its restart (0)",
+    )
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     return parser.parse_args(arguments)
 
@@ -88,10 +96,9 @@ def _on_stage(
 ) -> tuple[Timeline, Sight]:
     """Return what was done, and what was to be seen when the story was over."""
     scene.tell(f"{given.calls} calls and their remote parts")
-    control = stage.start_parts()
     store = Store(stage.dsn)
+    control = stage.start_parts(store)
     timeline = Timeline(store)
-    store.close()
     watch = Watch(stage.dsn, timeline, control, stage.name_of)
     trouble = Trouble(control, stage.dsn, calls=given.calls, seed=given.seed)
     scene.timeline, scene.watch = timeline, watch
@@ -99,14 +106,15 @@ def _on_stage(
     scene.tell("two schedulers and two workers start")
     stage.start_celery()
     with watch, trouble:
-        control.hold(given.calls, scene.drops_after)
+        stage.begin_calls(store, control, scene.drops_after)
         Story(
             stage,
             base,
             timeline,
             scene,
-            pace=SHORT if given.short else Pace(),
+            pace=replace(SHORT if given.short else Pace(), outage=given.outage),
         ).play()
+    store.close()
     return timeline, watch.look()
 
 

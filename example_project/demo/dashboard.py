@@ -10,23 +10,25 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from example_project.demo.report import SECOND, Event, Run
+from example_project.demo import lanes
+from example_project.demo.chronicle import WORDS
+from example_project.demo.report import SECOND, Cause, Tally, tally
 from example_project.demo.scene import Line, Scene
-from example_project.demo.strip import LOST, MARKS
+from example_project.demo.stage import Scheduler
+from example_project.demo.strip import LOST
 from example_project.demo.watch import Sight
 
-COLOURS = {"A": "bright_blue", "B": "orange1"}
 STATES = {
     "starting": "yellow",
     "running": "green",
     "killed": "bold red",
     "frozen": "bold cyan",
 }
-LABEL = 24
+LABEL = 25
 """Columns to the left of the seconds."""
 SAID = 7
 """Lines of what was said."""
-LATE_US = SECOND * 6 // 10
+SETTLES_US = SECOND * 12 // 10
 """A slot younger than this may yet be fired."""
 
 
@@ -58,105 +60,106 @@ class Dashboard:
         title = Text.assemble(
             ("celery-pecker", "bold"),
             "  a task each second, whatever dies",
-            (f"  {scene.elapsed:5.1f} s", "dim"),
+            (f"  {scene.elapsed:.1f} s  ", "dim"),
+            _doing(scene),
+            no_wrap=True,
+        )
+        panels = (
+            ("heartbeat", self._heartbeat()),
+            ("calls", _calls(scene)),
+            ("story", _said(scene.lines)),
         )
         return Group(
             title,
-            Panel(self._heartbeat(), title="heartbeat", title_align="left"),
-            Panel(self._calls(scene.sight), title="calls", title_align="left"),
-            Panel(self._said(scene.lines), title="story", title_align="left"),
+            *(Panel(shown, title=name, title_align="left") for name, shown in panels),
         )
 
     def _heartbeat(self) -> RenderableType:
-        scene = self._scene
-        if scene.timeline is None or scene.watch is None:
-            return Text("the stage is being built\n\n\n", style="dim")
+        scene, sight = self._scene, self._scene.sight
+        if scene.timeline is None or not scene.schedulers:
+            return Text("the stage is being built" + "\n" * 5, style="dim")
         width = max(self._console.width - LABEL - 6, 10)
-        columns = _columns(scene.timeline.now_us(), width)
+        now_us, began_us = scene.timeline.now_us(), scene.timeline.began_us
+        if not scene.timeline.begun:
+            began_us = now_us
+        columns = lanes.columns(began_us, now_us, width)
+        account = tally(
+            sight.runs,
+            scene.events,
+            since_us=began_us,
+            until_us=max(now_us - SETTLES_US, began_us),
+        )
         table = Table.grid(padding=(0, 1))
-        table.add_column(width=LABEL)
+        table.add_column(width=LABEL, no_wrap=True)
         table.add_column(no_wrap=True)
         for scheduler in scene.schedulers:
-            label = Text.assemble(
-                (f"{scheduler.name} ", f"bold {COLOURS[scheduler.name]}"),
-                (f"{scheduler.state:<9}", STATES[scheduler.state]),
-                (f"pid {scheduler.pid}", "dim"),
-            )
-            table.add_row(label, _lane(scheduler.name, scene.sight.runs, columns))
-        table.add_row(
-            Text(f"lost {LOST}  doubled 2", style="dim"), self._faults(columns)
-        )
-        legend = "k kill  f freeze  r restart"[:LABEL]
-        table.add_row(Text(legend, style="dim"), _events(scene.events, columns))
-        return table
-
-    def _faults(self, columns: list[int]) -> Text:
-        """Return a mark where a slot has no run, or more than one."""
-        scene, line = self._scene, Text()
-        runs = scene.sight.runs
-        if not runs or scene.timeline is None:
-            return line
-        settled = scene.timeline.now_us() - LATE_US - SECOND // 2
-        for column in columns:
-            many = sum(column <= run.due_us < column + SECOND for run in runs)
-            hidden = column < runs[0].due_us or column + SECOND > settled
-            awaited = hidden or not scene.sight.reachable
-            mark = " " if many == 1 or (awaited and not many) else str(many or LOST)
-            line.append(mark, style="bold red")
-        return line
-
-    def _calls(self, sight: Sight) -> RenderableType:
-        scene = self._scene
-        slowest = "-" if sight.slowest is None else f"{sight.slowest:.1f} s"
-        dropped = "bold red" if sight.dropped else "green"
-        away = "" if sight.reachable or not sight.runs else "PostgreSQL is away"
-        table = Table.grid(padding=(0, 3))
-        table.add_row(
-            Text(f"{sight.live} live of {scene.calls}"),
-            Text(f"{sight.checks} checks"),
-            Text(f"longest unasked {sight.silence:.1f} s of {scene.drops_after:g} s"),
-            Text(f"dropped {len(sight.dropped)}", style=dropped),
-        )
-        table.add_row(
-            Text(f"{len(sight.reactions)} faults"),
-            Text(f"{sight.noticed} noticed"),
-            Text(f"slowest reaction {slowest}"),
-            Text(f"misses {sight.missed}", style="red" if sight.missed else ""),
-        )
-        return Group(table, Text(away, style="bold red"))
-
-    def _said(self, lines: list[Line]) -> RenderableType:
-        said = [
-            Text.assemble((f"{line.at:5.1f} s  ", "dim"), line.text)
-            for line in lines[-SAID:]
-        ]
-        return Group(*said, *[Text("")] * (SAID - len(said)))
+            won = lanes.won(scheduler.name, sight.runs, columns, now_us)
+            table.add_row(_state(scheduler), won)
+        marks = Text(f"{LOST} lost  2 doubled", style="dim")
+        table.add_row(marks, lanes.faults(account, columns))
+        marks = Text("k kill f freeze r restart", style="dim")
+        table.add_row(marks, lanes.events(scene.events, columns))
+        table.add_row(Text("seconds", style="dim"), lanes.axis(columns, began_us))
+        return Group(table, _figures(account))
 
 
-def _columns(now_us: int, width: int) -> list[int]:
-    """Return the second at which each column begins; the last one is now."""
-    last = now_us // SECOND
-    return [second * SECOND for second in range(last - width + 1, last + 1)]
+def _doing(scene: Scene) -> Text:
+    """Return what is being done to whom at this moment."""
+    event = scene.timeline.doing_now if scene.timeline else None
+    if event is None:
+        return Text("")
+    said = {
+        Cause.KILL: f" scheduler {event.subject} is dead ",
+        Cause.FREEZE: f" scheduler {event.subject} is frozen ",
+        Cause.RESTART: " PostgreSQL restarts ",
+    }
+    return Text(said.get(event.cause, ""), style="bold reverse")
 
 
-def _lane(name: str, runs: tuple[Run, ...], columns: list[int]) -> Text:
-    """Return a block for each second in which the scheduler won a slot."""
-    won = {run.due_us // SECOND for run in runs if run.winner == name}
-    line = Text()
-    for column in columns:
-        mine = column // SECOND in won
-        line.append("█" if mine else "·", style=COLOURS[name] if mine else "dim")
-    return line
+def _state(scheduler: Scheduler) -> Text:
+    return Text.assemble(
+        (f"{scheduler.name} ", f"bold {lanes.COLOURS[scheduler.name]}"),
+        (f"{scheduler.state:<9}", STATES[scheduler.state]),
+        (f"pid {scheduler.pid}" if scheduler.pids else "", "dim"),
+    )
 
 
-def _events(events: list[Event], columns: list[int]) -> Text:
-    """Return a letter for each second in which something was done to somebody."""
-    line = Text()
-    for column in columns:
-        during = [
-            MARKS[event.cause]
-            for event in events
-            if event.began_us < column + SECOND and column < event.ended_us
-        ]
-        line.append(during[-1] if during else " ", style="bold magenta")
-    return line
+def _figures(account: Tally) -> Text:
+    worst = max(account.gaps, key=lambda cause: account.gaps[cause].seconds)
+    gap = f"{account.gaps[worst].seconds:.2f} s ({WORDS[worst]})"
+    return Text.assemble(
+        f"fired {len(account.fired)} of {len(account.due)}   ",
+        (f"lost {len(account.lost)}   ", "bold red" if account.lost else ""),
+        (f"doubled {len(account.doubled)}   ", "bold red" if account.doubled else ""),
+        f"gap {gap if account.fired else '-'}",
+        no_wrap=True,
+    )
+
+
+def _calls(scene: Scene) -> RenderableType:
+    sight: Sight = scene.sight
+    slowest = "-" if sight.slowest is None else f"{sight.slowest:.1f} s"
+    dropped = "bold red" if sight.dropped else "green"
+    away = sight.runs and not sight.reachable
+    table = Table.grid(padding=(0, 3))
+    table.add_row(
+        f"{sight.live} live of {scene.calls}",
+        f"{sight.checks} checks",
+        f"longest unasked {sight.silence:.1f} s of {scene.drops_after:g} s",
+        Text(f"dropped {len(sight.dropped)}", style=dropped),
+    )
+    table.add_row(
+        f"{len(sight.reactions)} faults",
+        f"{sight.noticed} noticed",
+        f"slowest reaction {slowest}",
+        Text("PostgreSQL is away" if away else "", style="bold red"),
+    )
+    return table
+
+
+def _said(lines: list[Line]) -> RenderableType:
+    said = [
+        Text.assemble((f"{line.at:5.1f} s  ", "dim"), line.text)
+        for line in lines[-SAID:]
+    ]
+    return Group(*said, *[Text("")] * (SAID - len(said)))

@@ -10,8 +10,10 @@ import psycopg
 import redis
 from psycopg import conninfo, sql
 
-from celery_pecker.clock import new_id
+from celery_pecker.clock import SYSTEM, new_id, pause
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+
+BETWEEN_CUTS = 0.05
 
 
 class Postgres(Protocol):
@@ -21,8 +23,8 @@ class Postgres(Protocol):
     restarting: str
     """What `restart` does, in words."""
 
-    def restart(self) -> None:
-        """Every connection is cut, and the server answers again."""
+    def restart(self, outage: float) -> None:
+        """Every connection is cut; after so many seconds the server answers again."""
         ...
 
     def close(self) -> None:
@@ -73,9 +75,11 @@ class OwnPostgres:
         self._server = EmbeddedPostgres().start()
         self.dsn = self._server.dsn
 
-    def restart(self) -> None:
+    def restart(self, outage: float) -> None:
         """PostgreSQL was stopped in good order and started again."""
-        self._server.restart()
+        self._server.stop()
+        pause(outage)
+        self._server.start()
 
     def close(self) -> None:
         """The server ended and its folder is removed."""
@@ -110,8 +114,15 @@ class GivenPostgres:
         self._execute(sql.SQL("create database {}").format(self._name))
         self.dsn = conninfo.make_conninfo(dsn, dbname=self._database)
 
-    def restart(self) -> None:
-        """Every connection to the demo's database was cut."""
+    def restart(self, outage: float) -> None:
+        """Every connection to the demo's database was cut, again and again."""
+        until = SYSTEM.monotonic() + outage
+        self._cut()
+        while SYSTEM.monotonic() < until:
+            pause(BETWEEN_CUTS)
+            self._cut()
+
+    def _cut(self) -> None:
         self._execute(
             sql.SQL(
                 "select pg_terminate_backend(pid) from pg_stat_activity"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from example_project.demo.chronicle import Chronicle
-from example_project.demo.report import SECOND, Cause, Event, Run
+from example_project.demo.report import SECOND, Cause, Event
 from example_project.demo.svg import (
     area,
     box,
@@ -29,6 +29,7 @@ GAPS = (178.0, 268.0)
 LANES = {"A": 300.0, "B": 338.0, "PostgreSQL": 376.0}
 CALLS = (412.0, BOTTOM)
 PROMISED = 1.25
+LONGEST_LABEL = 190.0
 BANDS = {Cause.KILL: "kill", Cause.FREEZE: "freeze", Cause.RESTART: "restart"}
 
 
@@ -65,7 +66,7 @@ def draw(told: Chronicle) -> str:
     parts = [
         *_head(told),
         *_bands(told.events, scale),
-        *_gaps(told.sight.runs, scale),
+        *_gaps(told, scale),
         *_lanes(told, scale),
         *_calls(told, scale),
         *_foot(scale),
@@ -116,15 +117,24 @@ def _bands(events: Iterable[Event], scale: Scale) -> Iterable[str]:
             Cause.FREEZE: f"{event.subject} frozen {seconds:.1f} s",
             Cause.RESTART: f"PostgreSQL restarted, {seconds:.1f} s",
         }[event.cause]
-        yield text(x, TOP + 8, said, "small strong", fill)
+        fits = x < RIGHT - LONGEST_LABEL
+        yield text(
+            x if fits else RIGHT,
+            TOP + 8,
+            said,
+            "small strong" if fits else "small strong end",
+            fill,
+        )
 
 
-def _gaps(runs: tuple[Run, ...], scale: Scale) -> Iterable[str]:
+def _gaps(told: Chronicle, scale: Scale) -> Iterable[str]:
     """One dot a run, as high as the time since the run before."""
     top, base = GAPS
     pairs = [
         (before, after, (after.began_us - before.began_us) / SECOND)
-        for before, after in pairwise(sorted(runs, key=lambda run: run.began_us))
+        for before, after in pairwise(
+            sorted(told.sight.runs, key=lambda run: run.began_us)
+        )
         if scale.shows(after.began_us)
     ]
     highest = max([2.0, *(gap + 0.2 for *_, gap in pairs)])
@@ -138,12 +148,15 @@ def _gaps(runs: tuple[Run, ...], scale: Scale) -> Iterable[str]:
         yield line(LEFT, y(seconds), RIGHT, y(seconds), "line")
         yield text(LEFT - 8, y(seconds) + 4, f"{seconds} s", "small end", "soft")
     yield line(LEFT, y(PROMISED), RIGHT, y(PROMISED), "soft", dash="2 4")
-    yield text(RIGHT, y(PROMISED) - 5, f"promised {PROMISED} s", "small end", "soft")
+    yield text(LEFT + 6, y(PROMISED) - 6, f"limit {PROMISED} s", "small", "soft")
     for _, after, gap in pairs:
-        x = scale.x(after.began_us)
-        yield dot(x, y(gap), 3.2, _fill(after.winner))
-        if gap > PROMISED:
-            yield text(x + 6, y(gap) + 4, f"{gap:.2f} s", "small strong")
+        yield dot(scale.x(after.began_us), y(gap), 3.2, _fill(after.winner))
+    for cause, greatest in told.account.gaps.items():
+        if cause is not Cause.QUIET or greatest.seconds > PROMISED:
+            x = scale.x(greatest.began_us + greatest.seconds * SECOND)
+            said = f"{greatest.seconds:.2f} s"
+            above = max(greatest.seconds, PROMISED)
+            yield text(x - 2, y(above) - 6, said, "small strong")
 
 
 def _lanes(told: Chronicle, scale: Scale) -> Iterable[str]:
@@ -221,6 +234,8 @@ def _foot(scale: Scale) -> Iterable[str]:
     yield text(LEFT + 198, y, "lost", "small", "soft")
     yield cross(LEFT + 248, y - 4, 4.5)
     yield text(LEFT + 260, y, "killed or stopped", "small", "soft")
+    limit = f"The limit of {PROMISED} s is promised for kill -9 and freeze."
+    yield text(RIGHT, y, limit, "small end", "soft")
 
 
 def _fill(name: str) -> str:

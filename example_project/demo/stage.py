@@ -117,10 +117,9 @@ class Stage:
         """Everything is gone."""
         self.close()
 
-    def start_parts(self) -> Control:
-        """Tables are made and filled, and the remote parts listen."""
+    def start_parts(self, store: Store) -> Control:
+        """Tables are made, and the remote parts listen and are in them."""
         self._parts.start()
-        store = Store(self.dsn)
         migrate(self.dsn, schema="public")
         store.rows("schema")
         await_word(self._parts, "}\n")
@@ -132,8 +131,6 @@ class Stage:
             equipment_port=ports["equipment"],
             backend_port=ports["backend"],
         )
-        store.rows("add_calls", stale=STALE)
-        store.close()
         return Control(ports["host"], ports["control"])
 
     def start_celery(self) -> None:
@@ -146,6 +143,11 @@ class Stage:
             await_word(worker, " ready.")
         for scheduler in self.schedulers:
             scheduler.await_ready()
+
+    def begin_calls(self, store: Store, control: Control, drops_after: float) -> None:
+        """Every room is in a call; its backend counts the silence from now on."""
+        control.hold(self._calls, drops_after)
+        store.rows("add_calls", stale=STALE)
 
     def name_of(self, pid: int | None) -> str:
         """Return the name of the scheduler that has, or had, this process id."""

@@ -25,6 +25,8 @@ class Pace:
     """How long the survivor has to do without the killed scheduler."""
     between: float = 5.0
     after: float = 10.0
+    outage: float = 0.0
+    """How long PostgreSQL stays down at its restart, beyond what that takes."""
 
 
 SHORT = Pace(before=4.0, alone=3.0, between=3.0, after=5.0)
@@ -99,6 +101,6 @@ class Story:
         began = self._clock.monotonic()
         with self._timeline.doing(Cause.RESTART, "PostgreSQL"):
             self._tell(self._ground.postgres.restarting)
-            self._ground.postgres.restart()
+            self._ground.postgres.restart(self._pace.outage)
         took = self._clock.monotonic() - began
         self._tell(f"PostgreSQL answers again after {took:.1f} s")

@@ -22,8 +22,8 @@ class Timeline:
         ((now,),) = store.rows("database_now")
         answered = clock.monotonic()
         self._offset_us = to_us(now) - int((asked + answered) / 2 * SECOND)
-        self.began_us = self.now_us()
-        self.ended_us = self.began_us
+        self.begun = False
+        self.began_us = self.ended_us = self.now_us()
         self._done: list[Event] = []
         self._open: tuple[Cause, str, int] | None = None
 
@@ -34,6 +34,7 @@ class Timeline:
     def begin(self) -> None:
         """Slots count from now on."""
         self.began_us = self.now_us()
+        self.begun = True
 
     def end(self) -> None:
         """Slots count up to now."""
@@ -46,16 +47,22 @@ class Timeline:
         try:
             yield
         finally:
-            self._done = self.events
-            self._open = None
+            done, self._open = self.doing_now, None
+            self._done.extend([done] if done else [])
+
+    @property
+    def doing_now(self) -> Event | None:
+        """What is being done at this moment, as if it ended now."""
+        begun = self._open
+        if begun is None:
+            return None
+        cause, subject, began_us = begun
+        return Event(
+            cause=cause, subject=subject, began_us=began_us, ended_us=self.now_us()
+        )
 
     @property
     def events(self) -> list[Event]:
-        """Everything done so far; what is being done ends now."""
-        if self._open is None:
-            return list(self._done)
-        cause, subject, began_us = self._open
-        now = Event(
-            cause=cause, subject=subject, began_us=began_us, ended_us=self.now_us()
-        )
-        return [*self._done, now]
+        """Everything done so far."""
+        now = self.doing_now
+        return [*self._done, *([now] if now else [])]
