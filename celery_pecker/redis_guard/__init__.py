@@ -23,7 +23,8 @@ What is left: a message that Redis handed out in the very answer that never arri
 lost (kombu fetches with BRPOP). A replica that takes over without the last writes may
 hand out again what was running. A task longer than the visibility timeout is handed
 out again, as always on Redis. A worker that ends while Redis is away leaves its
-messages to the visibility timeout.
+messages to the visibility timeout. Channels other than the one that tasks come from
+(a consumer step of the user's) are not guarded.
 
 Nothing is patched for the whole process: the guard hangs on one consumer and on the
 channel it consumes from, and ends with them.

@@ -139,21 +139,27 @@ class RedisGuard:
 
     def _conclude(self, qos: Any, send: Any, tag: str, fate: Fate) -> None:
         self._handed.pop(tag, None)
+        away: Exception | None = None
         if tag not in self._held:
             try:
                 send()
-            except qos.channel.connection_errors:
+            except qos.channel.connection_errors as error:
                 # Redis is away and the loop has not noticed. Celery would log this,
                 # forget it, and run the finished task again an hour later.
                 self._hold(tag, qos._delivered.get(tag))  # noqa: SLF001
                 qos._quick_ack(tag)  # noqa: SLF001
+                away = error
         if tag in self._held:
             self._held[tag] = replace(self._held[tag], fate=fate)
-        if self._held and self._qos is not None:
+        if self._held and self._qos is not None and away is None:
+            # Also when this one went through: an earlier one may have failed for a
+            # moment only, with no loss of the connection to follow.
             try:
                 self._settle()
             except self._qos.channel.connection_errors as error:
-                logger.info("pecker: an acknowledgement waits for Redis: %s", error)
+                away = error
+        if away is not None:
+            logger.info("pecker: an acknowledgement waits for Redis: %s", away)
 
     def _settle(self) -> Counter[str]:
         """All messages whose fate is decided are settled; counts what was done."""

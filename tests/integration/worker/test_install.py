@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,7 @@ for conf in apps:
 """
 
 
-def look(*apps: dict[str, object], connects: bool) -> list[list[bool]]:
+def look(*apps: Mapping[str, object], connects: bool) -> list[list[bool]]:
     """Return for each app, in one process: is it guarded, is Redis' transport loaded.
 
     Its worker was put together as the worker command does that, and not started.
