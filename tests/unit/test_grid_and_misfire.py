@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_pecker.schedules import grid, misfire
-from celery_pecker.schedules.model import Delivery, Misfire, Policy, task_id
+from celery_pecker.schedules.model import NAMESPACE, Delivery, Misfire, Policy, task_id
 
 SECOND = 1_000_000
 instants = st.integers(min_value=-(10**15), max_value=4 * 10**15)
@@ -125,6 +127,15 @@ def test_only_skip_has_a_grace_of_its_own() -> None:
     assert misfire.default_grace_us(Misfire.SKIP, 100 * SECOND) == 10 * SECOND
     assert misfire.default_grace_us(Misfire.SKIP, None) == 6 * SECOND
     assert misfire.default_grace_us(Misfire.SKIP, 86_400 * SECOND) == 60 * SECOND
+
+
+@given(st.text(), st.text(), st.integers(), st.integers(0, 10**6))
+def test_the_task_id_is_the_uuid5_that_anybody_can_work_out(
+    schema: str, name: str, due_us: int, era: int
+) -> None:
+    """Spelled out for speed, it is the standard one."""
+    told = f"{schema}\0{name}\0{due_us}\0{era}"
+    assert task_id(schema, name, due_us, era) == str(uuid.uuid5(NAMESPACE, told))
 
 
 def test_the_task_id_of_a_slot_never_changes() -> None:
