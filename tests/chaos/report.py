@@ -26,7 +26,7 @@ def lines(title: str, verdict: Verdict) -> list[str]:
         f"  wake-ups {verdict.wakes}; blows: {blows or 'none'}",
         (
             f"  lateness of a slot's last message p50 {p50:.0f} ms, p95 {p95:.0f} ms,"
-            f" p99 {p99:.0f} ms"
+            f" p99 {p99:.0f} ms; {verdict.overdue} came after the next slot was due"
         ),
     ]
     told += [

@@ -76,7 +76,7 @@ def test_two_versions_of_one_schedule_run_side_by_side(
 def test_a_second_app_on_one_schema_is_refused_and_both_are_named(
     shared: Cluster,
 ) -> None:
-    """Its entries would be mixed with the first one's: it ends at start, and says so."""
+    """Its entries would be mixed with the first one's: it ends at start."""
     shared.replicas(1)
     second = shared.replica(app="the_other_app")
     start([second])
@@ -121,7 +121,7 @@ def test_a_held_snapshot_costs_no_slot(
         reader.execute("set transaction isolation level repeatable read")
         reader.execute("select count(*) from pecker_tasks")
         since = cluster.await_slot(cluster.now)
-        verdict = cluster.verdict(since, since + 10)
+        verdict = cluster.verdict(since, since + 6)
         size = reader.execute("select pg_table_size('pecker_tasks')").fetchone()
         told = f"a snapshot held, table of {size[0] // 1024 if size else 0} kB"
         tell(told, verdict)
@@ -143,7 +143,7 @@ def test_a_forward_migration_under_running_replicas_costs_no_slot(
     )
     assert migrate(shared.dsn, schema="public", steps=[*migrations(), step]) == [step]
     shared.replicas(1)
-    verdict = shared.verdict(since, shared.next_due(2))
+    verdict = shared.verdict(since, shared.next_due())
     tell("a forward migration", verdict)
     assert verdict.stands, verdict
     assert not verdict.lost

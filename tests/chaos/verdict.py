@@ -98,6 +98,8 @@ class Verdict:
     wakes: int = 0
     events: Mapping[str, int] = field(default_factory=dict)
     lateness: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    overdue: int = 0
+    """Messages that came when the next slot of their entry was due already."""
 
     @property
     def unexplained(self) -> tuple[Lost, ...]:
@@ -171,6 +173,9 @@ def judge(evidence: Evidence) -> Verdict:
             for event in evidence.events
         ),
         lateness=_lateness(window),
+        overdue=sum(
+            arrival.at - arrival.due_us / SECOND > evidence.period for arrival in window
+        ),
     )
 
 
