@@ -24,14 +24,23 @@ class Confirms:
         """Ids of messages that RabbitMQ would not have, and why."""
         self.current = ""
         """The task whose message is published next through kombu."""
-        channel.confirm_select()
-        # kombu selects again, and waits each time, if the user wants confirms
-        channel._confirm_selected = True  # noqa: SLF001 (see above)
         channel.events["basic_ack"].add(self._on_ack)
         channel.events["basic_nack"].add(self._on_nack)
         channel.events["basic_return"].add(self._on_return)
         self._publish = channel.basic_publish
         channel.basic_publish = self._count
+        self.start()
+
+    def start(self) -> None:
+        """RabbitMQ confirms from here on, counting from one.
+
+        Again to be said after an error: py-amqp then opens the channel anew by itself.
+        """
+        self._tag = 0
+        self._open.clear()
+        self._channel.confirm_select()
+        # py-amqp would select as well, if the user's options want confirms
+        self._channel._confirm_selected = True  # noqa: SLF001 (see above)
 
     @property
     def open(self) -> frozenset[str]:

@@ -71,7 +71,7 @@ class RabbitLane:
         failure: BaseException | None = None
         try:
             for ids, octets in self._write_ups(work, now):
-                started |= ids
+                started.update(ids)
                 confirms.expect(ids)
                 link.channel.connection.transport.write(octets)
             confirms.wait(link.timeout)
@@ -100,20 +100,20 @@ class RabbitLane:
 
     def _write_ups(
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
-    ) -> Iterator[tuple[set[str], bytes]]:
-        """Yield the ids and the frames of as many messages as one write takes."""
+    ) -> Iterator[tuple[list[str], bytes]]:
+        """Yield the ids, in order, and the frames of as many as one write takes."""
         channel = self._link.channel
         sink = _Sink()
         write = frame_writer(channel.connection, sink)
         number = channel.channel_id
-        ids: set[str] = set()
+        ids: list[str] = []
         for message, dispatch in work:
             content = _Content(message.body, message.render(dispatch, now))
             write(1, number, spec.Basic.Publish, message.arguments, content)
-            ids.add(dispatch.task_id)
+            ids.append(dispatch.task_id)
             if len(sink.octets) >= WRITE:
                 yield ids, sink.take()
-                ids = set()
+                ids = []
         if ids:
             yield ids, sink.take()
 

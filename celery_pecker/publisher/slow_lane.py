@@ -91,9 +91,9 @@ class SlowLane:
     def _confirmed(self, work: Work, outcome: Outcome) -> None:
         """RabbitMQ has confirmed, refused, or lost each of them.
 
-        A message that closes the channel (its exchange is gone, it expires in more
-        than 49 days) takes with it what was sent after it. So whoever was among them
-        goes last the next time, alone, until it has arrived.
+        A message that closes the channel (its exchange is gone, it expires later than
+        RabbitMQ can count) takes with it what was sent after it. So whoever was among
+        them goes last the next time, alone, until it has arrived.
         """
         calm = [w for w in work if w[1].name not in self._suspects]
         wary = [w for w in work if w[1].name in self._suspects]
@@ -110,6 +110,7 @@ class SlowLane:
         producer = self._producer_type(link)
         names = {dispatch.name for _, dispatch in work}
         sent: set[str] = set()
+        lost: frozenset[str] = frozenset()
         try:
             for entry, dispatch in work:
                 confirms.current = dispatch.task_id
@@ -120,7 +121,8 @@ class SlowLane:
                 raise TimeoutError(msg)
             self._suspects -= names
         except link.refused_by as error:
-            link.reopen()
+            lost = confirms.open
+            confirms.start()
             if len(work) == 1:
                 outcome.refused[work[0][1].task_id] = str(error)
             else:
@@ -131,7 +133,7 @@ class SlowLane:
             raise
         finally:
             outcome.refused |= confirms.refused
-            outcome.done |= sent - confirms.open - confirms.refused.keys()
+            outcome.done |= sent - lost - confirms.open - confirms.refused.keys()
 
     def _apply(
         self,
