@@ -132,14 +132,21 @@ def redis_url(redis_server: RedisStand) -> str:
 
 
 @pytest.fixture(scope="session")
-def amqp_server() -> str:
-    """RabbitMQ of PECKER_TEST_AMQP_URL, else the one that this machine runs."""
+def amqp_server() -> Iterator[str]:
+    """RabbitMQ of PECKER_TEST_AMQP_URL, else the one that this machine runs.
+
+    There in a virtual host of our own, if we may make one.
+    """
     url = services.GIVEN_AMQP or services.LOCAL_AMQP
     try:
         services.ask_amqp(url)
     except OSError as error:
         absent("RabbitMQ", error, required=bool(services.GIVEN_AMQP))
-    return url
+    if services.GIVEN_AMQP:
+        yield url
+    else:
+        with services.own_vhost(url) as mine:
+            yield mine
 
 
 @pytest.fixture
