@@ -128,12 +128,19 @@ class Stand:
             "the worker noticed the loss",
         )
 
-    def restart_redis(self) -> None:
-        """Redis was killed and started, and the worker is connected again."""
-        back = self.connections
-        self.lose_redis()
+    def restart_redis(self, *, slowly: bool = False) -> None:
+        """Redis was killed and started, and the worker is connected again.
+
+        `slowly`: not before the worker noticed. Its first attempts to connect fail, it
+        waits two seconds and more between them, and so does the test.
+        """
+        before = self.connections
+        if slowly:
+            self.lose_redis()
+        else:
+            self.server.kill()
         self.server.start()
-        self.until(lambda: self.connections > back, "the worker reconnected")
+        self.until(lambda: self.connections > before, "the worker reconnected")
 
     def freeze_while_it_fetches(self) -> bool:
         """The worker stands still, and Redis has its question."""

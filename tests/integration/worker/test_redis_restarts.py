@@ -41,7 +41,7 @@ def test_each_held_message_runs_once_when_redis_was_restarted(
     occupy(site)
     before = site.held
 
-    site.restart_redis()
+    site.restart_redis(slowly=True)
 
     # A thread pool takes nothing back, so what it was given stays with the worker.
     returned = {"scheduled"} | (
