@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 from urllib.parse import quote, urlencode, urlsplit
@@ -36,6 +36,16 @@ LOCAL_AMQP = "amqp://guest:guest@127.0.0.1:5672//"
 GIVEN_DSN = os.environ.get("PECKER_TEST_DSN", "")
 GIVEN_REDIS = os.environ.get("PECKER_TEST_REDIS_URL", "")
 GIVEN_AMQP = os.environ.get("PECKER_TEST_AMQP_URL", "")
+
+OURS = "pecker_test_"
+ORPHANED = """
+select d.datname from pg_database d
+ where starts_with(d.datname, %(ours)s)
+   and not exists (
+       select from pg_stat_activity a
+        where starts_with(a.application_name, %(ours)s)
+          and starts_with(d.datname, a.application_name))
+"""
 
 ON_CI = os.environ.get("CI", "").lower() == "true"
 
@@ -64,32 +74,40 @@ def url_of(dsn: str, database: str) -> str:
     )
 
 
-@dataclass
 class PostgresStand:
-    """A PostgreSQL on which each test gets a database of its own."""
+    """A PostgreSQL on which each test gets a database of its own.
 
-    dsn: str
-    """The address of the database `postgres`, or of the one that was given."""
-    made: list[str] = field(default_factory=list)
+    The databases of a run bear its name, and so does one connection that lives as long
+    as the run. A name without its connection belongs to a run that was killed.
+    """
 
-    def _run(self, statement: str, **names: str) -> None:
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        """The address of the database `postgres`, or of the one that was given."""
+        self._run = f"{OURS}{secrets.token_hex(6)}"
+        self._keeper = psycopg.connect(
+            dsn, autocommit=True, application_name=self._run, connect_timeout=5
+        )
+        self._made = 0
+        for (name,) in self._keeper.execute(ORPHANED, {"ours": OURS}).fetchall():
+            self.drop(name)
+
+    def _do(self, statement: str, **names: str) -> None:
         quoted = {key: sql.Identifier(name) for key, name in names.items()}
-        with psycopg.connect(self.dsn, autocommit=True) as connection:
-            connection.execute(sql.SQL(statement).format(**quoted))
+        self._keeper.execute(sql.SQL(statement).format(**quoted))
 
     def create(self, *, template: str = "template1") -> str:
         """Return the name of a new database."""
-        name = f"pecker_test_{secrets.token_hex(6)}"
-        self._run(
+        self._made += 1
+        name = f"{self._run}_{self._made}"
+        self._do(
             "create database {name} template {template}", name=name, template=template
         )
-        self.made.append(name)
         return name
 
     def drop(self, name: str) -> None:
         """Remove a database, whoever is connected to it."""
-        self._run("drop database if exists {name} with (force)", name=name)
-        self.made.remove(name)
+        self._do("drop database if exists {name} with (force)", name=name)
 
     @cached_property
     def template(self) -> str:
@@ -108,9 +126,10 @@ class PostgresStand:
             self.drop(name)
 
     def close(self) -> None:
-        """Drop what is left, which is the template."""
-        for name in list(self.made):
-            self.drop(name)
+        """Drop the template; the name is free."""
+        if "template" in vars(self):
+            self.drop(self.template)
+        self._keeper.close()
 
 
 @dataclass
