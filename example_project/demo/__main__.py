@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
 from celery_pecker.errors import PeckerError
-from example_project.demo import picture, summary
+from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
 from example_project.demo.ground import Ground
@@ -31,8 +29,6 @@ from example_project.demo.trouble import Trouble
 from example_project.demo.watch import Sight, Watch
 from example_project.pace import DEMO_DROPS_AFTER
 from example_project.store import Store
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -68,9 +64,10 @@ def play(given: argparse.Namespace, console: Console) -> int:
     with contextlib.ExitStack() as kept:
         kept.enter_context(Dashboard(scene, console) if live else Plain(scene, console))
         scene.tell("PostgreSQL and Redis start")
-        base = kept.enter_context(Ground())
-        stage = kept.enter_context(Stage(base, calls=given.calls, seed=given.seed))
-        kept.callback(_deafen)
+        with interrupts.undisturbed():
+            base = kept.enter_context(Ground())
+            stage = kept.enter_context(Stage(base, calls=given.calls, seed=given.seed))
+            kept.callback(interrupts.deafen)
         timeline, sight = _on_stage(given, scene, base, stage)
     account = tally(
         sight.runs,
@@ -118,22 +115,9 @@ def _on_stage(
     return timeline, watch.look()
 
 
-def _deafen() -> None:
-    """A signal must not break into the clean-up."""
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-    """Turn a signal that asks to end into the exception that unwinds everything."""
-    _deafen()
-    raise SystemExit(128 + number)
-
-
 def main() -> None:
     """Play, and end with the exit code."""
-    for number in ENDING:
-        signal.signal(number, _interrupt)
+    interrupts.listen()
     console = Console()
     try:
         sys.exit(play(options(), console))

@@ -1,17 +1,14 @@
 """Every process of the demo: schedulers, workers, the remote parts.
 
 All are children in process groups of their own, so that a Ctrl-C at the terminal
-reaches only the demo, which then ends them; on Linux they also end when the demo is
-killed. `Stage.close` may be called at any time and more than once.
+reaches only the demo, which then ends them; they also end when the demo is killed.
+`Stage.close` may be called at any time and more than once.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +16,7 @@ from celery_pecker.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.ground import Ground
+from example_project.demo.interrupts import undisturbed
 from example_project.pace import STALE
 from example_project.parts.control import Control
 from example_project.store import Store
@@ -53,7 +51,8 @@ class Scheduler:
 
     def start(self) -> None:
         """A new life begins."""
-        self._process.start()
+        with undisturbed():
+            self._process.start()
         self.pids.add(self._process.pid)
         self.state = "starting"
 
@@ -82,7 +81,6 @@ class Stage:
     """Builds the scene on given servers and takes it down."""
 
     def __init__(self, ground: Ground, *, calls: int, seed: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="meetings-"))
         self._processes: list[ProcessContainer] = []
         self._calls = calls
         self._seed = seed
@@ -91,9 +89,6 @@ class Stage:
             "MEETINGS_DSN": ground.postgres.dsn,
             "MEETINGS_REDIS_URL": ground.redis.url,
             "MEETINGS_KEY_PREFIX": ground.redis.key_prefix,
-            "PYTHONPATH": os.pathsep.join(
-                [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-            ),
         }
         self.schedulers = [
             Scheduler(name, self._celery(f"scheduler-{name}", self._beat()))
@@ -119,7 +114,8 @@ class Stage:
 
     def start_parts(self, store: Store) -> Control:
         """Tables are made, and the remote parts listen and are in them."""
-        self._parts.start()
+        with undisturbed():
+            self._parts.start()
         migrate(self.dsn, schema="public")
         store.rows("schema")
         await_word(self._parts, "}\n")
@@ -136,7 +132,8 @@ class Stage:
     def start_celery(self) -> None:
         """Schedulers and workers run, and all are ready."""
         for worker in self._workers:
-            worker.start()
+            with undisturbed():
+                worker.start()
         for scheduler in self.schedulers:
             scheduler.start()
         for worker in self._workers:
@@ -157,10 +154,9 @@ class Stage:
         return ""
 
     def close(self) -> None:
-        """No process and no folder is left."""
+        """No process is left."""
         for process in self._processes:
             process.remove()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _beat(self) -> tuple[str, ...]:
         return ("beat", "-S", "pecker", "--pidfile=", "-l", "INFO")
@@ -181,7 +177,7 @@ class Stage:
         process = ProcessContainer(
             [sys.executable, *command],
             name=name,
-            cwd=self._folder,
+            cwd=ROOT,
             env=self._environment,
         )
         self._processes.append(process)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from celery_pecker.clock import SYSTEM, Clock, pause
 from example_project.demo.ground import Ground
+from example_project.demo.interrupts import undisturbed
 from example_project.demo.report import Cause
 from example_project.demo.scene import Scene
 from example_project.demo.stage import Scheduler, Stage
@@ -101,6 +102,7 @@ class Story:
         began = self._clock.monotonic()
         with self._timeline.doing(Cause.RESTART, "PostgreSQL"):
             self._tell(self._ground.postgres.restarting)
-            self._ground.postgres.restart(self._pace.outage)
+            with undisturbed():
+                self._ground.postgres.restart(self._pace.outage)
         took = self._clock.monotonic() - began
         self._tell(f"PostgreSQL answers again after {took:.1f} s")
