@@ -43,6 +43,7 @@ class Cluster:
         queue: str,
         entries: int = 10,
         period: float = 1.0,
+        schema: str = "public",
     ) -> None:
         self.dsn = dsn
         self.broker_url = broker_url
@@ -58,7 +59,8 @@ class Cluster:
         self._broker = (str(broker.hostname), broker.port or AMQP_PORT)
         self.broker_way = self.way(*self._broker)
         self.recorder: Recorder = self._stack.enter_context(recorder(broker_url, queue))
-        self.audit = Audit(dsn)
+        self.schema = schema
+        self.audit = Audit(dsn, schema=schema)
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +102,7 @@ class Cluster:
             "broker_connection_retry_on_startup": True,
             "worker_hijack_root_logger": True,
             "pecker_dsn": dsn,
+            "pecker_schema": self.schema,
             "beat_schedule": schedule,
             **settings,
         }

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from celery_pecker.migrations import migrate
+from celery_pecker.testing.cluster import start
+from tests.chaos.cluster import Cluster
 from tests.chaos.verdict import Blow, Event
 
 if TYPE_CHECKING:
-    from tests.chaos.cluster import Cluster
     from tests.chaos.conftest import OwnServers
     from tests.chaos.verdict import Verdict
 
@@ -104,6 +106,32 @@ def test_the_pace_is_back_when_postgresql_is(
     tell(f"PostgreSQL {outage.__name__}, pace back after {healed:.2f} s", verdict)
     assert verdict.stands, verdict
     assert all(node.process.exit_code is None for node in cluster.beats)
+
+
+def test_a_replica_that_starts_while_its_servers_are_away_waits_for_them(
+    own_servers: OwnServers, queue: str
+) -> None:
+    """An outage during a deploy is no bad configuration: nobody exits."""
+    with psycopg.connect(own_servers.postgres.dsn, autocommit=True) as connection:
+        connection.execute("create schema apart")
+    migrate(own_servers.postgres.dsn, schema="apart")
+    with Cluster(
+        dsn=own_servers.postgres.dsn,
+        broker_url=own_servers.redis.url,
+        queue=f"{queue}-apart",
+        schema="apart",
+    ) as late:
+        late.database_way.refuse()
+        late.broker_way.refuse()
+        node = late.replica()
+        start([node])
+        node.container.await_words("step failed", "step failed")
+        late.database_way.open()
+        late.until(late.now + 1.5)
+        assert node.process.exit_code is None
+        late.broker_way.open()
+        node.await_woken()
+        late.await_slot(late.now)
 
 
 def test_each_replica_still_has_one_connection(cluster: Cluster) -> None:

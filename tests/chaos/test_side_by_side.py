@@ -150,6 +150,21 @@ def test_a_forward_migration_under_running_replicas_costs_no_slot(
     assert all(node.process.exit_code is None for node in shared.beats)
 
 
+def test_older_tables_are_refused_at_start_with_the_command_to_run(
+    shared: Cluster,
+) -> None:
+    """Code that is newer than the tables does not try its luck."""
+    with psycopg.connect(shared.dsn, autocommit=True) as connection:
+        connection.execute("update pecker_migrations set version = version - 1")
+    early = shared.replica()
+    start([early])
+    assert early.process.wait(ENDS_WITHIN) != 0
+    said = early.process.life_log().rstrip().rpartition("\n")[2]
+    assert f"at step {LATEST - 1}" in said
+    assert f"needs {LATEST}" in said
+    assert "pecker migrate" in said
+
+
 def test_tables_that_need_a_newer_version_are_refused_at_start(shared: Cluster) -> None:
     """A step beyond this version's horizon: the message says what to install."""
     step = Migration(
