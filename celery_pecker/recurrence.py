@@ -1,38 +1,42 @@
 """Celery's schedules, asked by the database's clock.
 
-A plain interval becomes a grid and is computed in SQL. Everything else (crontab, solar,
-``relative`` intervals, users' own classes) is asked in Python, with its ``nowfun`` pinned
-to an instant that came from the database, so that the host's clock has no say.
+A plain interval becomes a grid and is computed in SQL. Everything else (crontab,
+solar, ``relative`` intervals, users' own classes) is asked in Python, with its "now"
+pinned to an instant that came from the database: the host's clock has no say.
 """
 
 from __future__ import annotations
 
-import copy
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from celery import Celery
-from celery.schedules import BaseSchedule, crontab, schedule, solar
+from celery.schedules import crontab, schedule, solar
 
 from celery_pecker import foreign
-from celery_pecker.clock import from_us, to_us
+from celery_pecker.clock import MICROSECOND, from_us
 from celery_pecker.schedules.model import Recurrence
 
 SECOND = 1_000_000
 RETRY = 60.0
 """Seconds until a schedule that failed, or gave no later instant, is asked again."""
 MOST = 300.0
-"""Seconds after which a schedule that can only be asked is asked again at the latest."""
+"""Seconds after which a schedule that can only be asked is asked again at most."""
+LEAST = 0.01
+"""Seconds that pass between two such questions at least."""
+MINUTES = 60
+"""Of an hour that comes twice: as many instants as a crontab can have in it."""
 KNOWN = {schedule.is_due, crontab.is_due, solar.is_due}
 
 
 class _Pinned:
     """A copy of a schedule whose "now" is what we say."""
 
-    def __init__(self, given: BaseSchedule, app: Celery, described: str) -> None:
-        self._schedule: Any = copy.copy(given)
+    def __init__(self, given: Any, app: Celery, described: str) -> None:
+        self._schedule: Any = _copy(given)
         self._schedule.app = app
         self._schedule.nowfun = self._now
+        self._schedule.now = self._now  # some classes read another clock there
         self._zone: tzinfo = app.timezone
         self._pin = from_us(0)
         self._described = described
@@ -51,15 +55,30 @@ class Instants(_Pinned):
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return the first slot after the last."""
-        instant_us = foreign.call(self._described, 0, self._after, last_us)
+        instant_us = foreign.call(self._described, 0, self._first_after, last_us)
         if instant_us > last_us:
             return instant_us
         return max(last_us, now_us) + int(RETRY * SECOND)
 
+    def _first_after(self, last_us: int) -> int:
+        """Return the first instant after the last, also where clocks go back.
+
+        In the second pass of an hour that comes twice, Celery answers with an instant
+        of the first pass (and its beat sends without end): go on from there.
+        """
+        instant_us = self._after(last_us)
+        for _ in range(MINUTES):
+            if instant_us > last_us:
+                break
+            instant_us = self._after(instant_us)
+        return instant_us
+
     def _after(self, last_us: int) -> int:
         self._pin = self._at(last_us)
-        remaining = self._schedule.remaining_estimate(self._pin)
-        return to_us(self._pin + remaining)
+        remaining: timedelta = self._schedule.remaining_estimate(self._pin)
+        # Real time, as Celery means it: `pin + remaining` would go by the hands of the
+        # local clock and be an hour off over each change to or from summer time.
+        return last_us + remaining // MICROSECOND
 
 
 class Asked(_Pinned):
@@ -69,28 +88,42 @@ class Asked(_Pinned):
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return now if it is due, else when to ask again."""
-        due, wait = foreign.call(
-            self._described, (False, RETRY), self._ask, last_us, now_us
+        wait_us = foreign.call(
+            self._described, int(RETRY * SECOND), self._ask, last_us, now_us
         )
-        if due:
-            return max(now_us, last_us + 1)
-        return now_us + int(max(min(wait, MOST), 0.01) * SECOND)
+        return max(now_us, last_us + 1) if wait_us is None else now_us + wait_us
 
-    def _ask(self, last_us: int, now_us: int) -> tuple[bool, float]:
+    def _ask(self, last_us: int, now_us: int) -> int | None:
+        """Return None if it is due, else the microseconds until it is asked again."""
         self._pin = self._at(now_us)
         due, wait = self._schedule.is_due(self._at(last_us))
-        return bool(due), MOST if wait is None else float(wait)
+        if due:
+            return None
+        seconds = MOST if wait is None else float(wait)
+        return int(max(min(seconds, MOST), LEAST) * SECOND)
 
 
-def period_us(given: BaseSchedule) -> int | None:
+def period_us(given: Any) -> int | None:
     """Return the period of a plain interval, None for anything else."""
     if type(given) is schedule and not given.relative:
-        return int(given.run_every.total_seconds() * SECOND + 0.5)
+        interval: Any = given
+        return int(interval.run_every.total_seconds() * SECOND + 0.5)
     return None
 
 
-def recurrence(given: BaseSchedule, app: Celery, name: str) -> Recurrence:
+def recurrence(given: Any, app: Celery, name: str) -> Recurrence:
     """Return what can be asked of a schedule that is no plain grid."""
-    known = type(given).is_due in KNOWN
+    known = getattr(type(given), "is_due", None) in KNOWN
     kind = Instants if known else Asked
     return kind(given, app, f"schedule {given!r} of entry {name!r}")
+
+
+def _copy(given: Any) -> Any:
+    """Return a copy that needs no help of the class.
+
+    ``copy.copy`` asks ``crontab.__reduce__``, which builds a subclass anew from the
+    five arguments of crontab: a class with arguments of its own fails, or forgets them.
+    """
+    copied = object.__new__(type(given))
+    copied.__dict__.update(given.__dict__)
+    return copied
