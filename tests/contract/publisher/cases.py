@@ -49,6 +49,7 @@ CALLS: dict[str, Call] = {
     ),
     "expired long ago": ("plain", (), {}, {"expires": "2001-01-01T00:00:00"}),
     "expiring queue": ("plain", (), {}, {"queue": "expiring", "priority": 3}),
+    "expiring queue, declared each time": ("plain", (), {}, {"queue": "fading"}),
     "limits": ("plain", (), {}, {"time_limit": 3, "soft_time_limit": 2}),
     "limits of the task": ("limited", (), {}, {}),
     "headers": (
@@ -116,6 +117,7 @@ def make_app(broker_url: str, prefix: str = "", **settings: Any) -> Celery:
                 "celery", max_priority=9 if broker_url.startswith("pyamqp") else None
             ),
             queue("expiring", expires=60),
+            queue("fading", queue_arguments={"x-expires": 60_000}),
             queue("bound", "direct", "rk"),
             queue("heard", "topic", "a.#"),
         ],

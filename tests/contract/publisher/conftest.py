@@ -79,7 +79,7 @@ class RabbitWire:
     prefix: str
     settings: dict[str, Any] = field(default_factory=dict)
 
-    queues = ("celery", "expiring", "bound", "heard", "made-up")
+    queues = ("celery", "expiring", "fading", "bound", "heard", "made-up")
 
     def take(self) -> list[tuple[str, str]]:
         """Return queue, exchange, key, properties and body; all is gone."""
@@ -100,6 +100,12 @@ class RabbitWire:
                     text = json.dumps([raw.properties, raw.body], default=repr)
                     found.append((place, _without(text)))
         return found
+
+    def depth(self, queue: str) -> int:
+        """Return how many messages wait in the queue."""
+        with Connection(self.url) as connection:
+            channel: Any = connection.default_channel
+            return int(channel.queue_declare(self.prefix + queue, passive=True)[1])
 
     def clear(self) -> None:
         """Nothing of this test is left."""

@@ -262,3 +262,41 @@ def test_confirms_that_the_user_wants_are_not_asked_for_twice(
     stand.send([dispatch("one")])
 
     assert len(rabbit_wire.take()) == 3
+
+
+def test_a_declaration_without_an_answer_ends_in_time(
+    behind: RabbitWire, proxy: Proxy, stand_on: MakeStand
+) -> None:
+    """A queue that may vanish is declared before each batch, as Celery does."""
+    call = CALLS["expiring queue, declared each time"]
+    stand = ready(stand_on(behind, timeout=TIMEOUT), brief=call)
+    stand.send([dispatch("brief")])
+    proxy.hang()
+    with bounded(), pytest.raises(BrokerUnavailable, match="declaring"):
+        stand.send([dispatch("brief")])
+
+
+def test_kombu_does_not_send_again_by_itself(
+    behind: RabbitWire, rabbit_wire: RabbitWire, proxy: Proxy, stand_on: MakeStand
+) -> None:
+    """A connection that breaks between two messages ends the batch there."""
+    stand = ready(stand_on(behind, timeout=TIMEOUT))
+    calls = []
+
+    def cut(**_: object) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            eventually(lambda: rabbit_wire.depth("celery") == 1)
+            proxy.cut()
+            eventually(lambda: proxy.connections() == 0)
+
+    signals.before_task_publish.connect(cut)
+    try:
+        with pytest.raises(PublishUncertain) as caught:
+            stand.send([dispatch("one") for _ in range(3)])
+    finally:
+        signals.before_task_publish.disconnect(cut)
+
+    assert not caught.value.retry_safe
+    assert len(calls) == 2
+    assert len(rabbit_wire.take()) == 1
