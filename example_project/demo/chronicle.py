@@ -12,6 +12,7 @@ WORDS = {
     Cause.KILL: "a scheduler killed",
     Cause.FREEZE: "a scheduler frozen",
     Cause.RESTART: "PostgreSQL restarted",
+    Cause.CUT: "connections cut",
 }
 
 

@@ -112,6 +112,7 @@ def _doing(scene: Scene) -> Text:
         Cause.KILL: f" scheduler {event.subject} is dead ",
         Cause.FREEZE: f" scheduler {event.subject} is frozen ",
         Cause.RESTART: " PostgreSQL restarts ",
+        Cause.CUT: " PostgreSQL connections are cut ",
     }
     return Text(said.get(event.cause, ""), style="bold reverse")
 

@@ -12,6 +12,7 @@ from psycopg import conninfo, sql
 
 from celery_pecker.clock import SYSTEM, new_id, pause
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+from example_project.demo.report import Cause
 
 BETWEEN_CUTS = 0.05
 
@@ -22,6 +23,7 @@ class Postgres(Protocol):
     dsn: str
     restarting: str
     """What `restart` does, in words."""
+    cause: Cause
 
     def restart(self, outage: float) -> None:
         """Every connection is cut; after so many seconds the server answers again."""
@@ -70,6 +72,7 @@ class OwnPostgres:
     """A child of this process."""
 
     restarting = "PostgreSQL restarts"
+    cause = Cause.RESTART
 
     def __init__(self) -> None:
         self._server = EmbeddedPostgres().start()
@@ -107,6 +110,7 @@ class GivenPostgres:
     """
 
     restarting = "all connections to PostgreSQL are cut (the server is not the demo's)"
+    cause = Cause.CUT
 
     def __init__(self, dsn: str) -> None:
         self._admin = dsn

@@ -15,6 +15,7 @@ STYLES = {
     Cause.KILL: "bold red",
     Cause.FREEZE: "bold cyan",
     Cause.RESTART: "bold magenta",
+    Cause.CUT: "bold magenta",
 }
 WON = "\N{FULL BLOCK}"
 NOT_WON = "\N{MIDDLE DOT}"

@@ -30,7 +30,12 @@ LANES = {"A": 300.0, "B": 338.0, "PostgreSQL": 376.0}
 CALLS = (412.0, BOTTOM)
 PROMISED = 1.25
 LONGEST_LABEL = 190.0
-BANDS = {Cause.KILL: "kill", Cause.FREEZE: "freeze", Cause.RESTART: "restart"}
+BANDS = {
+    Cause.KILL: "kill",
+    Cause.FREEZE: "freeze",
+    Cause.RESTART: "restart",
+    Cause.CUT: "restart",
+}
 
 
 class Scale:
@@ -116,6 +121,7 @@ def _bands(events: Iterable[Event], scale: Scale) -> Iterable[str]:
             Cause.KILL: f"kill -9 {event.subject}, back after {seconds:.1f} s",
             Cause.FREEZE: f"{event.subject} frozen {seconds:.1f} s",
             Cause.RESTART: f"PostgreSQL restarted, {seconds:.1f} s",
+            Cause.CUT: "PostgreSQL connections cut",
         }[event.cause]
         fits = x < RIGHT - LONGEST_LABEL
         yield text(

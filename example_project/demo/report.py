@@ -25,6 +25,7 @@ class Cause(StrEnum):
     KILL = "kill -9"
     FREEZE = "freeze"
     RESTART = "PostgreSQL restart"
+    CUT = "connections cut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

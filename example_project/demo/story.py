@@ -99,10 +99,11 @@ class Story:
         self._tell(f"SIGCONT scheduler {scheduler.name}")
 
     def _restart(self) -> None:
+        postgres = self._ground.postgres
         began = self._clock.monotonic()
-        with self._timeline.doing(Cause.RESTART, "PostgreSQL"):
-            self._tell(self._ground.postgres.restarting)
+        with self._timeline.doing(postgres.cause, "PostgreSQL"):
+            self._tell(postgres.restarting)
             with undisturbed():
-                self._ground.postgres.restart(self._pace.outage)
+                postgres.restart(self._pace.outage)
         took = self._clock.monotonic() - began
         self._tell(f"PostgreSQL answers again after {took:.1f} s")

@@ -8,7 +8,7 @@ from example_project.demo.report import SECOND, Cause, Event, Run, Tally
 
 LOST = "\N{MULTIPLICATION SIGN}"
 UNKNOWN = "\N{BULLET}"
-MARKS = {Cause.KILL: "k", Cause.FREEZE: "f", Cause.RESTART: "r"}
+MARKS = {Cause.KILL: "k", Cause.FREEZE: "f", Cause.RESTART: "r", Cause.CUT: "c"}
 
 
 def letters(tally: Tally, runs: Iterable[Run]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC
 
 from rich.console import Console
 from rich.table import Table
@@ -25,22 +24,24 @@ def show(console: Console, told: Chronicle) -> None:
     console.print(timeline, markup=False, highlight=False)
     console.print(
         f"A, B won the slot   {LOST} lost   k killed   f frozen"
-        "   r PostgreSQL restarts",
+        "   r PostgreSQL restarts   c its connections cut",
         style="dim",
     )
     console.print()
-    console.print(_slots(account, events))
+    console.print(_slots(account, events, sight.missed))
     console.print(_gaps(account))
     console.print(_calls(sight, told.calls, told.drops_after))
     for failure in told.failures:
         console.print(f"FAILED: {failure}", style="bold red")
 
 
-def _slots(tally: Tally, events: Sequence[Event]) -> Table:
+def _slots(tally: Tally, events: Sequence[Event], missed: int) -> Table:
     table = _table("slots", "")
     table.add_row("due", str(len(tally.due)))
     table.add_row("fired", f"{len(tally.fired)} ({_wins(tally)})")
     table.add_row("lost", _named(tally.lost, events))
+    if tally.lost:
+        table.add_row("", f"pecker itself counted {missed} as missed")
     table.add_row("doubled", _named(tally.doubled, events))
     if tally.stray:
         table.add_row("off the grid", _named(tally.stray, events))
@@ -50,8 +51,8 @@ def _slots(tally: Tally, events: Sequence[Event]) -> Table:
 def _gaps(tally: Tally) -> Table:
     table = _table("greatest gap between two runs, by cause", "")
     for cause in Cause:
-        gap = tally.gaps.get(cause)
-        table.add_row(WORDS[cause], f"{gap.seconds:.2f} s" if gap else "-")
+        if gap := tally.gaps.get(cause):
+            table.add_row(WORDS[cause], f"{gap.seconds:.2f} s")
     return table
 
 
@@ -93,9 +94,11 @@ def _named(slots: Sequence[int], events: Sequence[Event]) -> str:
     """Return how many, and when and during what each was due."""
     if not slots:
         return "0"
-    named = ", ".join(
-        f"{from_us(slot).astimezone(UTC):%H:%M:%S} UTC"
-        f" ({WORDS[cause_of(events, slot, slot + SECOND)]})"
-        for slot in slots
+    during: dict[Cause, list[str]] = {}
+    for slot in slots:
+        when = f"{from_us(slot):%H:%M:%S}"
+        during.setdefault(cause_of(events, slot, slot + SECOND), []).append(when)
+    named = "; ".join(
+        f"{WORDS[cause]}: due {' '.join(times)} UTC" for cause, times in during.items()
     )
-    return f"{len(slots)}: {named}"
+    return f"{len(slots)} ({named})"
