@@ -11,6 +11,9 @@ PREFIX = "pecker_"
 MAX_IDENTIFIER = 63
 """Bytes in a PostgreSQL identifier."""
 
+LONGEST = 3_600
+"""Seconds: no wait and no slack is longer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -59,9 +62,12 @@ class Settings:
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
+    namespace = getattr(conf, "prefix", None) or ""
     for key in conf:
-        later = key in {"pecker_worker"}
-        if key.startswith(PREFIX) and key not in known and not later:
+        # Under a namespace Celery lists keys as they were written: CELERY_PECKER_DSN
+        named = key.removeprefix(namespace) if namespace else key
+        name = named.lower() if named != key else named
+        if name.startswith(PREFIX) and name not in known:
             allowed = ", ".join(sorted(known))
             message = f"{key} is not a setting of celery-pecker; allowed are {allowed}"
             raise Misconfigured(message)
@@ -95,8 +101,11 @@ def _check(name: str, value: object) -> None:
     elif (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
-        or not 0 <= value < float("inf")
+        or not 0 <= value <= LONGEST
         or (value == 0 and name.endswith("timeout"))
     ):
-        message = f"{key} must be a number of seconds above zero, not {value!r}"
+        least = "above zero" if name.endswith("timeout") else "from zero"
+        message = (
+            f"{key} must be a number of seconds {least} to {LONGEST}, not {value!r}"
+        )
         raise Misconfigured(message)

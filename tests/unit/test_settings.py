@@ -1,0 +1,157 @@
+"""What is refused of an app's ``pecker_*`` settings, and how they are found."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from celery_pecker.errors import Misconfigured
+from celery_pecker.settings import Settings
+
+DSN = "postgresql://pecker:s3cret@db/app"
+
+
+def read(**conf: object) -> Settings:
+    """Return the settings of a real app."""
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(conf)
+    return Settings.read(app.conf, main=app.main)
+
+
+def refused(**conf: object) -> str:
+    """Return what the refusal says."""
+    with pytest.raises(Misconfigured) as caught:
+        read(**conf)
+    return str(caught.value)
+
+
+def test_one_setting_is_enough() -> None:
+    """The rest has defaults; the app's name is the owner's."""
+    assert read(pecker_dsn=DSN) == Settings(dsn=DSN, app="shop")
+    assert Settings.read({"pecker_dsn": DSN}, main=None).app == "celery"
+
+
+def test_all_settings_are_read() -> None:
+    """Each under its lower-case name; None is as good as not given."""
+    given: dict[str, Any] = {
+        "dsn": DSN,
+        "app": "renamed",
+        "schema": 'Odd "name"-1',
+        "clock_slack": 0,
+        "clock_skew": 1.5,
+        "database_timeout": 3,
+        "broker_timeout": 0.5,
+        "redis_guard": False,
+        "gate": "proj.gates:office_hours",
+    }
+    assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
+    found = read(**{f"pecker_{name}": value for name, value in given.items()})
+    assert found == Settings(**given)
+    assert read(pecker_dsn=DSN, pecker_gate=None).gate is None
+
+
+def django_like() -> Celery:
+    """Return an app that reads a module of upper-case names, as Django's does."""
+    module = ModuleType("settings")
+    vars(module).update(
+        DEBUG=True,
+        DATABASES={},
+        CELERY_BROKER_URL="memory://",
+        CELERY_PECKER_DSN=DSN,
+        CELERY_PECKER_SCHEMA="jobs",
+        CELERY_PECKER_CLOCK_SKEW=3,
+    )
+    app = Celery("proj", set_as_current=False)
+    app.config_from_object(module, namespace="CELERY")
+    return app
+
+
+def test_under_a_namespace_they_are_upper_case() -> None:
+    """``CELERY_PECKER_DSN`` of Django's settings is ``pecker_dsn``."""
+    app = django_like()
+    assert Settings.read(app.conf, main=app.main) == Settings(
+        dsn=DSN, app="proj", schema="jobs", clock_skew=3
+    )
+
+
+@pytest.mark.parametrize("key", ["CELERY_PECKER_SHCEMA", "pecker_shcema"])
+def test_a_misspelt_setting_is_refused_under_a_namespace_too(key: str) -> None:
+    """It would silently have no effect; the message names it as it was written."""
+    app = django_like()
+    app.conf.update({key: "jobs"})
+    with pytest.raises(Misconfigured) as caught:
+        Settings.read(app.conf, main=app.main)
+    assert key in str(caught.value)
+    assert "pecker_schema" in str(caught.value)
+
+
+def test_settings_of_others_are_none_of_our_business() -> None:
+    """Only what begins with ``pecker_`` is looked at."""
+    assert read(pecker_dsn=DSN, woodpecker_dsn=1, PECKER=2, task_pecker_x=3).dsn == DSN
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
+    """A typing error must not be a setting without effect."""
+    said = refused(pecker_dsn=DSN, pecker_timeout=3)
+    assert "pecker_timeout" in said
+    for name in Settings.__dataclass_fields__:
+        assert f"pecker_{name}" in said
+
+
+@pytest.mark.parametrize("dsn", [None, ""])
+def test_without_a_dsn_the_message_shows_one(dsn: object) -> None:
+    """It is the first thing that anybody sees of us."""
+    said = refused(pecker_dsn=dsn)
+    assert "pecker_dsn" in said
+    assert "postgresql://user@host/database" in said
+
+
+WRONG: list[tuple[str, object, str]] = [
+    ("app", 5, "non-empty string"),
+    ("app", "a\0b", "non-empty string"),
+    ("gate", "", "non-empty string"),
+    ("gate", print, "non-empty string"),
+    ("schema", "", "1 to 63 bytes"),
+    ("schema", "x" * 64, "1 to 63 bytes"),
+    ("schema", "ä" * 32, "1 to 63 bytes"),
+    ("schema", "a{b", "without NUL, '{' or '%'"),
+    ("schema", "a%b", "without NUL, '{' or '%'"),
+    ("schema", "a\0b", "without NUL, '{' or '%'"),
+    ("schema", None.__class__, "name of a PostgreSQL schema"),
+    ("redis_guard", "yes", "True or False"),
+    ("redis_guard", 1, "True or False"),
+    *(
+        (name, value, allowed)
+        for name, allowed in (
+            ("clock_slack", "from zero to 3600"),
+            ("clock_skew", "from zero to 3600"),
+            ("database_timeout", "above zero to 3600"),
+            ("broker_timeout", "above zero to 3600"),
+        )
+        for value in (-1, float("nan"), float("inf"), True, "2", 3601, 1e300)
+    ),
+    ("database_timeout", 0, "above zero"),
+    ("broker_timeout", 0.0, "above zero"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    name: str, value: object, allowed: str
+) -> None:
+    """Setting, value, and what is allowed: enough to mend it without the manual."""
+    said = refused(pecker_dsn=DSN, **{f"pecker_{name}": value})
+    assert said.startswith(f"pecker_{name} must be")
+    assert repr(value) in said
+    assert allowed in said
+
+
+def test_a_dsn_is_never_shown() -> None:
+    """Not in the settings' own text, nor in a refusal: it may hold a password."""
+    assert "s3cret" not in repr(read(pecker_dsn=DSN))
+    for wrong in (DSN.encode(), [DSN], f"{DSN}\0"):
+        assert "s3cret" not in refused(pecker_dsn=wrong)
+    assert "s3cret" not in refused(pecker_dsn=DSN, pecker_schema="")
