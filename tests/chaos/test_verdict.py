@@ -88,6 +88,15 @@ def test_a_kill_between_claim_and_publish_explains_a_missing_slot() -> None:
     assert verdict.gaps["after a lost slot"].seconds > 1.9
 
 
+def test_a_gap_belongs_to_the_blow_that_lies_over_it() -> None:
+    """Also to one that had begun before the gap, as a freeze may."""
+    frozen = dataclasses.replace(event(2.5, blow=Blow.FROZEN), ended=START + 4.5)
+    arrivals = [arrival(n, late=0.3 if n == 4 else 0.01) for n in range(10)]
+    gaps = judge(evidence([], arrivals=arrivals, events=[frozen])).gaps
+    assert round(gaps["after frozen"].seconds, 2) == 1.29
+    assert round(gaps["undisturbed"].seconds, 2) == 1.0
+
+
 def test_a_kill_of_another_process_explains_nothing() -> None:
     """Only the claimer's own death can lose its slot."""
     events = [event(3.025, pid=8)]

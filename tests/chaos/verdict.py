@@ -249,7 +249,7 @@ def _between(
 ) -> str:
     if any(before < hole < after for hole in holes):
         return "after a lost slot"
-    near = [event for event in events if before <= event.began <= after]
+    near = [e for e in events if e.began <= after and e.ended >= before]
     return f"after {near[0].blow}" if near else "undisturbed"
 
 
