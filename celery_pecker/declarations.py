@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from celery import Celery
 from celery.beat import ScheduleEntry
-from celery.schedules import BaseSchedule, crontab, solar
+from celery.schedules import BaseSchedule, crontab, schedule, solar
 
 from celery_pecker.errors import Misconfigured
 from celery_pecker.recurrence import period_us, recurrence
@@ -19,6 +21,10 @@ Kind = TypeVar("Kind", Delivery, Misfire)
 SECOND = 1_000_000
 SHORTEST = 0.1
 """Seconds: the shortest period."""
+LONGEST = 10 * 366 * 86_400
+"""Seconds: the longest period, timeout and grace. Ten years."""
+DEEPEST = 1_000
+"""Slots: the most that may be caught up."""
 MINUTE_US = 60 * SECOND
 """From here on a lost slot hurts more than a second write costs."""
 POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
@@ -33,28 +39,70 @@ class PeckerEntry(ScheduleEntry):
         self, *args: Any, pecker: Mapping[str, object] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.options = dict(self.options)
-        given = self.options.pop("pecker", None)
+        options: dict[str, Any] = dict(self.options or {})
+        given = options.pop("pecker", None)
+        self.options = options
         self.pecker: Mapping[str, object] | None = pecker if given is None else given
 
 
-def check_given(beat_schedule: Mapping[str, Any]) -> None:
+def check_given(beat_schedule: Any) -> None:
     """Refuse entries that Celery itself would answer with a bare TypeError."""
+    if not isinstance(beat_schedule, Mapping):
+        message = (
+            f"beat_schedule is {beat_schedule!r}; allowed is a dict of entries by name"
+        )
+        raise Misconfigured(message)
     for name, given in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
         if not isinstance(name, str) or not name or "\0" in name:
             message = f"{where}: the name must be a non-empty string without NUL"
             raise Misconfigured(message)
-        if isinstance(given, ScheduleEntry):
-            continue
-        for key in given:
-            if key not in KEYS:
-                message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
-                raise Misconfigured(message)
-        for key in ("task", "schedule"):
-            if not given.get(key) and given.get(key) != 0:
-                message = f"{where} has no {key!r}"
-                raise Misconfigured(message)
+        if not isinstance(given, ScheduleEntry):
+            _check_one(where, given)
+
+
+def _check_one(where: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        message = f"{where} is {given!r}; allowed is a dict of {', '.join(KEYS)}"
+        raise Misconfigured(message)
+    for key in given:
+        if key not in KEYS:
+            message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
+            raise Misconfigured(message)
+    for key in ("task", "schedule"):
+        if given.get(key) in (None, ""):
+            message = f"{where} has no {key!r}"
+            raise Misconfigured(message)
+    _check_schedule(where, given["schedule"])
+    for key, kind, allowed in (
+        ("task", str, "the name of a task"),
+        ("args", Iterable, "a list or tuple"),
+        ("kwargs", Mapping, "a dict"),
+        ("options", Mapping, "a dict of options of apply_async"),
+    ):
+        value = given.get(key)
+        if value is not None and not isinstance(value, kind):
+            message = f"{where}[{key!r}] is {value!r}; allowed is {allowed}"
+            raise Misconfigured(message)
+
+
+def _check_schedule(where: str, given: object) -> None:
+    """Refuse what is neither a schedule nor a length of time, or no real one."""
+    if hasattr(given, "is_due"):
+        return
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        message = (
+            f"{where}: schedule is {given!r}; allowed are seconds, a timedelta,"
+            " crontab, solar or another celery schedule"
+        )
+        raise Misconfigured(message)
+    if math.isnan(seconds) or not SHORTEST <= seconds <= LONGEST:
+        message = (
+            f"{where}: schedule is every {seconds:g} s; allowed are {SHORTEST} s to"
+            " ten years"
+        )
+        raise Misconfigured(message)
 
 
 def entries(
@@ -68,28 +116,21 @@ def _entry(
     name: str, declared: ScheduleEntry, app: Celery, conf: Mapping[str, Any]
 ) -> Entry:
     where = f"beat_schedule[{name!r}]"
-    given = declared.schedule
-    if not isinstance(given, BaseSchedule) and not hasattr(given, "is_due"):
-        message = (
-            f"{where}: schedule is {given!r}; allowed are seconds, a timedelta, crontab,"
-            " solar or another celery schedule"
-        )
-        raise Misconfigured(message)
-    period = period_us(given)
-    if period is not None and period < SHORTEST * SECOND:
-        message = (
-            f"{where}: schedule is every {period / SECOND:g} s; allowed are"
-            f" {SHORTEST} s and longer"
-        )
-        raise Misconfigured(message)
-    policy = _policy(where, getattr(declared, "pecker", None), given, period)
+    given: Any = declared.schedule
+    _check_schedule(where, given)
+    every_us = None
+    if _plain(given):  # a relative one too, which is no grid
+        _check_schedule(where, given.run_every)
+        every_us = int(given.run_every.total_seconds() * SECOND + 0.5)
+    policy = _policy(where, getattr(declared, "pecker", None), given, every_us)
     if policy.grace_us is None and isinstance(given, crontab):
-        starting = conf.get("beat_cron_starting_deadline")
+        starting = _seconds("", "beat_cron_starting_deadline", conf)
         if starting is not None:
-            policy = _with_grace(policy, int(starting * SECOND))
+            policy = _with_grace(policy, starting)
+    period = period_us(given)
     return Entry(
         name=name,
-        task=declared.task,
+        task=str(declared.task),
         described=str(given),
         policy=policy,
         period_us=period,
@@ -107,9 +148,7 @@ def _with_grace(policy: Policy, grace_us: int) -> Policy:
     )
 
 
-def _policy(
-    where: str, given: object, schedule: BaseSchedule, period: int | None
-) -> Policy:
+def _policy(where: str, given: object, recurs: object, period: int | None) -> Policy:
     where = f"{where}['pecker']"
     if given is None:
         given = {}
@@ -137,12 +176,15 @@ def _policy(
         raise Misconfigured(message)
     if misfire is Misfire.CATCH_UP:
         depth = 10 if depth is None else depth
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= 1000:  # noqa: E501, PLR2004  # the bound is in the message
-            message = f"{where}['catch_up'] is {depth!r}; allowed are 1 to 1000 slots"
+        whole = isinstance(depth, int) and not isinstance(depth, bool)
+        if not whole or not 1 <= depth <= DEEPEST:
+            message = (
+                f"{where}['catch_up'] is {depth!r}; allowed are 1 to {DEEPEST} slots"
+            )
             raise Misconfigured(message)
     return Policy(
         delivery=_choice(
-            where, "delivery", given, Delivery, _default_delivery(schedule, period)
+            where, "delivery", given, Delivery, _default_delivery(recurs, period)
         ),
         misfire=misfire,
         timeout_us=timeout_us,
@@ -151,11 +193,20 @@ def _policy(
     )
 
 
-def _default_delivery(schedule: BaseSchedule, period: int | None) -> Delivery:
+def _plain(given: object) -> bool:
+    """Whether its instants are Celery's own, one ``run_every`` after another."""
+    return (
+        isinstance(given, schedule)
+        and type(given).is_due is schedule.is_due
+        and type(given).remaining_estimate is schedule.remaining_estimate
+    )
+
+
+def _default_delivery(given: object, period: int | None) -> Delivery:
     seldom = (
         period >= MINUTE_US
         if period is not None
-        else isinstance(schedule, (crontab, solar))
+        else isinstance(given, (crontab, solar))
     )
     return Delivery.AT_LEAST_ONCE if seldom else Delivery.AT_MOST_ONCE
 
@@ -168,23 +219,30 @@ def _choice(
     default: Kind,
 ) -> Kind:
     value = given.get(key, default)
-    if value not in [*kind]:
-        allowed = ", ".join(repr(one.value) for one in kind)
-        message = f"{where}[{key!r}] is {value!r}; allowed are {allowed}"
-        raise Misconfigured(message)
-    return kind(value)
+    for one in kind:
+        if value == one:
+            return one
+    allowed = ", ".join(repr(one.value) for one in kind)
+    message = f"{where}[{key!r}] is {value!r}; allowed are {allowed}"
+    raise Misconfigured(message)
 
 
 def _seconds(where: str, key: str, given: Mapping[str, object]) -> int | None:
     value = given.get(key)
     if value is None:
         return None
-    if hasattr(value, "total_seconds"):
-        value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value:
-        message = f"{where}[{key!r}] is {value!r}; allowed are seconds above zero"
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 1 / SECOND <= seconds <= LONGEST  # never true of NaN
+    ):
+        named = f"{where}[{key!r}]" if where else key
+        message = (
+            f"{named} is {value!r}; allowed are seconds above zero, up to ten years"
+        )
         raise Misconfigured(message)
-    return int(value * SECOND)
+    return int(seconds * SECOND)
 
 
 def watch_for_twins() -> None:
@@ -193,12 +251,13 @@ def watch_for_twins() -> None:
     Celery lets the second silently win. Called once by the command line, before the
     app is loaded; it only looks on.
     """
-    original = Celery._add_periodic_task  # noqa: SLF001  # Celery has no event for it
+    celery: Any = Celery  # what it has no event for is not in its types either
+    original = celery._add_periodic_task  # noqa: SLF001
     if getattr(original, "watches", False):
         return
 
     def watching(
-        self: Celery, key: str, entry: Mapping[str, Any], name: str | None = None
+        self: Any, key: str, entry: Mapping[str, Any], name: str | None = None
     ) -> None:
         before = self._conf.beat_schedule.get(key)
         if before is not None and not _alike(before, entry):
@@ -206,7 +265,7 @@ def watch_for_twins() -> None:
         original(self, key, entry, name=name)
 
     watching.watches = True  # type: ignore[attr-defined]
-    Celery._add_periodic_task = watching  # type: ignore[method-assign]  # noqa: SLF001
+    celery._add_periodic_task = watching  # noqa: SLF001
 
 
 def refuse_twins(app: Celery) -> None:
@@ -221,9 +280,40 @@ def refuse_twins(app: Celery) -> None:
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    def told(entry: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(
-            repr(entry.get(key) or None) for key in ("task", "schedule", "args", "kwargs")
-        )
+    """Whether both would send the same message at the same instants."""
+    first, second = _told(one), _told(other)
+    return _recurs_alike(first.pop("schedule"), second.pop("schedule")) and all(
+        first[key] == second[key] or repr(first[key]) == repr(second[key])
+        for key in first
+    )
 
-    return told(one) == told(other)
+
+def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(entry)
+    return {
+        "schedule": given.get("schedule"),
+        "relative": bool(given.get("relative")),
+        "task": given.get("task"),
+        "args": [*(given.get("args") or ())],
+        "kwargs": dict(given.get("kwargs") or {}),
+        "options": dict(given.get("options") or {}),
+        "pecker": given.get("pecker"),
+    }
+
+
+def _recurs_alike(one: object, other: object) -> bool:
+    """Compare schedules; BaseSchedule's own ``==`` knows no fields of subclasses."""
+    if isinstance(one, (int, float)):
+        one = timedelta(seconds=one)
+    if isinstance(other, (int, float)):
+        other = timedelta(seconds=other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, BaseSchedule) and not isinstance(one, solar):
+        return _fields(one) == _fields(other)
+    return one == other
+
+
+def _fields(given: object) -> dict[str, object]:
+    derived = {"_app", "tz", "utc_enabled"}
+    return {key: it for key, it in vars(given).items() if key not in derived}
