@@ -1,8 +1,8 @@
 """Rows held on a lease: Celery schedules that keep their pace whatever dies.
 
-Everything that must not get stuck is a row that somebody holds on a lease. A schedule is
-a row that comes due again and again. Nothing elects a leader: every replica competes
-for every slot, and any survivor keeps the pace.
+Everything that must not get stuck is a row that somebody holds on a lease. A schedule
+is a row that comes due again and again. Nothing elects a leader: every replica
+competes for every slot, and any survivor keeps the pace.
 
 Nouns
     *entry*    what a Celery app declares in ``beat_schedule``
@@ -31,9 +31,10 @@ Not promised
     that a task runs exactly once (Celery delivers its message), that a lost slot of an
     at-most-once entry is made up for, an order between entries.
 
-Where things are: ``schedules/`` decides and claims; ``publisher/`` puts messages on the
-wire; ``beat``, ``worker``, ``cli`` are the edges to Celery and people; ``testing/`` is for
-your tests too. The invariants have numbers (I1 …): docs/explanation/invariants.md.
+Where things are: ``schedules/`` decides and claims; ``publisher/`` puts messages on
+the wire; ``beat``, ``worker``, ``cli`` are the edges to Celery and people;
+``testing/`` is for your tests too. The invariants have numbers (I1 …), told in
+docs/explanation/invariants.md.
 """
 
 from importlib.metadata import version as _version

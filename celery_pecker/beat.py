@@ -1,7 +1,7 @@
 """``celery -A proj beat -S pecker``: Celery's beat with our scheduler in it.
 
-The one awkward subclass. Beat's main thread does nothing but sleep: the scheduler's loop
-has a thread of its own, ``tick()`` only returns, and ``close()``, which beat calls
+The one awkward subclass. Beat's main thread does nothing but sleep: the scheduler's
+loop has a thread of its own, ``tick()`` only returns, and ``close()``, which beat calls
 inside its signal handler and once more after it, sets a flag the first time and waits
 for the batch in flight the second time.
 """
@@ -12,10 +12,10 @@ import threading
 from typing import Any
 
 import click
-from celery.beat import Scheduler, ScheduleEntry
+from celery.beat import ScheduleEntry, Scheduler
 from kombu.utils.imports import symbol_by_name
 
-from celery_pecker import declarations, version
+from celery_pecker import declarations
 from celery_pecker.clock import SYSTEM, new_id
 from celery_pecker.database import Database
 from celery_pecker.errors import Misconfigured
@@ -26,6 +26,7 @@ from celery_pecker.publisher import Publisher
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.upkeep import Pace
 from celery_pecker.settings import Settings
 
 NAP = 0.5
@@ -62,14 +63,14 @@ class PeckerScheduler(Scheduler):
             declarations.refuse_twins(self.app)
             declarations.check_given(self.app.conf.beat_schedule)
             self.merge_inplace(self.app.conf.beat_schedule)
-            self.install_default_entries(self.data)
+            self.install_default_entries(self.schedule)
             self._loop = self._compose(settings)
         except Misconfigured as error:
             raise Refused(str(error)) from error
         self._loop.start()
 
     def _compose(self, settings: Settings) -> Loop:
-        entries = declarations.entries(self.data, self.app, conf=self.app.conf)
+        entries = declarations.entries(self.schedule, self.app, conf=self.app.conf)
         holder = new_id()
         database = Database(
             settings.dsn, schema=settings.schema, timeout=settings.database_timeout
@@ -80,16 +81,14 @@ class PeckerScheduler(Scheduler):
             entries,
             Repository(database, holder),
             Outgoing(
-                _Prepared(publisher, [*self.data.values()]),
+                _Prepared(publisher, [*self.schedule.values()]),
                 schema=settings.schema,
                 holder=str(holder),
                 skew=settings.clock_skew,
             ),
             gate,
             clock=SYSTEM,
-            slack=settings.clock_slack,
-            timeout=settings.database_timeout,
-            version=version(),
+            pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
         )
 
         def step() -> float:
@@ -113,7 +112,7 @@ class PeckerScheduler(Scheduler):
         """There is nothing to sync: the table is the memory."""
         return False
 
-    def reserve(self, entry: ScheduleEntry) -> ScheduleEntry:
+    def reserve(self, entry: ScheduleEntry) -> ScheduleEntry:  # type: ignore[override]  # the stubs name another class than Celery's code
         """The claim has reserved it."""
         return entry
 

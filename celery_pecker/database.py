@@ -13,7 +13,7 @@ did is unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import conninfo, errors, sql
@@ -62,7 +62,7 @@ def render(text: str, schema: str) -> LiteralString:
     quoted as an identifier.
     """
     quoted = sql.Identifier(schema).as_string(None)
-    return cast("LiteralString", text.replace("{schema}", quoted))
+    return text.replace("{schema}", quoted)
 
 
 class Database:

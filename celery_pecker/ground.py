@@ -21,8 +21,8 @@ def stand(database: Database, *, app: str) -> None:
     )
     if server < OLDEST:
         message = (
-            f"pecker_dsn: {database.where} is PostgreSQL {server // 10_000}; allowed are"
-            " 14 and newer"
+            f"pecker_dsn: {database.where} is PostgreSQL {server // 10_000};"
+            " allowed are 14 and newer"
         )
         raise Misconfigured(message)
     if standby:

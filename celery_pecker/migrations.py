@@ -52,7 +52,9 @@ def migrate(
                 if step.version in _taken(connection, schema):
                     continue
                 connection.execute(render(step.text.replace("%", "%%"), schema), [])
-                connection.execute(record, [step.version, step.name, step.readable_from])
+                connection.execute(
+                    record, [step.version, step.name, step.readable_from]
+                )
                 taken.append(step)
     return taken
 

@@ -93,6 +93,50 @@ class Slot:
         return None if timeout_us is None else self.due_us + timeout_us
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One entry in a claim; ``instant_us`` and ``seen_us`` where it is no grid."""
+
+    entry: Entry
+    ahead_us: int
+    instant_us: int | None = None
+    seen_us: int | None = None
+    passed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Win:
+    """A slot that a claim took."""
+
+    nth: int
+    due_us: int
+    epoch: int
+    era: int
+    passed: int
+    stepped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the table says of an entry."""
+
+    executed_us: int
+    epoch: int
+    era: int
+    holder: uuid.UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A slot that somebody claimed and never confirmed, reclaimed here."""
+
+    name: str
+    due_us: int
+    epoch: int
+    era: int
+    attempt: int
+
+
 def task_id(schema: str, name: str, due_us: int, era: int) -> str:
     """Return the one id that the message of a slot has, whoever sends it.
 

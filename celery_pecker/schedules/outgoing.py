@@ -119,7 +119,9 @@ class Outgoing:
         if not slots:
             return 0
         try:
-            self._publisher.publish([self._dispatch(slot) for slot in slots], kept.token)
+            self._publisher.publish(
+                [self._dispatch(slot) for slot in slots], kept.token
+            )
         except BrokerUnavailable as error:
             logger.warning(
                 "pecker: broker away, %d slots kept for another try: %s",

@@ -4,60 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from celery_pecker.clock import from_us
 from celery_pecker.database import Database
-from celery_pecker.schedules.model import Delivery, Entry
+from celery_pecker.schedules.model import Delivery, Entry, Orphan, Row, Wanted, Win
 
 CHUNK = 1_000
 """A claim takes at most so many rows, and its answer stays under 64 kB: a client that
 freezes must not leave the server waiting, row locks in hand, to finish sending (I9)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """One entry in a claim; ``instant_us`` and ``seen_us`` where it is no grid."""
-
-    entry: Entry
-    ahead_us: int
-    instant_us: int | None = None
-    seen_us: int | None = None
-    passed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Win:
-    """A slot that a claim took."""
-
-    nth: int
-    due_us: int
-    epoch: int
-    era: int
-    passed: int
-    stepped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the table says of an entry."""
-
-    executed_us: int
-    epoch: int
-    era: int
-    holder: uuid.UUID | None
-
-
-@dataclass(frozen=True, slots=True)
-class Orphan:
-    """A slot that somebody claimed and never confirmed, reclaimed here."""
-
-    name: str
-    due_us: int
-    epoch: int
-    era: int
-    attempt: int
 
 
 class Repository:
@@ -128,9 +83,7 @@ class Repository:
 
     def count_missed(self, slots: Mapping[str, int]) -> None:
         """Add to the count of slots that had no message."""
-        self._database.change(
-            "count_missed", names=[*slots], slots=[*slots.values()]
-        )
+        self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
 
     def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
         """The broker has these (name, epoch): they are pending no more."""

@@ -20,17 +20,15 @@ from celery_pecker.gate import Gate
 from celery_pecker.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.model import Entry, Slot
+from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing
-from celery_pecker.schedules.repository import CHUNK, Repository, Wanted, Win
+from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
-from celery_pecker.schedules.upkeep import Upkeep
+from celery_pecker.schedules.upkeep import Pace, Upkeep
 from celery_pecker.schedules.wanting import slot_of, want
 
 logger = logging.getLogger("celery_pecker.beat")
 
-ROUND = 5.0
-"""Seconds between looks at what no wake-up shows (upkeep)."""
 TRUST = 10.0
 """Seconds, from before the claim was sent, in which its holder may still publish an
 at-least-once slot: well before another may (upkeep.PENDING_LEASE)."""
@@ -55,25 +53,15 @@ class Service:
         gate: Gate,
         *,
         clock: Clock,
-        slack: float,
-        timeout: float,
-        version: str,
-        round_every: float = ROUND,
+        pace: Pace,
     ) -> None:
         self._repository = repository
         self._outgoing = outgoing
         self._gate = gate
-        self._timeout = timeout
-        self._agenda = Agenda(entries, slack_us=int(slack * SECOND))
+        self._timeout = pace.timeout
+        self._agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         self._time = Timekeeper(clock, repository, self._agenda)
-        self._upkeep = Upkeep(
-            self._agenda,
-            repository,
-            self._time,
-            every=round_every,
-            timeout=timeout,
-            version=version,
-        )
+        self._upkeep = Upkeep(self._agenda, repository, self._time, pace=pace)
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
         self._doubt: _Doubt | None = None
@@ -148,7 +136,9 @@ class Service:
         sent = self._time.now()
         now_us, wins = self._claim(wanted, sent)
         claimed = self._time.now()
-        slots, unknown = self._sort(wanted, wins, self._time.at_us(sent + TRUST), now_us)
+        slots, unknown = self._sort(
+            wanted, wins, self._time.at_us(sent + TRUST), now_us
+        )
         published = self._outgoing.send(slots, self._time.now_us()) if slots else 0
         self._tell(due, wins, published, sent, claimed)
         if unknown:  # after the publish: nothing may come between claim and publish

@@ -9,7 +9,8 @@ from celery_pecker import signals
 from celery_pecker.clock import Clock
 from celery_pecker.lease import ClockOffset
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.repository import Repository, Row
+from celery_pecker.schedules.model import Row
+from celery_pecker.schedules.repository import Repository
 
 logger = logging.getLogger("celery_pecker.beat")
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from dataclasses import dataclass
+from importlib.metadata import version
 
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.model import Delivery, Entry
-from celery_pecker.schedules.repository import CHUNK, Orphan, Repository
+from celery_pecker.schedules.model import Delivery, Entry, Orphan
+from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -26,6 +28,18 @@ FORGET = 86_400.0
 """Seconds after which a row that nobody declares is removed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How patient a replica is. Seconds."""
+
+    slack: float = 5.0
+    """How far a row may lie ahead before that counts as a clock that stepped back."""
+    timeout: float = 2.0
+    """How long a statement may take; one that arrives later takes nothing."""
+    round_every: float = 5.0
+    """Between looks at what no wake-up shows."""
+
+
 class Upkeep:
     """The rounds of one replica."""
 
@@ -35,16 +49,14 @@ class Upkeep:
         repository: Repository,
         timekeeper: Timekeeper,
         *,
-        every: float,
-        timeout: float,
-        version: str,
+        pace: Pace,
     ) -> None:
         self._agenda = agenda
         self._repository = repository
         self._timekeeper = timekeeper
-        self._every = every
-        self._timeout = timeout
-        self._version = version
+        self._every = pace.round_every
+        self._timeout = pace.timeout
+        self._version = version("celery-pecker")
         self._cursor = 0
         self._next_declaration: float | None = None
         self.next: float | None = None

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from celery_pecker.schedules import misfire
-from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot
-from celery_pecker.schedules.repository import Wanted, Win
+from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot, Wanted, Win
 
 
-def want(
-    entry: Entry, *, seen_us: int, ahead_us: int, now_us: int
-) -> Wanted | int:
+def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | int:
     """Return what to claim, or, where it is not due after all, when to ask again.
 
     A grid's slot is worked out by the claim itself. Of any other schedule it is worked

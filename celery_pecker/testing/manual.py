@@ -4,7 +4,7 @@ The tables are real; only the clock and the broker are the test's. `ManualPecker
 an app's ``beat_schedule`` as beat would, and `pass_time` does what a replica would do
 in that time, returning the messages that it would have sent::
 
-    with ManualPecker(app, dsn=dsn, start=datetime(2026, 1, 1, tzinfo=UTC)) as pecker:
+    with ManualPecker(app, dsn=dsn) as pecker:  # its clock begins with 2026
         [run] = pecker.pass_time(seconds=60)
         assert run.name == "every-minute"
 """
@@ -28,13 +28,14 @@ from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.upkeep import Pace
 
 SECOND = 1_000_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """Time that goes on when told. The database's clock can be stepped apart from it."""
+    """Time that goes on when told; the database's clock can be stepped apart."""
 
     def __init__(self, start: datetime = START) -> None:
         self._elapsed_us = 0
@@ -90,13 +91,11 @@ class ManualPecker:
         *,
         dsn: str,
         schema: str = "public",
-        start: datetime = START,
         clock: ManualClock | None = None,
         gate: Gate | None = None,
-        slack: float = 5.0,
-        round_every: float = 5.0,
+        pace: Pace | None = None,
     ) -> None:
-        self.clock = clock or ManualClock(start)
+        self.clock = clock or ManualClock()
         self.publisher = RecordingPublisher()
         self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
         holder = new_id()
@@ -106,10 +105,7 @@ class ManualPecker:
             Outgoing(self.publisher, schema=schema, holder=str(holder), skew=2.0),
             gate or OpenGate(),
             clock=self.clock,
-            slack=slack,
-            timeout=2.0,
-            version="test",
-            round_every=round_every,
+            pace=pace or Pace(),
         )
         self.turn()
 

@@ -43,7 +43,7 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection]:
 def test_a_claim_never_scans_the_table(
     stored: psycopg.Connection, due: int, mode: str
 ) -> None:
-    """1, 100 or 1,000 due of 50,000 stored: the primary key, custom and generic plan."""
+    """1, 100 or 1,000 due of 50,000: the primary key, custom and generic plan."""
     plan = explain(stored, "claim_due", claim_params(due), mode)
     assert "Seq Scan" not in plan
     assert "pecker_tasks_pkey" in plan
@@ -96,7 +96,7 @@ def explain(
     """Return the plan of a prepared statement, executed and rolled back."""
     text = render(statements()[label], "public")
     with connection.transaction(force_rollback=True):
-        connection.execute(f"set local plan_cache_mode = {mode}")  # type: ignore[call-overload]  # noqa: S608  # a literal of ours
+        connection.execute(f"set local plan_cache_mode = {mode}")  # type: ignore[call-overload]  # a literal of ours
         cursor = psycopg.ClientCursor(connection)
         # EXPLAIN of the text itself cannot show a generic plan: go through PREPARE.
         order: list[str] = []

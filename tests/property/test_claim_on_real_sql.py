@@ -25,8 +25,8 @@ from hypothesis.stateful import (
 from celery_pecker.clock import from_us
 from celery_pecker.database import Database
 from celery_pecker.schedules import grid
-from celery_pecker.schedules.model import Delivery, Entry, Policy
-from celery_pecker.schedules.repository import Repository, Wanted
+from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
+from celery_pecker.schedules.repository import Repository
 
 SECOND = 1_000_000
 SLACK = 5 * SECOND
@@ -62,7 +62,7 @@ class Claims(RuleBasedStateMachine):
         ]
         self.databases[0]._connected().execute("truncate public.pecker_tasks")
         self.repositories[0].enroll([*PERIODS])
-        self.rows = {name: (START, 0, 0) for name in PERIODS}  # slot, era, missed
+        self.rows = dict.fromkeys(PERIODS, (START, 0, 0))  # slot, era, missed
         self.epochs = dict.fromkeys(PERIODS, 0)
         self.slots: set[tuple[str, int, int]] = set()
 
@@ -122,17 +122,19 @@ class Claims(RuleBasedStateMachine):
     def claim_after_the_sender_gave_up(self, replica: int, late: int) -> None:
         """A statement that was stuck on its way takes nothing (I2)."""
         wanted = [self._wanted(name, 1) for name in PERIODS]
-        _, wins = self.repositories[replica].claim(
-            wanted, until_us=self.now_us - late
-        )
+        _, wins = self.repositories[replica].claim(wanted, until_us=self.now_us - late)
         assert wins == []
 
     @invariant()
     def the_table_says_the_same(self) -> None:
         """Rows, eras and missed counts are the oracle's."""
-        rows = self.databases[0]._connected().execute(
-            "select name, (extract(epoch from executed_at) * 1000000)::bigint, era,"
-            " missed from public.pecker_tasks"
+        rows = (
+            self.databases[0]
+            ._connected()
+            .execute(
+                "select name, (extract(epoch from executed_at) * 1000000)::bigint, era,"
+                " missed from public.pecker_tasks"
+            )
         )
         assert {name: rest for name, *rest in rows} == {
             name: [*row] for name, row in self.rows.items()

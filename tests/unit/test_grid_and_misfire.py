@@ -148,4 +148,4 @@ def test_the_task_id_of_a_slot_never_changes() -> None:
         task_id("other", "sweep", 1_767_225_600_000_000, 0),
         task_id("public", "sweeps", 1_767_225_600_000_000, 0),
     }
-    assert len(others | {known}) == 5  # noqa: PLR2004  # four others and it
+    assert len(others | {known}) == 5  # four others and it

@@ -46,7 +46,7 @@ def test_the_estimate_is_never_ahead_of_a_steady_clock(
 
 
 @given(st.floats(min_value=0.5, max_value=10**6), st.booleans())
-def test_a_stepped_clock_is_noticed_and_followed(step: float, back: bool) -> None:  # noqa: FBT001  # hypothesis gives it
+def test_a_stepped_clock_is_noticed_and_followed(step: float, back: bool) -> None:
     """An answer that contradicts the bounds replaces them."""
     step = -step if back else step
     known = ClockOffset()

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from celery_pecker.clock import from_us, to_us
+from celery_pecker.clock import SYSTEM, from_us, to_us
 from celery_pecker.database import Database
 from celery_pecker.errors import DatabaseUnavailable
-from celery_pecker.schedules.model import Delivery, Entry, Policy
+from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
+from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.testing import eventually
-from celery_pecker.schedules.repository import CHUNK, Repository, Wanted
 
 SECOND = 1_000_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,7 +94,7 @@ def test_enrolling_again_leaves_the_row_alone(
     instant.now = START + timedelta(seconds=40)
     assert repository.enroll(["sweep"]) == 0
     [win] = repository.claim([wanted()], until_us=FAR)[1]
-    assert win.passed == 39  # noqa: PLR2004  # slots 1 to 39
+    assert win.passed == 39  # slots 1 to 39
 
 
 def test_another_period_counts_from_the_last_slot(
@@ -146,9 +146,7 @@ def test_many_claimers_at_one_instant_never_share_a_slot(
             meet.wait()
             found = mine.claim(asked, until_us=FAR)[1]
             with lock:
-                wins.update(
-                    (names[win.nth - 1], win.due_us, win.era) for win in found
-                )
+                wins.update((names[win.nth - 1], win.due_us, win.era) for win in found)
             meet.wait()
             instant.now = START + timedelta(seconds=(len(wins) // CHUNK))
         database.close()
@@ -167,12 +165,8 @@ def test_a_computed_slot_is_taken_only_from_the_row_that_was_seen(
 ) -> None:
     """Two replicas that work out different instants cannot both win."""
     instant.now = START + timedelta(seconds=90)
-    first = wanted(
-        period_us=None, instant=START + timedelta(seconds=60), seen=START
-    )
-    other = wanted(
-        period_us=None, instant=START + timedelta(seconds=61), seen=START
-    )
+    first = wanted(period_us=None, instant=START + timedelta(seconds=60), seen=START)
+    other = wanted(period_us=None, instant=START + timedelta(seconds=61), seen=START)
     assert len(repository.claim([first], until_us=FAR)[1]) == 1
     assert repository.claim([other], until_us=FAR)[1] == []
 
@@ -182,9 +176,7 @@ def test_a_computed_slot_in_the_future_is_not_taken(
 ) -> None:
     """Python's idea of the time does not count."""
     instant.now = START + timedelta(seconds=59.999)
-    early = wanted(
-        period_us=None, instant=START + timedelta(seconds=60), seen=START
-    )
+    early = wanted(period_us=None, instant=START + timedelta(seconds=60), seen=START)
     assert repository.claim([early], until_us=FAR)[1] == []
 
 
@@ -236,18 +228,19 @@ def test_losers_change_nothing_and_are_told_the_time(
         )
         return int(row[0])
 
-    before = changed() if connection.info.server_version >= 150000 else 0  # noqa: PLR2004  # the function came with 15
+    flushes = connection.info.server_version >= 150_000  # the function came with 15
+    before = changed() if flushes else 0
     told, wins = repository.claim([wanted()], until_us=FAR)
     assert wins == []
     assert told == to_us(START)
-    if connection.info.server_version >= 150000:  # noqa: PLR2004  # as above
+    if flushes:
         assert changed() == before
 
 
 def test_the_answer_to_a_full_claim_stays_under_64_kb(
     repository: Repository, instant: Instant, database: Database
 ) -> None:
-    """A client that freezes must not keep the server sending, row locks in hand (I9)."""
+    """A client that freezes must not keep the server sending, locks in hand (I9)."""
     sizes: list[int] = []
 
     class Measuring(psycopg.Cursor[tuple[object, ...]]):
@@ -268,7 +261,7 @@ def test_the_answer_to_a_full_claim_stays_under_64_kb(
     database._connected().cursor_factory = Measuring
     _, wins = repository.claim([wanted(name) for name in names], until_us=FAR)
     assert len(wins) == CHUNK
-    assert CHUNK * 40 < sizes[-1] <= 65_536  # noqa: PLR2004  # 64 kB
+    assert CHUNK * 40 < sizes[-1] <= 65_536  # 64 kB
 
 
 def test_a_claim_given_up_by_its_sender_takes_nothing_when_it_runs_at_last(
@@ -280,7 +273,7 @@ def test_a_claim_given_up_by_its_sender_takes_nothing_when_it_runs_at_last(
     stuck = Repository(database, uuid.uuid4())
     with psycopg.connect(dsn) as blocker:
         blocker.execute("lock table pecker_tasks in access exclusive mode")
-        until = datetime.now(UTC) + timedelta(seconds=patience)
+        until = SYSTEM.now() + timedelta(seconds=patience)
         with pytest.raises(DatabaseUnavailable, match="claim_due"):
             stuck.claim([wanted()], until_us=to_us(until))
     assert not database.connected

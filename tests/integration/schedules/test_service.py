@@ -14,6 +14,7 @@ from celery.schedules import crontab
 
 from celery_pecker import signals
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.schedules.upkeep import Pace
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 
 
@@ -21,7 +22,10 @@ class Starter(Protocol):
     """Makes replicas."""
 
     def __call__(
-        self, schedule: dict[str, object], clock: ManualClock | None = None, **more: object
+        self,
+        schedule: dict[str, object],
+        clock: ManualClock | None = None,
+        **more: object,
     ) -> ManualPecker:
         """Return a replica of an app with that schedule."""
         ...
@@ -92,14 +96,14 @@ def test_two_replicas_share_the_slots_and_send_none_twice(start: Starter) -> Non
         clock.advance_us(500_000)
     slots = due(one) + due(other)
     assert len(slots) == len(set(slots))
-    assert len(slots) >= 29  # noqa: PLR2004  # thirty seconds, the last one still due
+    assert len(slots) >= 29  # thirty seconds, the last one still due
     assert due(other)
 
 
 def test_a_frozen_replica_drops_what_it_holds_instead_of_sending_it_late(
     start: Starter, dsn: str
 ) -> None:
-    """The trust window: counted from before the claim, over before the next slot (I2)."""
+    """Trust counts from before the claim and ends before the next slot (I2)."""
     pecker = start({"sweep": 1.0})
     claim = pecker.service._repository.claim
 
@@ -114,7 +118,7 @@ def test_a_frozen_replica_drops_what_it_holds_instead_of_sending_it_late(
     pecker.service._repository.claim = claim  # type: ignore[method-assign]
     assert pecker.publisher.sent == []
     pecker.service.step()
-    assert missed(dsn) == 5  # noqa: PLR2004  # its own slot, and four that passed
+    assert missed(dsn) == 5  # its own slot, and four that passed
     assert len(pecker.publisher.sent) == 1
 
 
@@ -131,7 +135,7 @@ def test_a_broker_that_is_away_costs_a_counted_miss_and_no_pile_up(
     pecker.publisher.failing, pecker.publisher.unreachable = None, False
     sent = pecker.pass_time(0.2)
     assert len(sent) == 1
-    assert missed(dsn) + len(pecker.publisher.sent) == 9  # noqa: PLR2004  # slots due
+    assert missed(dsn) + len(pecker.publisher.sent) == 9  # slots due
 
 
 def test_a_slot_is_sent_late_rather_than_never_while_its_time_lasts(
@@ -216,7 +220,7 @@ def test_a_crontab_missed_for_days_runs_once(start: Starter, dsn: str) -> None:
     pecker.clock.advance_us(int(5.5 * 86_400 * 1e6))
     [run] = pecker.turn()
     assert run.header["due_at"] == "2026-01-06T02:00:00.000000+00:00"
-    assert missed(dsn, "nightly") == 5  # noqa: PLR2004  # nights from the 1st to the 5th
+    assert missed(dsn, "nightly") == 5  # nights from the 1st to the 5th
     assert pecker.pass_time(86_400)[0].header["due_at"] == (
         "2026-01-07T02:00:00.000000+00:00"
     )
@@ -242,8 +246,8 @@ def test_a_stepped_clock_neither_stops_nor_doubles(
     finally:
         signals.clock_stepped.disconnect(listen)
     after = pecker.publisher.sent[before:]
-    within_slack = 3 if seconds == -3.0 else 0  # noqa: PLR2004  # nobody claims meanwhile
-    assert 19 - within_slack <= len(after) <= 21  # noqa: PLR2004  # twenty seconds
+    within_slack = 3 if seconds == -3.0 else 0  # nobody claims meanwhile
+    assert 19 - within_slack <= len(after) <= 21  # twenty seconds
     ids = [one.task_id for one in pecker.publisher.sent]
     assert len(ids) == len(set(ids))
     assert told[0] == pytest.approx(seconds, abs=0.01)
@@ -288,7 +292,7 @@ def test_an_entry_removed_from_the_table_comes_back(start: Starter, dsn: str) ->
     with psycopg.connect(dsn) as connection:
         connection.execute("delete from pecker_tasks")
     sent = pecker.pass_time(10)
-    assert len(sent) >= 3  # noqa: PLR2004  # noticed within a round of five seconds
+    assert len(sent) >= 3  # noticed within a round of five seconds
 
 
 def test_undeclared_rows_go_after_a_day(start: Starter, dsn: str) -> None:
@@ -339,12 +343,12 @@ def test_a_claim_whose_answer_was_lost_is_found_in_the_table(
 def test_a_year_of_working_mornings_takes_a_moment(start: Starter) -> None:
     """Crontabs count by the database's clock, in the app's time zone."""
     weekdays = crontab(minute="30", hour="8", day_of_week="mon-fri")
-    pecker = start({"morning": weekdays}, round_every=86_400.0)
+    pecker = start({"morning": weekdays}, pace=Pace(round_every=86_400.0))
     year = 0
     for _ in range(365):
         year += len(pecker.pass_time(86_400))
     assert year == sum(
-        (START + timedelta(days=n)).astimezone(UTC).weekday() < 5  # noqa: PLR2004  # Friday
+        (START + timedelta(days=n)).astimezone(UTC).weekday() < 5  # Friday
         for n in range(365)
     )
     assert datetime(2027, 1, 1, tzinfo=UTC) == pecker.clock.now()
