@@ -39,6 +39,7 @@ _KINDS = {
     kombu.transport.pyamqp.Transport: Kind.RABBITMQ,
     kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
 }
+_FAILED = (OperationalError, BatchPublishError, OSError)
 # What py-amqp and redis-py say of a socket that was closed under them.
 _CLOSED = (AttributeError, ValueError)
 
@@ -59,22 +60,11 @@ class Link:
         self.kind = Kind.OTHER
         self._blocked = False
         self._failures = 0
-
-    @property
-    def failed_by(self) -> tuple[type[BaseException], ...]:
+        # Both outlive the connection: it may be dropped while an error is on its way.
+        self.failed_by: tuple[type[BaseException], ...] = _FAILED
         """What is raised when the broker, or the way to it, fails."""
-        known = (OperationalError, BatchPublishError, OSError)
-        if self._connection is None:
-            return known
-        # kombu counts KeyError among Redis's connection errors, for its consumers;
-        # here it would be an unknown codec of somebody's entry.
-        errors = (e for e in self._connection.connection_errors if e is not KeyError)
-        return (*known, *errors)
-
-    @property
-    def refused_by(self) -> tuple[type[BaseException], ...]:
+        self.refused_by: tuple[type[BaseException], ...] = ()
         """What is raised when the broker refuses one request and closes the channel."""
-        return () if self._connection is None else self._connection.channel_errors
 
     @property
     def broken_by(self) -> tuple[type[BaseException], ...]:
@@ -176,6 +166,11 @@ class Link:
 
     def _open(self, connection: Any) -> None:
         self._connection = connection
+        # kombu counts KeyError among Redis's connection errors, for its consumers;
+        # here it would be an unknown codec of somebody's entry.
+        errors = (e for e in connection.connection_errors if e is not KeyError)
+        self.failed_by = (*_FAILED, *errors)
+        self.refused_by = connection.channel_errors
         self.kind = _KINDS.get(connection.get_transport_cls(), Kind.OTHER)
         if self.kind is Kind.REDIS:
             options = connection.transport_options
