@@ -113,7 +113,7 @@ class RabbitWire:
             channel: Any = connection.default_channel
             for name in self.queues:
                 channel.queue_delete(self.prefix + name)
-            for name in ("direct", "topic", "celery"):
+            for name in ("direct", "topic", "celery", "made-up"):
                 channel.exchange_delete(self.prefix + name)
 
 
