@@ -8,6 +8,7 @@ for the batch in flight the second time.
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any
 
@@ -46,6 +47,21 @@ class Refused(Misconfigured, click.ClickException):
         return self.message
 
 
+class EntriesAtDebug(logging.Filter):
+    """Celery tells of each entry at INFO; a thousand a second would flood the log.
+
+    The slow lane is Celery's own code and so has its line per entry; the line per
+    wake-up is ours.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the line per entry for those who log at DEBUG."""
+        per_entry = str(record.msg).startswith("Scheduler: Sending due task")
+        return not per_entry or logging.getLogger(record.name).isEnabledFor(
+            logging.DEBUG
+        )
+
+
 class PeckerScheduler(Scheduler):
     """As many of these as one likes, on as many hosts: each slot is won once."""
 
@@ -67,6 +83,7 @@ class PeckerScheduler(Scheduler):
             self._loop = self._compose(settings)
         except Misconfigured as error:
             raise Refused(str(error)) from error
+        logging.getLogger("celery.beat").addFilter(EntriesAtDebug())
         self._loop.start()
 
     def _compose(self, settings: Settings) -> Loop:

@@ -157,6 +157,15 @@ class Outgoing:
         return len(done)
 
     def _delivered(self, slots: Sequence[Slot]) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            for slot in slots:
+                logger.debug(
+                    "pecker: done with %s, due %s, era %d, epoch %d",
+                    slot.entry.name,
+                    from_us(slot.due_us).isoformat(timespec="microseconds"),
+                    slot.era,
+                    slot.epoch,
+                )
         self.confirmed += [
             (slot.entry.name, slot.epoch)
             for slot in slots
