@@ -204,7 +204,8 @@ def test_an_epoch_never_goes_back_even_if_the_clock_and_the_row_do(
     """A failover that lost the last grants cannot hand out one of them again."""
     instant.now = START + timedelta(seconds=10)
     [win] = repository.claim([wanted()], until_us=FAR)[1]
-    database._connected().execute("update pecker_tasks set epoch = 7")
+    # A standby that had not yet received this grant is promoted.
+    database._connected().execute("update pecker_tasks set epoch = 0")
     instant.now = START + timedelta(seconds=11)
     [later] = repository.claim([wanted()], until_us=FAR)[1]
     assert later.epoch > win.epoch

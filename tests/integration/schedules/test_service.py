@@ -138,6 +138,24 @@ def test_a_broker_that_is_away_costs_a_counted_miss_and_no_pile_up(
     assert missed(dsn) + len(pecker.publisher.sent) == 9  # slots due
 
 
+def test_a_replica_that_cannot_reach_the_broker_leaves_the_slots_to_others(
+    start: Starter, dsn: str
+) -> None:
+    """It was the winner; from the next slot on it is not, and none is missed."""
+    clock = ManualClock()
+    cut, whole = start({"sweep": 1.0}, clock), start({"sweep": 1.0}, clock)
+    clock.advance_us(1_000_000)
+    cut.service.step()
+    cut.publisher.unreachable = True
+    for _ in range(40):
+        clock.advance_us(100_000)
+        cut.service.step()
+        whole.service.step()
+    assert len(cut.publisher.sent) == 1
+    assert len(whole.publisher.sent) == 4
+    assert missed(dsn) == 0
+
+
 def test_a_slot_is_sent_late_rather_than_never_while_its_time_lasts(
     start: Starter, dsn: str
 ) -> None:
