@@ -30,6 +30,9 @@ from example_project.demo.watch import Sight, Watch
 from example_project.pace import DEMO_DROPS_AFTER
 from example_project.store import Store
 
+MOST_CALLS = 1_000
+"""Each has an agent that listens on a port of its own."""
+
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return what was asked for on the command line."""
@@ -54,7 +57,12 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         help="PostgreSQL stays down for so long at its restart (0)",
     )
     parser.add_argument("--short", action="store_true", help="shorter rests between")
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    if not 1 <= given.calls <= MOST_CALLS:
+        parser.error(f"--calls {given.calls}: allowed are 1 to {MOST_CALLS}")
+    if not given.picture.resolve().parent.is_dir():
+        parser.error(f"--picture {given.picture}: there is no such folder")
+    return given
 
 
 def play(given: argparse.Namespace, console: Console) -> int:

@@ -10,7 +10,7 @@ from rich.table import Table
 from celery_pecker.clock import from_us
 from example_project.demo.chronicle import WORDS, Chronicle
 from example_project.demo.report import SECOND, Cause, Event, Tally, cause_of
-from example_project.demo.strip import LOST, text
+from example_project.demo.strip import LOST, MARKS, text
 from example_project.demo.watch import Sight
 
 
@@ -22,17 +22,20 @@ def show(console: Console, told: Chronicle) -> None:
     width = max(console.width - 10, 10)
     timeline = text(account, sight.runs, events, width=width)
     console.print(timeline, markup=False, highlight=False)
-    console.print(
-        f"A, B won the slot   {LOST} lost   k killed   f frozen"
-        "   r PostgreSQL restarts   c its connections cut",
-        style="dim",
-    )
+    console.print(_legend(events), style="dim", markup=False, highlight=False)
     console.print()
     console.print(_slots(account, events, sight.missed))
     console.print(_gaps(account))
     console.print(_calls(sight, told.calls, told.drops_after))
     for failure in told.failures:
         console.print(f"FAILED: {failure}", style="bold red")
+
+
+def _legend(events: Sequence[Event]) -> str:
+    """Return what the letters mean that are there."""
+    causes = dict.fromkeys(event.cause for event in events)
+    said = [f"{MARKS[cause]} {cause}" for cause in causes]
+    return "   ".join([f"A, B won the slot   {LOST} lost", *said])
 
 
 def _slots(tally: Tally, events: Sequence[Event], missed: int) -> Table:

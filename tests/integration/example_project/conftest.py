@@ -36,8 +36,8 @@ class Remote:
         return self.host, ports.get(part) or self.agents[call - 1]
 
 
-@pytest.fixture
-def remote() -> Iterator[Remote]:
+@pytest.fixture(scope="session")
+def parts() -> Iterator[Remote]:
     """Give a process of remote parts of a few calls."""
     process = ProcessContainer(
         [sys.executable, "-m", "example_project.parts", "--calls", str(CALLS)],
@@ -50,6 +50,16 @@ def remote() -> Iterator[Remote]:
     control = Control(said["host"], said.pop("control"))
     yield Remote(**said, control=control)
     process.remove()
+
+
+@pytest.fixture
+def remote(parts: Remote) -> Iterator[Remote]:
+    """Give remote parts that are well, and a backend that waits for ever."""
+    parts.control.hold(CALLS, float("inf"))
+    yield parts
+    for call in range(1, CALLS + 1):
+        for part in ("agent", "equipment"):
+            parts.control.heal(part, call)
 
 
 @pytest.fixture
