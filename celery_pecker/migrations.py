@@ -8,19 +8,26 @@ under a forward migration, and code older than that is refused by name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from celery_pecker.database import MIGRATE, Database, render
-from celery_pecker.errors import Misconfigured, SchemaOutdated
-from celery_pecker.sql import Migration, migrations
+from celery_pecker.errors import Misconfigured, PeckerError, SchemaOutdated
+from celery_pecker.sql import Migration, migrations, statements
 
 LATEST = migrations()[-1].version
 """The schema number that this code was written for."""
 
+CONNECT_TIMEOUT = 10
+"""Seconds."""
 LOCK_TIMEOUT = "5s"
 """A step must not queue behind a long reader and hold up every claim behind it."""
+
+
+class MigrationFailed(PeckerError):
+    """A step of the schema could not be taken; the steps before it stay."""
 
 
 def migrate(
@@ -28,40 +35,57 @@ def migrate(
 ) -> list[Migration]:
     """Take the steps that the schema lacks; return them. Safe to run twice at once."""
     steps = migrations() if steps is None else steps
-    taken: list[Migration] = []
-    record = render(
-        "insert into {schema}.pecker_migrations (version, name, readable_from)"
-        " values (%s, %s, %s)",
-        schema,
-    )
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("select set_config('lock_timeout', {}, false)").format(LOCK_TIMEOUT)
+    Database(dsn, schema=schema, timeout=CONNECT_TIMEOUT)  # refuses what is no DSN
+    try:
+        with psycopg.connect(
+            dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT
+        ) as connection:
+            # A snapshot from before the lock would not see what its holder did.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            return [step for step in steps if _take(connection, schema, step)]
+    except psycopg.Error as error:
+        message = (
+            f"pecker_dsn: the tables in schema {schema!r} could not be brought up to"
+            f" date: {' '.join(str(error).split())}"
         )
+        raise MigrationFailed(message) from error
+
+
+def _take(
+    connection: psycopg.Connection[tuple[Any, ...]], schema: str, step: Migration
+) -> bool:
+    """Take a step in one transaction; whether it was still to be taken."""
+    with connection.transaction():
+        connection.execute(
+            sql.SQL("set local lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
+        )
+        # One migrator at a time, whoever they are; released at commit.
+        connection.execute(
+            "select pg_advisory_xact_lock(hashtext(%s))", [f"celery_pecker:{schema}"]
+        )
+        if step.version in _taken(connection, schema):
+            return False
         if not _exists(connection, schema):
             connection.execute(
-                sql.SQL("create schema if not exists {}").format(sql.Identifier(schema))
+                sql.SQL("create schema {}").format(sql.Identifier(schema))
             )
-        for step in steps:
-            with connection.transaction():
-                # One migrator at a time, whoever they are; released at commit.
-                connection.execute(
-                    "select pg_advisory_xact_lock(hashtext(%s))",
-                    [f"celery_pecker:{schema}"],
-                )
-                if step.version in _taken(connection, schema):
-                    continue
-                connection.execute(render(step.text.replace("%", "%%"), schema), [])
-                connection.execute(
-                    record, [step.version, step.name, step.readable_from]
-                )
-                taken.append(step)
-    return taken
+        connection.execute(render(step.text.replace("%", "%%"), schema), [])
+        connection.execute(
+            render(statements()["record_migration"], schema),
+            {
+                "version": step.version,
+                "name": step.name,
+                "readable_from": step.readable_from,
+            },
+        )
+    return True
 
 
 def script(schema: str, *, after: int = 0) -> str:
     """Return the steps after a number as one SQL script, for a DBA to run."""
     parts = [f"-- celery-pecker: schema {schema!r}, from {after} to {LATEST}"]
+    if not after:
+        parts.append(render("create schema if not exists {schema};", schema))
     for step in migrations():
         if step.version > after:
             parts += [

@@ -1,0 +1,168 @@
+"""Rules of the SQL files: labels, one clock, nothing that a pooler would trip over."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import celery_pecker
+from celery_pecker.database import render
+from celery_pecker.sql import migrations, statements
+
+PACKAGE = Path(celery_pecker.__file__).parent
+TEXT = {
+    file.name: file.read_text(encoding="utf-8")
+    for file in files("celery_pecker.sql").iterdir()
+    if file.name.endswith(".sql")
+}
+COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+CLOCK = re.compile(
+    r"with clock as materialized \(\s*select coalesce\(%\(now\)s::timestamptz,"
+    r" clock_timestamp\(\)\) as now\s*\)"
+)
+READS_TIME = re.compile(
+    r"clock_timestamp|\bnow\s*\(|current_time|current_date|localtime|statement_timestamp"
+    r"|transaction_timestamp|timeofday|'now'|'today'|'tomorrow'|'yesterday'"
+)
+SESSION = re.compile(
+    r"^\s*(set|reset|listen|notify|prepare|discard|declare|lock)\s"
+    r"|advisory|set_config|temp(orary)? table"
+)
+RUNS = {"run", "change", "change_one"}
+
+labels = pytest.mark.parametrize("label", [*statements()])
+
+
+def code(text: str) -> str:
+    """Return a statement without its comments."""
+    return COMMENT.sub(" ", text)
+
+
+def constants() -> set[str]:
+    """Return every string in the package's code."""
+    return {
+        node.value
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def run_by_name() -> set[str]:
+    """Return the labels in calls of the seam."""
+    return {
+        node.args[0].value
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name | ast.Attribute)
+        and ast.unparse(node.func.value).endswith("database")
+        and node.func.attr in RUNS
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+
+
+def test_every_statement_that_is_used_is_there_and_none_is_left_over() -> None:
+    """A label that is misspelt fails here, not at the first broken claim."""
+    labels = {*statements()}
+    assert "claim_due" in run_by_name()
+    assert run_by_name() <= labels
+    assert labels <= constants()
+
+
+def test_a_label_stands_once_and_before_each_statement() -> None:
+    """Nothing in a file is without one: it would belong to the statement before."""
+    for name, text in TEXT.items():
+        marks = re.findall(r"/\* celery_pecker:\w+ \*/", text)
+        assert len(marks) == len(set(marks)), name
+        assert text.startswith(marks[0]), name
+        assert len(marks) == sum(text.count(statements()[m[17:-3]]) for m in marks)
+    assert sum(text.count("/* celery_pecker:") for text in TEXT.values()) == len(
+        statements()
+    )
+
+
+def test_two_statements_of_one_label_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second would silently replace the first."""
+    pairs = [("one", "/* a */ select 1"), ("one", "/* a */ select 2")]
+    monkeypatch.setattr("celery_pecker.sql._read", lambda: iter(pairs))
+    with pytest.raises(
+        ValueError, match="two statements are labelled celery_pecker:one"
+    ):
+        statements.__wrapped__()
+
+
+@labels
+def test_a_statement_is_one_and_begins_with_its_label(label: str) -> None:
+    """So `pg_stat_activity` shows the label, however long the statement is."""
+    text = statements()[label]
+    assert text.startswith(f"/* celery_pecker:{label} */\n")
+    assert ";" not in code(text), "two statements, or the end of one"
+
+
+@labels
+def test_time_is_read_once_and_only_in_the_clock(label: str) -> None:
+    """One instant per statement, that an index can serve and a test can set (I1)."""
+    text = code(statements()[label])
+    assert not READS_TIME.search(CLOCK.sub(" ", text))
+    assert len(CLOCK.findall(text)) <= 1
+    assert text.count("%(now)s") == len(CLOCK.findall(text))
+    assert "pg_catalog." not in text, "tests shadow clock_timestamp() by search_path"
+
+
+@labels
+def test_a_statement_leaves_no_trace_in_its_session(label: str) -> None:
+    """A transaction pooler gives the next one to another session."""
+    assert not SESSION.search(code(statements()[label]))
+
+
+@labels
+def test_tables_are_named_with_their_schema(label: str) -> None:
+    """`search_path` is the user's, and is not set."""
+    text = code(statements()[label])
+    bare = re.findall(
+        r"(?<![.\w}])pecker_\w+", re.sub(r"\{schema\}\.pecker_\w+", "", text)
+    )
+    assert bare == []
+    assert render("{schema}.t", 'a"b') == '"a""b".t'
+
+
+@labels
+def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones(
+    label: str,
+) -> None:
+    """Rivals neither wait for one another nor dead-lock (I4)."""
+    text = code(statements()[label])
+    if "for update" in text:
+        assert "skip locked" in text
+    if re.search(r"insert into \{schema\}\.pecker_(tasks|declarations)\b", text):
+        assert "order by" in text
+
+
+def test_the_rules_see_what_they_should() -> None:
+    """They are no rules if they find nothing."""
+    clock = statements()["claim_due"].partition("),\n")[0] + ")"
+    assert not READS_TIME.search(CLOCK.sub(" ", code(clock)))
+    for wrong in ("select now()", "clock_timestamp()", "where at < current_timestamp"):
+        assert READS_TIME.search(CLOCK.sub(" ", f"{code(clock)}, {wrong}")), wrong
+    for wrong in ("set local x = 1", "listen a", "select pg_advisory_lock(1)"):
+        assert SESSION.search(wrong), wrong
+
+
+def test_migrations_are_one_line_without_gaps() -> None:
+    """Numbered from 1; none is readable only by code that came after it."""
+    line = migrations()
+    assert [step.version for step in line] == [*range(1, len(line) + 1)]
+    assert len({step.name for step in line}) == len(line)
+    for step in line:
+        assert 1 <= step.readable_from <= step.version
+        assert "{schema}" in step.text
+        assert not re.search(r"\b(begin|commit|rollback)\s*;", code(step.text))
