@@ -26,7 +26,7 @@ from example_project.demo.stage import NotReady, Stage
 from example_project.demo.story import SHORT, Pace, Story
 from example_project.demo.timeline import Timeline
 from example_project.demo.trouble import Trouble
-from example_project.demo.watch import Sight, Watch
+from example_project.demo.watch import Watch
 from example_project.pace import DEMO_DROPS_AFTER
 from example_project.store import Store
 
@@ -76,20 +76,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
             base = kept.enter_context(Ground())
             stage = kept.enter_context(Stage(base, calls=given.calls, seed=given.seed))
             kept.callback(interrupts.deafen)
-        timeline, sight = _on_stage(given, scene, base, stage)
-    account = tally(
-        sight.runs,
-        timeline.events,
-        since_us=timeline.began_us,
-        until_us=timeline.ended_us,
-    )
-    chronicle = Chronicle(
-        account=account,
-        events=tuple(timeline.events),
-        sight=sight,
-        calls=given.calls,
-        drops_after=scene.drops_after,
-    )
+        chronicle = _on_stage(given, scene, base, stage)
     summary.show(console, chronicle)
     given.picture.write_text(picture.draw(chronicle))
     console.print(f"\nThe timeline as a picture: {given.picture}")
@@ -98,7 +85,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
 
 def _on_stage(
     given: argparse.Namespace, scene: Scene, base: Ground, stage: Stage
-) -> tuple[Timeline, Sight]:
+) -> Chronicle:
     """Return what was done, and what was to be seen when the story was over."""
     scene.tell(f"{given.calls} calls and their remote parts")
     store = Store(stage.dsn)
@@ -120,7 +107,20 @@ def _on_stage(
             pace=replace(SHORT if given.short else Pace(), outage=given.outage),
         ).play()
     store.close()
-    return timeline, watch.look()
+    sight = watch.look()
+    return Chronicle(
+        account=tally(
+            sight.runs,
+            timeline.events,
+            since_us=timeline.began_us,
+            until_us=timeline.ended_us,
+        ),
+        events=tuple(timeline.events),
+        sight=sight,
+        calls=given.calls,
+        drops_after=scene.drops_after,
+        ended=stage.ended(),
+    )
 
 
 def main() -> None:

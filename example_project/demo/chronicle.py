@@ -25,6 +25,8 @@ class Chronicle:
     sight: Sight
     calls: int
     drops_after: float
+    ended: tuple[str, ...] = ()
+    """Processes that were not there at the end."""
 
     @property
     def failures(self) -> list[str]:
@@ -38,4 +40,5 @@ class Chronicle:
             found.append(f"{len(self.account.stray)} slots lie on no grid")
         if self.sight.dropped:
             found.append(f"{len(self.sight.dropped)} calls were dropped")
+        found.extend(f"{name} has ended by itself" for name in self.ended)
         return found

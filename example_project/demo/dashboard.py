@@ -153,7 +153,10 @@ def _calls(scene: Scene) -> RenderableType:
         f"{len(sight.reactions)} faults",
         f"{sight.noticed} noticed",
         f"slowest reaction {slowest}",
-        Text("PostgreSQL is away" if away else "", style="bold red"),
+        Text.assemble(
+            (f"misses {sight.missed}", "bold red" if sight.missed else ""),
+            ("  PostgreSQL is away" if away else "", "bold red"),
+        ),
     )
     return table
 

@@ -153,6 +153,12 @@ class Stage:
                 return scheduler.name
         return ""
 
+    def ended(self) -> tuple[str, ...]:
+        """Return the processes that have ended, which none should by itself."""
+        return tuple(
+            process.name for process in self._processes if process.exit_code is not None
+        )
+
     def close(self) -> None:
         """No process is left."""
         for process in self._processes:

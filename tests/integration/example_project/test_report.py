@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -178,3 +179,5 @@ def test_dropped_calls_and_doubled_slots_are_failures() -> None:
         "1 slots ran twice"
     ]
     assert chronicle([], dropped=frozenset()).failures == ["no slot was fired at all"]
+    died = replace(chronicle(well, dropped=frozenset()), ended=("worker-1",))
+    assert died.failures == ["worker-1 has ended by itself"]
