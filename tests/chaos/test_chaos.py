@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.chaos
 
 ENTRIES = 20
-SLOTS = int(os.environ.get("PECKER_CHAOS_SLOTS", "300"))
+SLOTS = int(os.environ.get("PECKER_CHAOS_SLOTS", "240"))
 
 
 def test_no_slot_is_doubled_and_none_is_lost_without_a_blow_that_explains_it(
