@@ -166,7 +166,7 @@ def test_the_script_for_a_dba_makes_the_same_tables(
     by_hand = catalog(empty_dsn, schema)
     assert migrate(empty_dsn, schema=schema) == []
     quoted = sql.Identifier(schema).as_string(None)
-    run(empty_dsn, f"drop schema {quoted} cascade")  # noqa: S608  # quoted
+    run(empty_dsn, f"drop schema {quoted} cascade")
     migrate(empty_dsn, schema=schema)
     assert catalog(empty_dsn, schema) == by_hand
     assert len(by_hand["tables"]) >= 6
@@ -225,7 +225,7 @@ def test_older_tables_are_refused_with_the_command_to_run(
     database: Database, dsn: str
 ) -> None:
     """Named: the schema, its step, ours."""
-    run(dsn, f"delete from pecker_migrations where version = {LATEST}")
+    run(dsn, f"delete from pecker_migrations where version = {LATEST}")  # noqa: S608
     with pytest.raises(SchemaOutdated, match="celery -A proj pecker migrate") as caught:
         check(database)
     assert "'public'" in str(caught.value)
