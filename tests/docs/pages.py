@@ -5,7 +5,7 @@ What is to be done with a block stands in a comment on the line before it:
     <!-- file: tasks.py -->        the block is this file
     <!-- run -->                   the block is run, by its language: sh, python, sql
     <!-- background: TEXT -->      it is started, and has said TEXT before we go on
-    <!-- stop -->                  (without a block) what runs in the background is ended
+    <!-- stop -->                  (without a block) the background is ended
     <!-- output -->                the last command said these lines; … is anything
     <!-- not run: REASON -->       for the reader only, and why
 """

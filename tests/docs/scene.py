@@ -83,7 +83,7 @@ class Scene:
         self.said = lambda: "\n".join(told)
 
     def _run(self, command: list[str]) -> None:
-        done = subprocess.run(  # noqa: S603 — our own pages
+        done = subprocess.run(
             command,
             cwd=self.folder,
             env=self._environment(),
@@ -101,7 +101,7 @@ class Scene:
     def _start(self, command: list[str], until: str) -> None:
         log = self.folder / f"background-{len(list(self.folder.glob('background-*')))}"
         with log.open("wb") as sink:
-            process = subprocess.Popen(  # noqa: S603 — our own pages
+            process = subprocess.Popen(
                 command,
                 cwd=self.folder,
                 env=self._environment(),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from celery_pecker.testing import free_port
 from tests.docs.pages import NEED_A_WORD, ROOT, scenarios, steps
@@ -22,6 +25,16 @@ def test_each_block_says_what_is_done_with_it(page: str) -> None:
         assert step.rest or step.verb not in NEED_A_WORD, f"{where}: {step.verb} what?"
 
 
+def remove(role: str, dsn: str) -> None:
+    """Drop a role that a page made: roles outlive their database."""
+    name = sql.Identifier(role)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        known = connection.execute("select 1 from pg_roles where rolname = %s", [role])
+        if known.fetchone():
+            connection.execute(sql.SQL("drop owned by {}").format(name))
+            connection.execute(sql.SQL("drop role {}").format(name))
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
@@ -29,7 +42,9 @@ def test_what_a_page_shows_happens(
     page: str, tmp_path: Path, empty_dsn: str, redis_url: str
 ) -> None:
     """Its files, commands and queries, in order, on real servers."""
+    role = f"pecker_test_{secrets.token_hex(6)}"
     words = {
+        "pecker_scheduler": role,
         "postgresql://app@localhost/app": empty_dsn,
         "redis://localhost/0": redis_url,
         # servers that a page starts for itself
@@ -46,16 +61,19 @@ def test_what_a_page_shows_happens(
                 raise Wrong(message) from error
     finally:
         scene.stop()
+        remove(role, empty_dsn)
 
 
 def test_a_wrong_page_is_found_out(tmp_path: Path, empty_dsn: str) -> None:
     """Blocks that fail, and output that is not said, are errors."""
     scene = Scene(folder=tmp_path, dsn=empty_dsn, words={})
-    told = "<!-- run -->\n```sql\nselect 1, 'two'\n```\n\n<!-- output -->\n```text\n"
-    for step in steps(told + "1 | t…\n```\n"):
-        scene.play(step)
+    asked = "<!-- run -->\n```sql\nselect 1, 'two'\n```\n\n<!-- output -->\n"
+    query, right = steps(asked + "```text\n1 | t…\n```\n")
+    _, wrong = steps(asked + "```text\n2 | two\n```\n")
+    [fails] = steps("<!-- run -->\n```sh\nexit 3\n```\n")
+    scene.play(query)
+    scene.play(right)
     with pytest.raises(Wrong, match="but it said"):
-        [scene.play(step) for step in steps(told + "2 | two\n```\n")]
+        scene.play(wrong)
     with pytest.raises(Wrong, match="ended with 3"):
-        [scene.play(step) for step in steps("<!-- run -->\n```sh\nexit 3\n```\n")]
-
+        scene.play(fails)

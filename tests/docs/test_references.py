@@ -1,0 +1,162 @@
+"""The reference pages are complete: what the code has, they have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import celery_pecker
+from celery_pecker import declarations, errors
+from celery_pecker.schedules.model import Delivery, Misfire
+from celery_pecker.settings import PREFIX, Settings
+from celery_pecker.sql import statements
+from tests.docs.pages import ROOT
+
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+PACKAGE = Path(celery_pecker.__file__).parent
+LAWS = DOCS / "explanation" / "invariants.md"
+
+
+def written_by_script() -> str:
+    """Return what docs/statements.py would write now."""
+    spec = spec_from_file_location("pages_of_statements", DOCS / "statements.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page: str = module.page()
+    return page
+
+
+def test_the_statements_are_those_of_the_code() -> None:
+    """After a change: python docs/statements.py."""
+    page = (REFERENCE / "statements.md").read_text()
+    assert page == written_by_script()
+    assert [
+        f"\n## {label}\n" for label in statements() if f"\n## {label}\n" not in page
+    ] == []
+
+
+def test_each_setting_stands_in_its_reference_with_its_default() -> None:
+    """A row for each field of Settings, none for what is not one."""
+    rows = re.findall(
+        rf"^\| `{PREFIX}(\w+)` \| (.+?) \|",
+        (REFERENCE / "settings.md").read_text(),
+        re.MULTILINE,
+    )
+    told = dict(rows)
+    fields = Settings.__dataclass_fields__
+    assert set(told) == set(fields)
+    for name, field in fields.items():
+        if name not in {"dsn", "app"}:  # needed; the app's own name
+            shown = told[name].strip("`").replace('"', "'")
+            assert shown == repr(field.default), name
+
+
+def test_each_policy_stands_in_its_reference_with_its_values() -> None:
+    """A row for each policy, and each value of a choice."""
+    page = (REFERENCE / "policies.md").read_text()
+    for policy in declarations.POLICIES:
+        assert f"\n| `{policy}` |" in page
+    for value in [*Delivery, *Misfire]:
+        assert f'`"{value}"`' in page
+    for key in declarations.KEYS:
+        assert f"`{key}`" in page
+
+
+def test_each_column_stands_in_its_reference(dsn: str) -> None:
+    """As the migrated tables have them."""
+    chapters = re.split(
+        r"^## ", (REFERENCE / "tables.md").read_text(), flags=re.MULTILINE
+    )
+    told = {chapter.split("\n", 1)[0]: chapter for chapter in chapters}
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(
+            "select table_name, column_name from information_schema.columns"
+            " where table_schema = 'public'"
+        ).fetchall()
+    assert found
+    assert [f"{t}.{c}" for t, c in found if f"`{c}`" not in told.get(t, "")] == []
+
+
+def test_each_error_stands_in_its_reference() -> None:
+    """A row for each class of errors.py."""
+    page = (REFERENCE / "errors.md").read_text()
+    known = [
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and value.__module__ == errors.__name__
+    ]
+    assert known
+    assert [name for name in known if f"\n| `{name}`" not in page] == []
+
+
+def test_each_law_that_the_code_cites_is_told() -> None:
+    """I1 to I12 stand in the page, and the code cites no other."""
+    told = re.findall(r"^## (I\d+): ", LAWS.read_text(), re.MULTILINE)
+    assert told == [f"I{number}" for number in range(1, 13)]
+    cited = {
+        law
+        for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.sql")]
+        for law in re.findall(r"\b(I\d{1,2})\b(?=[),:]| …)", path.read_text())
+    }
+    assert cited
+    assert cited <= set(told)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    """Code and tests are renamed more often than pages are read."""
+    named = re.findall(
+        r"`((?:celery_pecker|tests|docs|benchmarks|example_project)/[\w./-]+)`",
+        page.read_text(),
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """A docstring may send people to the documentation."""
+    named = {
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())
+    }
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_links_of_the_readme_and_the_changelog_lead_somewhere() -> None:
+    """Sphinx checks the others."""
+    for page in ("README.md", "CHANGELOG.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text())
+        assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_each_line_of_the_log_stands_in_its_reference() -> None:
+    """What is logged from INFO up is looked for by those who read it."""
+    page = (REFERENCE / "logs-and-signals.md").read_text()
+    said = {
+        str(node.args[0].value).removeprefix("pecker: ")
+        for path in PACKAGE.rglob("*.py")
+        if "testing" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"info", "warning", "error", "exception"}
+        and getattr(node.func.value, "id", "") == "logger"
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert said
+    assert [text for text in said if longest_phrase(text) not in page] == []
+
+
+def longest_phrase(text: str) -> str:
+    """Return the longest part of a log line that is the same each time."""
+    parts = re.split(r"%[-+.\d]*[a-z]|[(:;]", text.partition(";")[0])
+    return max(parts, key=len).strip(" ,=")
