@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 import click
+from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
 from kombu.utils.imports import symbol_by_name
 
@@ -20,7 +21,7 @@ from celery_pecker import declarations
 from celery_pecker.clock import SYSTEM, new_id
 from celery_pecker.database import Database
 from celery_pecker.errors import Misconfigured
-from celery_pecker.gate import OpenGate
+from celery_pecker.gate import Gate, OpenGate
 from celery_pecker.ground import stand
 from celery_pecker.loop import Loop
 from celery_pecker.publisher import Publisher
@@ -32,7 +33,7 @@ from celery_pecker.settings import Settings
 
 NAP = 0.5
 """Seconds between looks of the main thread at whether the loop refused to start."""
-LAST_BATCH = 0.5
+LAST_BATCH = 0.4
 """Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
 
 
@@ -47,15 +48,19 @@ class Refused(Misconfigured, click.ClickException):
         return self.message
 
 
-class EntriesAtDebug(logging.Filter):
-    """Celery tells of each entry at INFO; a thousand a second would flood the log.
+class BeatLog(logging.Filter):
+    """What Celery's beat says, made bearable.
 
-    The slow lane is Celery's own code and so has its line per entry; the line per
-    wake-up is ours.
+    It tells of each entry at INFO: a thousand a second would flood the log (the slow
+    lane is Celery's own code; the line per wake-up is ours). And it tells of a refusal
+    with a traceback of its own insides, where one line says all.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the line per entry for those who log at DEBUG."""
+        if record.exc_info and isinstance(record.exc_info[1], Refused):
+            record.exc_info = None
+            record.msg, record.args = "%s", (str(record.args[1]),)
         per_entry = str(record.msg).startswith("Scheduler: Sending due task")
         return not per_entry or logging.getLogger(record.name).isEnabledFor(
             logging.DEBUG
@@ -74,6 +79,7 @@ class PeckerScheduler(Scheduler):
 
     def setup_schedule(self) -> None:
         """Check everything that can be checked without I/O, then start the loop."""
+        logging.getLogger("celery.beat").addFilter(BeatLog())
         try:
             settings = Settings.read(self.app.conf, main=self.app.main)
             declarations.refuse_twins(self.app)
@@ -83,7 +89,6 @@ class PeckerScheduler(Scheduler):
             self._loop = self._compose(settings)
         except Misconfigured as error:
             raise Refused(str(error)) from error
-        logging.getLogger("celery.beat").addFilter(EntriesAtDebug())
         self._loop.start()
 
     def _compose(self, settings: Settings) -> Loop:
@@ -93,7 +98,7 @@ class PeckerScheduler(Scheduler):
             settings.dsn, schema=settings.schema, timeout=settings.database_timeout
         )
         publisher = Publisher(self.app, self, timeout=settings.broker_timeout)
-        gate = symbol_by_name(settings.gate)(self.app) if settings.gate else OpenGate()
+        gate = _gate(settings.gate, self.app) if settings.gate else OpenGate()
         service = Service(
             entries,
             Repository(database, holder),
@@ -147,6 +152,20 @@ class PeckerScheduler(Scheduler):
         """Beat's banner line; made before the schedule is set up."""
         schema = self.app.conf.get("pecker_schema") or "public"
         return f"       . pecker -> schema {schema}"
+
+
+def _gate(path: str, app: Celery) -> Gate:
+    """Return the gate that the setting names."""
+    try:
+        make = symbol_by_name(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        message = (
+            f"pecker_gate is {path!r}, which cannot be imported ({error}); allowed is"
+            " the dotted path of a callable that takes the app and returns a gate"
+        )
+        raise Misconfigured(message) from error
+    gate: Gate = make(app)
+    return gate
 
 
 class _Prepared:

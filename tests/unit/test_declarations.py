@@ -9,7 +9,13 @@ import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker.declarations import PeckerEntry, check_given, entries
+from celery_pecker.declarations import (
+    PeckerEntry,
+    check_given,
+    entries,
+    refuse_twins,
+    watch_for_twins,
+)
 from celery_pecker.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy
 
@@ -327,3 +333,80 @@ def test_every_schedule_of_celery_is_described_for_people() -> None:
     """The cold table shows what the entry says."""
     assert one(30).described == "<freq: 30.00 seconds>"
     assert "crontab: 0 4 * * *" in one(crontab("0", "4")).described
+
+
+# Two entries of one name
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Celery:
+    """Give an app whose periodic tasks are watched, as on the command line."""
+    klass: Any = Celery
+    monkeypatch.setattr(klass, "_add_periodic_task", klass._add_periodic_task)
+    watch_for_twins()
+    watch_for_twins()
+    app = Celery("test", set_as_current=False)
+    app.conf.update(
+        beat_schedule={"set": {"task": "t", "schedule": timedelta(5), "args": [1]}}
+    )
+    return app
+
+
+def every(app: Celery, given: Any, name: str = "n", **more: Any) -> None:
+    """Declare a periodic task."""
+    task: Any = app.signature("t", args=more.pop("args", ()))
+    app.add_periodic_task(given, task, name=name, **more)
+    assert name in app.conf.beat_schedule
+
+
+ALIKE: list[tuple[object, object]] = [
+    (30, 30.0),
+    (30, timedelta(seconds=30)),
+    (crontab(minute=5), crontab(minute=5)),
+    (solar("sunset", 48, 2), solar("sunset", 48, 2)),
+    (Own(), Own()),
+    (schedule(9.0), schedule(9.0)),
+]
+DIFFERENT: list[tuple[object, object]] = [
+    (30.001, 30.002),
+    (30, crontab()),
+    (crontab(minute=5), crontab(minute=6)),
+    (solar("sunset", 48, 2), solar("sunset", 48, 3)),
+    (schedule(9.0), schedule(9.0, relative=True)),
+    (schedule(9.0), Unnamed(9.0)),
+    (Unnamed(8.0), Unnamed(9.0)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_an_entry_may_be_declared_again(
+    watched: Celery, one: object, other: object
+) -> None:
+    """A module imported twice is no mistake."""
+    every(watched, one)
+    every(watched, other)
+    every(watched, timedelta(5), "set", args=(1,))
+    refuse_twins(watched)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_another_schedule_under_one_name_is_refused(
+    watched: Celery, one: object, other: object
+) -> None:
+    """By value: what Celery rounds in its words may differ."""
+    every(watched, one)
+    every(watched, other)
+    with pytest.raises(Misconfigured, match="two different entries named 'n'"):
+        refuse_twins(watched)
+
+
+@pytest.mark.parametrize(
+    "more", [{"args": (2,)}, {"queue": "q"}, {"pecker": {"timeout": 5}}]
+)
+def test_another_message_under_one_name_is_refused(
+    watched: Celery, more: dict[str, Any]
+) -> None:
+    """Arguments, options, policies; also against the setting's own entry."""
+    every(watched, timedelta(5), "set", **{"args": (1,), **more})
+    with pytest.raises(Misconfigured, match="two different entries named 'set'"):
+        refuse_twins(watched)
