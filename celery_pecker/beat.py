@@ -59,8 +59,8 @@ class BeatLog(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the line per entry for those who log at DEBUG."""
         if record.exc_info and isinstance(record.exc_info[1], Refused):
+            record.msg, record.args = "%s", (str(record.exc_info[1]),)
             record.exc_info = None
-            record.msg, record.args = "%s", (str(record.args[1]),)
         per_entry = str(record.msg).startswith("Scheduler: Sending due task")
         return not per_entry or logging.getLogger(record.name).isEnabledFor(
             logging.DEBUG

@@ -102,11 +102,14 @@ class Publisher:
             self._kind = self._link.kind
             self._forget_messages()
 
-    def publish(self, batch: Sequence[Dispatch], token: str) -> None:
+    def publish(
+        self, batch: Sequence[Dispatch], token: str, *, within: float = float("inf")
+    ) -> None:
         """All of the batch is on the broker: on Redis's lists, or confirmed.
 
         The token names this batch, and only this: what is tried again of a batch, all
-        of it or a part, is tried with its token.
+        of it or a part, is tried with its token. After `within` seconds nothing of it
+        is sent any more, however long the process stood still meanwhile.
 
         Raises:
             BrokerUnavailable: nothing of it was sent; it may be tried again.
@@ -119,6 +122,7 @@ class Publisher:
         """
         if not batch:
             return
+        self._link.give_up = self._clock.monotonic() + within
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
         lane = self._lanes.get(self._kind)
@@ -128,6 +132,7 @@ class Publisher:
         if slow:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
+        self._link.heard()
 
     def lane(self, name: str) -> Verdict:
         """Return the lane that an entry would take now, and why; for people."""

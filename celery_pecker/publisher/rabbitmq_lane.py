@@ -71,6 +71,8 @@ class RabbitLane:
         failure: BaseException | None = None
         try:
             for ids, octets in self._write_ups(work, now):
+                if not started:
+                    link.in_time()
                 started.update(ids)
                 confirms.expect(ids)
                 link.channel.connection.transport.write(octets)

@@ -210,6 +210,7 @@ class RedisLane:
     def _ask(self, connection: Any, command: list[Any]) -> int | bytes:
         link = self._link
         request = b"".join(connection.pack_command(*command))
+        link.in_time()
         try:
             connection.send_packed_command([request], check_health=False)
         except link.broken_by as error:

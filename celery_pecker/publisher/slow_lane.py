@@ -62,6 +62,7 @@ class SlowLane:
         one_batch = self._confirmed if self._link.confirms else self._batched
         for start in range(0, len(work), BATCH):
             try:
+                self._link.in_time()
                 one_batch(work[start : start + BATCH], outcome)
             except self._link.broken_by as error:
                 outcome.broken = error

@@ -106,7 +106,8 @@ class Service:
         for start in range(0, len(due), CHUNK):
             try:
                 self._fire(due[start : start + CHUNK], len(due))
-            except DatabaseUnavailable:
+            except BaseException:
+                # Whatever it was: an entry off the agenda would never wake again.
                 for entry in due[start:]:
                     self._agenda.again(entry.name, self._time.now_us())
                 raise

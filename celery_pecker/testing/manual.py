@@ -73,8 +73,11 @@ class RecordingPublisher:
         if self.unreachable:
             raise BrokerUnavailable
 
-    def publish(self, batch: Sequence[Dispatch], token: str) -> None:
+    def publish(
+        self, batch: Sequence[Dispatch], token: str, *, within: float = 0.0
+    ) -> None:
         """Keep the batch, once per token."""
+        del within
         if self.failing is not None:
             raise self.failing
         if token not in self.tokens:
