@@ -1,0 +1,113 @@
+"""The command line: run rows, or publish what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from benchmarks import publish, tables
+from benchmarks.ground import ground
+from benchmarks.plan import PLANS
+from benchmarks.results import HOME, Results
+from benchmarks.rows import (
+    anatomy,
+    consumer,
+    failover,
+    pace,
+    precision,
+    snapshot,
+    statements,
+)
+from benchmarks.run import Run
+
+ROWS: dict[str, ModuleType] = {
+    row.ROW: row
+    for row in (consumer, pace, precision, failover, statements, snapshot, anatomy)
+}
+
+
+def main(words: list[str]) -> int:
+    """Do what the command line says; return the exit code."""
+    asked = _parser().parse_args(words)
+    folder = asked.into or (HOME / "quick" if asked.profile == "quick" else HOME)
+    results = Results(folder)
+    console = Console()
+    rows = asked.rows or list(ROWS)
+    if "publish" in rows:
+        for path in publish.publish(results):
+            console.print(f"written: {path}", highlight=False)
+        return 0
+    plan = PLANS[asked.profile]
+    times = plan.seconds()
+    about = sum(times[row] for row in rows) / 60
+    console.print(f"{plan.name} profile, {', '.join(rows)}: about {about:.0f} minutes")
+    began = time.monotonic()
+    with ground() as servers:
+        run = Run(
+            ground=servers,
+            plan=plan,
+            results=results,
+            console=console,
+            entries=frozenset(asked.entries or ()),
+            resume=asked.resume,
+        )
+        for row in rows:
+            ROWS[row].run(run)
+    console.print(Markdown(tables.report(results, rows)))
+    console.print(
+        f"{(time.monotonic() - began) / 60:.1f} minutes; figures in {folder};"
+        " `python -m benchmarks publish` puts them into the documentation"
+    )
+    for failure in run.failures:
+        console.print(f"[red]failed[/] {failure}", highlight=False)
+    return 1 if run.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    minutes = ", ".join(
+        f"{name} {sum(plan.seconds().values()) / 60:.0f}"
+        for name, plan in PLANS.items()
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Ours and Celery's beat, side by side, on real servers.",
+        epilog=f"minutes for all rows: {minutes}",
+    )
+    parser.add_argument(
+        "rows",
+        nargs="*",
+        choices=[*ROWS, "publish", []],
+        metavar="ROW",
+        help=f"{', '.join(ROWS)} (default: all), or publish",
+    )
+    parser.add_argument("--profile", choices=PLANS, default="full")
+    parser.add_argument(
+        "--quick",
+        dest="profile",
+        action="store_const",
+        const="quick",
+        help="a look at everything, kept apart from the published figures",
+    )
+    parser.add_argument(
+        "--entries",
+        type=int,
+        action="append",
+        help="pace: only this number of entries (may be given again)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out trials that are on disk"
+    )
+    parser.add_argument(
+        "--into", type=Path, help="where the results are (default: benchmarks/results)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

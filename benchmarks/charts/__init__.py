@@ -1,0 +1,29 @@
+"""Charts of the results: one function a chart, from JSON alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.charts import anatomy, cost, failover, pace, precision, snapshot
+from benchmarks.results import Results
+
+CHARTS = {
+    "pace": (pace.draw, "pace"),
+    "cost": (cost.draw, "pace"),
+    "precision": (precision.draw, "precision"),
+    "failover": (failover.draw, "failover"),
+    "snapshot": (snapshot.draw, "snapshot"),
+    "anatomy": (anatomy.draw, "anatomy"),
+}
+"""By name: who draws it, and from which row."""
+
+
+def draw(results: Results, folder: Path, *, kind: str = "svg") -> list[str]:
+    """Return the names of the charts that are in the folder now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, (chart, row) in CHARTS.items():
+        if samples := results.samples(row):
+            chart(samples, folder / f"{name}.{kind}")
+            drawn.append(name)
+    return drawn

@@ -1,0 +1,67 @@
+"""Puts results into the documentation: tables, charts, and a summary for the README.
+
+The page is written by hand but for what stands between `% begin: ROW` and `% end: ROW`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks import charts, tables, targets
+from benchmarks.results import Results
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "explanation" / "performance.md"
+PICTURES = DOCS / "_static" / "benchmarks"
+NOTHING = "*Not measured yet: `python -m benchmarks`.*"
+_BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
+
+
+def publish(results: Results) -> list[Path]:
+    """Return the files that are up to date now."""
+    drawn = charts.draw(results, PICTURES)
+    PAGE.write_text(
+        _BLOCK.sub(lambda found: _block(found[1], results, drawn), PAGE.read_text())
+    )
+    summary = results.folder / "summary.md"
+    summary.write_text(_summary(results))
+    return [PAGE, summary, *(PICTURES / f"{name}.svg" for name in drawn)]
+
+
+def _block(name: str, results: Results, drawn: list[str]) -> str:
+    return f"% begin: {name}\n\n{_inside(name, results, drawn)}\n\n% end: {name}"
+
+
+def _inside(name: str, results: Results, drawn: list[str]) -> str:
+    if name == "targets":
+        found = targets.verdicts(results)
+        return targets.table(results) if found else NOTHING
+    row = charts.CHARTS[name][1] if name in charts.CHARTS else name
+    samples = results.samples(row)
+    if not samples:
+        return NOTHING
+    write = {"pace": tables.pace, "cost": tables.cost}.get(name)
+    parts = [
+        (write or tables.TABLES[row][1])(samples),
+        tables.ran(results, row),
+    ]
+    if name in drawn:
+        title = tables.TABLES[row][0]
+        parts.insert(0, f"![{title}: chart](../_static/benchmarks/{name}.svg)")
+    return "\n\n".join(parts)
+
+
+def _summary(results: Results) -> str:
+    where = "docs/_static/benchmarks/pace.svg"
+    parts = [
+        f"![Messages sent each second, and how late]({where})",
+        targets.table(results),
+    ]
+    if results.samples("pace"):
+        parts.append(tables.ran(results, "pace"))
+    parts.append(
+        "Measure it yourself: `make bench`. All figures and how they were taken:"
+        " [docs/explanation/performance.md](docs/explanation/performance.md)."
+    )
+    return "\n\n".join(parts) + "\n"

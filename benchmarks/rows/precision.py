@@ -1,0 +1,27 @@
+"""One per-second entry: how even are its steps, and does it drift?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+from benchmarks.plan import Stint
+from benchmarks.rows.pace import measure
+from benchmarks.run import Run
+from benchmarks.trial import Subject
+
+ROW = "precision"
+
+
+def run(run: Run) -> None:
+    """Measure ours, then Celery's beat."""
+    for subject in (Subject.FAST, Subject.BEAT):
+        stint = Stint(subject=subject, entries=1, seconds=run.plan.precision)
+        run.trial(
+            ROW,
+            f"{subject}, one entry",
+            stint.seconds,
+            partial(measure, run, stint, series=True),
+            **asdict(stint),
+            run=0,
+        )

@@ -1,0 +1,96 @@
+"""One run of the benchmarks: what is wanted, where, and who is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from benchmarks.ground import Ground
+from benchmarks.plan import Plan
+from benchmarks.results import Results, Sample
+
+
+@dataclass(slots=True)
+class Run:
+    """Trials are run through this: kept, skipped when kept already, shown."""
+
+    ground: Ground
+    plan: Plan
+    results: Results
+    console: Console
+    entries: frozenset[int] = frozenset()
+    """Only these loads; all if empty."""
+    resume: bool = False
+    """What is on disk with the same plan is not measured again."""
+    failures: list[str] = field(default_factory=list)
+    _fresh: set[str] = field(default_factory=set)
+    _progress: Progress | None = None
+
+    def trial(
+        self,
+        row: str,
+        label: str,
+        lasts: float,
+        measure: Callable[[], Sample],
+        **known: object,
+    ) -> None:
+        """The trial's figures are on disk, unless it failed, which is noted."""
+        if self.resume and self.results.has(row, **known):
+            self.note(f"{row}: {label}: kept")
+            return
+        if not self.resume and row not in self._fresh:
+            self._fresh.add(row)
+            for load in self.entries or (None,):
+                which = {} if load is None or row != "pace" else {"entries": load}
+                self.results.clear(row, **which)
+        began = time.monotonic()
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+        ) as self._progress:
+            task = self._progress.add_task(f"{row}: {label}", total=lasts + 8)
+            self._tick = lambda: self._show(task, time.monotonic() - began)
+            try:
+                sample = measure()
+            except (RuntimeError, AssertionError, OSError) as error:
+                self.failures.append(f"{row}: {label}: {error}")
+                self.note(f"[red]✗[/] {row}: {label}: {error}")
+                return
+            finally:
+                self._tick = lambda: None
+        busy = round(os.getloadavg()[0], 1)
+        head = {**known, "plan": self.plan.name, "load": busy}
+        self.results.add(row, self.ground.facts, {**head, **sample})
+        self.note(f"[green]✓[/] {row}: {label}: {_gist(sample)}")
+
+    def tell(self) -> None:
+        """Time went by."""
+        self._tick()
+
+    def note(self, text: str) -> None:
+        """The reader is told."""
+        self.console.print(text, highlight=False)
+
+    _tick: Callable[[], None] = field(default=lambda: None)
+
+    def _show(self, task: object, spent: float) -> None:
+        if self._progress is not None:
+            self._progress.update(task, completed=spent)  # type: ignore[arg-type]
+
+
+def _gist(sample: Sample) -> str:
+    shown = []
+    for key, value in sample.items():
+        if isinstance(value, dict) and "p99" in value:
+            shown.append(f"{key} {value['p50']:g}/{value['p95']:g}/{value['p99']:g}")
+        elif isinstance(value, float | int) and not isinstance(value, bool):
+            shown.append(f"{key} {value:g}")
+    return ", ".join(shown[:7])
