@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -90,6 +92,7 @@ def _facts(dsn: str, url: str, amqp: str | None) -> dict[str, str]:
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{_processor()}, {psutil.cpu_count()} cores,"
         f" {psutil.virtual_memory().total / 2**30:.0f} GB, {platform.system()}",
+        "commit": _commit(),
         "python": platform.python_version(),
         "packages": ", ".join(
             f"{name} {version(name)}"
@@ -106,6 +109,20 @@ def _facts(dsn: str, url: str, amqp: str | None) -> dict[str, str]:
             said = connection.connection.server_properties.get("version", "?")
         facts["rabbitmq"] = f"{said}, classic queue, persistent messages"
     return facts
+
+
+def _commit() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return "?"
+    done = subprocess.run(
+        [git, "describe", "--always", "--dirty"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "?"
 
 
 def _processor() -> str:

@@ -28,7 +28,10 @@ def ran(results: Results, row: str) -> str:
     others = [one["others_share"] for one in samples if one.get("others_share")]
     busy = f"; other processes took up to {max(others):.0%} of it" if others else ""
     profiles = ", ".join(sorted({one["plan"] for one in samples}))
-    return f"*{facts['when']}, {profiles} profile; {facts['machine']}{busy}.*"
+    return (
+        f"*{facts['when']}, commit {facts.get('commit', '?')}, {profiles} profile;"
+        f" {facts['machine']}{busy}.*"
+    )
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -71,6 +71,9 @@ def measure(run: Run, stint: Stint, *, series: bool = False) -> Sample:
         log = scheduler.life_log()
         trial.stop(scheduler)
         arrivals = trial.count()
+    if not len(arrivals.between(since, until).arrived):
+        msg = f"nothing arrived; the log ends: {log[-500:]}"
+        raise RuntimeError(msg)
     found = figures(arrivals, stint, since, until)
     asked, delivered = stint.entries * stint.seconds, found["delivered"]
     for key, value in spent.items():
