@@ -20,7 +20,7 @@ from kombu.utils.imports import symbol_by_name
 from celery_pecker import declarations
 from celery_pecker.clock import SYSTEM, new_id
 from celery_pecker.database import Database
-from celery_pecker.errors import Misconfigured
+from celery_pecker.errors import Misconfigured, PeckerError
 from celery_pecker.gate import Gate, OpenGate
 from celery_pecker.ground import stand
 from celery_pecker.loop import Loop
@@ -125,9 +125,15 @@ class PeckerScheduler(Scheduler):
         return Loop(step, name="pecker", clock=SYSTEM, leave=leave)
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
-        """Return how long beat's main thread may sleep; raise what the loop refused."""
+        """Return how long beat's main thread may sleep; raise what the loop refused.
+
+        A loop that ended untold ends the process too: silently alive is worse.
+        """
         if self._loop is not None and self._loop.failure is not None:
             raise Refused(str(self._loop.failure)) from self._loop.failure
+        if self._loop is not None and self._loop.dead:
+            message = "the scheduler's thread has ended; see the log above"
+            raise PeckerError(message)
         return NAP
 
     def should_sync(self) -> bool:

@@ -1,7 +1,8 @@
 """Calls of code that is not ours: users' schedules, listeners.
 
-What it raises is logged by name and must not stop the entries beside it. Together with
-loop.py this is where everything is caught; nowhere else.
+What it raises is logged by name and must not stop the entries beside it: SystemExit
+too, which on the scheduler's thread would end the thread and leave the process alive
+and silent. Together with loop.py this is where everything is caught; nowhere else.
 """
 
 from __future__ import annotations
@@ -26,6 +27,6 @@ def call(
     """Return what the function answers, or ``otherwise`` if it fails."""
     try:
         return function(*args, **kwargs)
-    except Exception:  # noqa: BLE001  # whatever foreign code raises
+    except (Exception, SystemExit):  # whatever foreign code raises
         logger.exception("pecker: %s failed", what)
         return otherwise

@@ -74,6 +74,11 @@ class Loop:
         """Whether the loop was told to leave."""
         return self._stopping
 
+    @property
+    def dead(self) -> bool:
+        """Whether the thread has ended although nobody told it to."""
+        return self._ended.is_set() and not self._stopping
+
     def join(self, timeout: float) -> bool:
         """Wait until the loop has left; whether it has."""
         return self._ended.wait(timeout)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from celery_pecker.schedules.grid import latest
-from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.model import Entry, Win
 
 STAGGER_US = 100_000
 
@@ -29,6 +29,7 @@ class _Belief:
     last_us: int
     wake_us: int
     """The planned wake-up; 0 for none."""
+    epoch: int = 0
     behind: bool = False
     """Whether somebody else keeps the pace of this entry."""
 
@@ -101,11 +102,16 @@ class Agenda:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def won(self, name: str, due_us: int, now_us: int) -> None:
+    def epoch(self, name: str) -> int:
+        """Return the epoch of the last win here that is known of."""
+        return self._beliefs[name].epoch
+
+    def won(self, name: str, win: Win, now_us: int) -> None:
         """A slot was won here: wake at the very instant next time."""
         belief = self._beliefs[name]
         belief.behind = False
-        belief.last_us = due_us
+        belief.last_us = win.due_us
+        belief.epoch = win.epoch
         self._plan(belief, now_us)
 
     def lost(self, name: str, now_us: int) -> bool:

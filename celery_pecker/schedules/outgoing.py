@@ -136,7 +136,7 @@ class Outgoing:
         except BaseException as error:
             # Not the broker's doing: a bug, here or in an entry's own code. The loop
             # logs it; the slots must not vanish without a count.
-            self.miss(slots, f"publishing failed: {error!r}")
+            self._give_up(slots, f"publishing failed: {error!r}")
             raise
         self._delivered(slots)
         return len(slots)
@@ -154,13 +154,13 @@ class Outgoing:
             )
             self._kept.append(_Kept(kept.token, rest))
         else:
-            lost = [
-                slot
-                for slot in rest
-                if slot.entry.policy.delivery is Delivery.AT_MOST_ONCE
-            ]
-            self.miss(lost, f"the broker may or may not have them: {error}")
+            self._give_up(rest, f"the broker may or may not have them: {error}")
         return len(done)
+
+    def _give_up(self, slots: Sequence[Slot], reason: str) -> None:
+        """Count as missed what nobody will send again; the rest stays pending."""
+        once = Delivery.AT_MOST_ONCE
+        self.miss([s for s in slots if s.entry.policy.delivery is once], reason)
 
     def _delivered(self, slots: Sequence[Slot]) -> None:
         if logger.isEnabledFor(logging.DEBUG):

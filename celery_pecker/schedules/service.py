@@ -29,9 +29,8 @@ from celery_pecker.schedules.wanting import slot_of, want
 
 logger = logging.getLogger("celery_pecker.beat")
 
-TRUST = 10.0
-"""Seconds, from before the claim was sent, in which its holder may still publish an
-at-least-once slot: well before another may (upkeep.PENDING_LEASE)."""
+MOST_ATTEMPTS = 100
+"""An at-least-once slot that the broker refuses so often is given up and counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class _Doubt:
     """A claim whose answer did not come."""
 
     entries: list[Entry]
-    trust_us: int
+    sent_us: int
 
 
 class Service:
@@ -73,14 +72,15 @@ class Service:
             self._upkeep.begin()
         self._outgoing.expire(self._time.now_us())
         self._settle()
-        if self._deliverable():
+        deliverable = self._deliverable()
+        if deliverable:
             self._failures = 0
             self._fire_all()
             self._settle()
         else:
             self._failures += 1
         if self._upkeep.due:
-            self._round()
+            self._round(deliverable=deliverable)
         return self._pause()
 
     def _deliverable(self) -> bool:
@@ -137,11 +137,11 @@ class Service:
         sent = self._time.now()
         now_us, wins = self._claim(wanted, sent)
         claimed = self._time.now()
-        slots, unknown = self._sort(
-            wanted, wins, self._time.at_us(sent + TRUST), now_us
-        )
-        published = self._outgoing.send(slots, self._time.now_us()) if slots else 0
-        self._tell(due, wins, published, sent, claimed)
+        slots, unknown = self._sort(wanted, wins, self._time.at_us(sent), now_us)
+        before = self._outgoing.missed.total()
+        published = self._outgoing.send(slots, self._time.now_us())
+        missed = self._outgoing.missed.total() - before
+        self._tell(due, wins, (published, missed), (sent, claimed))
         if unknown:  # after the publish: nothing may come between claim and publish
             self._time.learn(unknown)
 
@@ -153,7 +153,7 @@ class Service:
         except DatabaseUnavailable:
             self._doubt = _Doubt(
                 entries=[one.entry for one in wanted],
-                trust_us=self._time.at_us(sent + TRUST),
+                sent_us=self._time.at_us(sent),
             )
             raise
         if now_us is not None:
@@ -161,7 +161,7 @@ class Service:
         return now_us or self._time.now_us(), wins
 
     def _sort(
-        self, wanted: list[Wanted], wins: list[Win], trust_us: int, now_us: int
+        self, wanted: list[Wanted], wins: list[Win], sent_us: int, now_us: int
     ) -> tuple[list[Slot], list[str]]:
         """Return the slots to publish, and names whose row must be read."""
         won = {win.nth - 1: win for win in wins}
@@ -174,9 +174,9 @@ class Service:
                 if self._agenda.lost(entry.name, now_us):
                     unknown.append(entry.name)
                 continue
-            self._agenda.won(entry.name, win.due_us, now_us)
+            self._agenda.won(entry.name, win, now_us)
             runs = misfire.runs(entry.policy, win.due_us, now_us)
-            (slots if runs else refused).append(slot_of(entry, win, trust_us))
+            (slots if runs else refused).append(slot_of(entry, win, sent_us))
         if refused:
             self._outgoing.refuse(refused, "found after their grace or deadline")
         return slots, unknown
@@ -197,8 +197,8 @@ class Service:
     def _resolve(self, doubt: _Doubt) -> None:
         """Find out what a claim did whose answer was lost, by the holder in the row.
 
-        A row that names this process life and a later slot than the one known was won
-        by that claim; if there is time left, its slot is published.
+        A row that names this process life and a later epoch than its last known win was
+        won by that claim; if there is time left, its slot is published.
         """
         now_us, rows = self._time.read([entry.name for entry in doubt.entries])
         slots = []
@@ -206,31 +206,29 @@ class Service:
             row = rows.get(entry.name)
             if row is None:
                 continue
-            if (
-                row.holder == self._repository.holder
-                and row.executed_us > self._agenda.last_us(entry.name)
+            if row.holder == self._repository.holder and row.epoch > self._agenda.epoch(
+                entry.name
             ):
                 win = Win(0, row.executed_us, row.epoch, row.era, 0, stepped=False)
-                slots.append(slot_of(entry, win, doubt.trust_us))
+                slots.append(slot_of(entry, win, doubt.sent_us))
             self._agenda.learn({entry.name: row.executed_us}, now_us)
         if slots:
             logger.info("pecker: %d slots won by a claim without answer", len(slots))
             self._outgoing.send(slots, self._time.now_us())
 
-    def _round(self) -> None:
+    def _round(self, *, deliverable: bool) -> None:
         sent = self._time.now()
-        orphans = self._upkeep.go()
+        orphans = self._upkeep.go(reclaim=deliverable)
         if orphans:
             logger.warning("pecker: %d unconfirmed slots are sent again", len(orphans))
-            trust_us = self._time.at_us(sent + TRUST)
-            slots = [
-                slot_of(
-                    self._agenda.entry(one.name),
-                    Win(0, one.due_us, one.epoch, one.era, 0, stepped=False),
-                    trust_us,
-                )
-                for one in orphans
-            ]
+            sent_us = self._time.at_us(sent)
+            slots: list[Slot] = []
+            poison: list[Slot] = []
+            for one in orphans:
+                win = Win(0, one.due_us, one.epoch, one.era, 0, stepped=False)
+                slot = slot_of(self._agenda.entry(one.name), win, sent_us)
+                (poison if one.attempt > MOST_ATTEMPTS else slots).append(slot)
+            self._outgoing.refuse(poison, f"not taken in {MOST_ATTEMPTS} attempts")
             self._outgoing.send(slots, self._time.now_us())
             self._settle()
 
@@ -246,8 +244,13 @@ class Service:
         return max(until - now, 0.0)
 
     def _tell(
-        self, due: int, wins: list[Win], published: int, sent: float, claimed: float
+        self,
+        due: int,
+        wins: list[Win],
+        outcome: tuple[int, int],
+        moments: tuple[float, float],
     ) -> None:
+        (published, missed), (sent, claimed) = outcome, moments
         now = self._time.now()
         first_us = min((win.due_us for win in wins), default=None)
         late_us = 0 if first_us is None else max(self._time.at_us(now) - first_us, 0)
@@ -255,7 +258,7 @@ class Service:
             due=due,
             won=len(wins),
             published=published,
-            missed=sum(win.passed for win in wins) + len(wins) - published,
+            missed=sum(win.passed for win in wins) + missed,
             claim_seconds=claimed - sent,
             publish_seconds=now - claimed,
             lateness_seconds=late_us / SECOND,

@@ -75,7 +75,7 @@ class Upkeep:
         self._house()
         self.next = self._timekeeper.now() + self._every
 
-    def go(self) -> list[Orphan]:
+    def go(self, *, reclaim: bool) -> list[Orphan]:
         """Make a round; return slots of others that are to be sent again."""
         self.next = self._timekeeper.now() + self._every
         names = self._agenda.names
@@ -85,7 +85,7 @@ class Upkeep:
         self._timekeeper.learn(names[self._cursor : self._cursor + CHUNK])
         self._cursor += CHUNK
         self._house()
-        return self._orphans()
+        return self._orphans() if reclaim else []
 
     def _house(self) -> None:
         entries = [self._agenda.entry(name) for name in self._agenda.names]

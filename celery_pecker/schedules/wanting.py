@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from celery_pecker.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot, Wanted, Win
+
+TRUST_US = 10 * SECOND
+"""How long an at-least-once slot may be published by who claimed it."""
+PATIENCE_US = 300 * SECOND
+"""How long an at-most-once slot is kept for a broker that is away: half of the time
+for which the broker remembers a token (publisher.redis_lane.TOKEN_SECONDS)."""
 
 
 def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | int:
@@ -42,22 +49,27 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
     )
 
 
-def slot_of(entry: Entry, win: Win, trust_us: int) -> Slot:
+def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
     """Name the slot of a win, and when it is too late to publish it.
 
-    Too late is the deadline of its run; else the next slot's turn; for what may be
-    published again by others, the end of the holder's trust, whichever comes first.
+    ``sent_us`` is the database's time from before the claim was sent: trust counts
+    from there (I2). At least once: trust ends well before another may send the slot
+    (upkeep.PENDING_LEASE). At most once: it ends with the next slot's turn, and before
+    the broker forgets the token under which a retry is exact. Never after the deadline.
     """
     policy = entry.policy
-    bounds = [trust_us] if policy.delivery is Delivery.AT_LEAST_ONCE else []
+    if policy.delivery is Delivery.AT_LEAST_ONCE:
+        bounds = [sent_us + TRUST_US]
+    else:
+        bounds = [sent_us + PATIENCE_US]
+        if entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
+            bounds.append(win.due_us + entry.period_us)
     if policy.timeout_us is not None:
         bounds.append(win.due_us + policy.timeout_us)
-    elif entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
-        bounds.append(win.due_us + entry.period_us)
     return Slot(
         entry=entry,
         due_us=win.due_us,
         era=win.era,
         epoch=win.epoch,
-        until_us=min(bounds, default=trust_us),
+        until_us=min(bounds),
     )

@@ -73,7 +73,5 @@ def migrations() -> tuple[Migration, ...]:
         if not readable:
             message = f"{file.name} does not say '-- readable from: N'"
             raise ValueError(message)
-        found.append(
-            Migration(int(named[1]), named[2], int(readable[1]), text.strip())
-        )
+        found.append(Migration(int(named[1]), named[2], int(readable[1]), text.strip()))
     return tuple(found)

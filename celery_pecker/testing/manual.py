@@ -110,7 +110,11 @@ class ManualPecker:
             clock=self.clock,
             pace=pace or Pace(),
         )
-        self.turn()
+        try:
+            self.turn()
+        except BaseException:
+            self._database.close()
+            raise
 
     def turn(self) -> list[Dispatch]:
         """Do all that is due at this instant; return what was sent."""

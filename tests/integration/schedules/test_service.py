@@ -203,6 +203,57 @@ def test_at_least_once_is_sent_again_by_another_replica(start: Starter) -> None:
     assert lives.pass_time(25) == []
 
 
+def test_an_at_least_once_slot_outlives_an_outage_longer_than_its_period(
+    start: Starter, dsn: str
+) -> None:
+    """It stays pending until the broker has it: not dropped, not tried for ever."""
+    pecker = start({"report": every(60.0)})
+    pecker.publisher.failing = PublishUncertain(retry_safe=False)
+    pecker.pass_time(150)
+    pecker.publisher.failing = None
+    sent = pecker.pass_time(80)
+    slots = {str(one.header["due_at"]) for one in sent}
+    wanted = {START + timedelta(seconds=n) for n in (60, 120, 180)}
+    assert slots == {one.isoformat(timespec="microseconds") for one in wanted}
+    assert missed(dsn, "report") == 0
+    assert pending(dsn) == 0
+
+
+def test_a_slot_that_is_never_taken_is_given_up_and_counted(
+    start: Starter, dsn: str
+) -> None:
+    """Retries are bounded; what ends them is counted and leaves nothing behind (I9)."""
+    pecker = start({"report": every(600.0)})
+    pecker.publisher.failing = PublishUncertain(retry_safe=False)
+    pecker.pass_time(601)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update pecker_pending set attempt = 100")
+    pecker.pass_time(40)
+    assert missed(dsn, "report") == 1
+    assert pending(dsn) == 0
+
+
+def pending(dsn: str) -> int:
+    """Return how many slots are claimed and not confirmed."""
+    with psycopg.connect(dsn) as connection:
+        [(count,)] = connection.execute("select count(*) from pecker_pending")
+    return int(count)
+
+
+def test_a_failure_in_the_middle_leaves_no_entry_asleep(
+    start: Starter, dsn: str
+) -> None:
+    """Whatever is raised between claim and publish, the entry wakes again."""
+    pecker = start({"sweep": 1.0})
+    pecker.publisher.failing = ZeroDivisionError()  # type: ignore[assignment]
+    pecker.clock.advance_us(1_000_000)
+    with pytest.raises(ZeroDivisionError):
+        pecker.service.step()
+    pecker.publisher.failing = None
+    assert len(pecker.pass_time(3.5)) == 3
+    assert missed(dsn) == 1
+
+
 def test_at_least_once_is_confirmed_when_the_broker_has_it(
     start: Starter, dsn: str
 ) -> None:

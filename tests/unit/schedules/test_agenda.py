@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from celery_pecker.schedules.agenda import STAGGER_US, Agenda
-from celery_pecker.schedules.model import Delivery, Entry, Policy
+from celery_pecker.schedules.model import Delivery, Entry, Policy, Win
 
 SECOND = 1_000_000
 SLACK = 5 * SECOND
@@ -18,6 +18,11 @@ def entry(name: str = "sweep", period_us: int = SECOND) -> Entry:
         period_us=period_us,
         policy=Policy(delivery=Delivery.AT_MOST_ONCE),
     )
+
+
+def win(due_us: int) -> Win:
+    """Return a win of that slot."""
+    return Win(0, due_us, 1, 0, 0, stepped=False)
 
 
 def learned(*entries: Entry, at: int = 0) -> Agenda:
@@ -40,7 +45,7 @@ def test_a_winner_wakes_at_the_next_instant() -> None:
     """No stagger for the one who keeps the pace."""
     agenda = learned(entry())
     agenda.due(SECOND)
-    agenda.won("sweep", SECOND, SECOND + 10)
+    agenda.won("sweep", win(SECOND), SECOND + 10)
     assert agenda.next_wake_us() == 2 * SECOND
 
 
@@ -54,7 +59,7 @@ def test_a_loser_asks_once_more_and_then_stays_behind_the_winner() -> None:
     agenda.lost("sweep", SECOND + STAGGER_US)
     assert agenda.next_wake_us() == 2 * SECOND + STAGGER_US
     agenda.due(2 * SECOND + STAGGER_US)
-    agenda.won("sweep", 2 * SECOND, 2 * SECOND + STAGGER_US)
+    agenda.won("sweep", win(2 * SECOND), 2 * SECOND + STAGGER_US)
     assert agenda.next_wake_us() == 3 * SECOND
 
 
