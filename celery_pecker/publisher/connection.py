@@ -24,6 +24,7 @@ from kombu.exceptions import (  # type: ignore[attr-defined]  # new in kombu 5.7
 
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.lease import TrustWindow
 from celery_pecker.publisher.confirms import Confirms
 
 
@@ -62,8 +63,8 @@ class Link:
         """Queues are declared here: a refusal closes an AMQP channel."""
         self.confirms: Confirms | None = None
         self.kind = Kind.OTHER
-        self.give_up = float("inf")
-        """When it is too late for the batch in hand, by the monotonic clock."""
+        self.trust = TrustWindow(opened=0.0, seconds=float("inf"))
+        """How long the batch in hand may be sent."""
         self._answered = float("-inf")
         self._blocked = False
         self._failures = 0
@@ -108,7 +109,7 @@ class Link:
         Raises:
             BrokerUnavailable: it is; nothing was sent.
         """
-        if self._clock.monotonic() >= self.give_up:
+        if self.trust.closed(self._clock.monotonic()):
             msg = "too late: this process stood still between claim and send"
             raise BrokerUnavailable(msg)
 

@@ -11,6 +11,7 @@ from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.lease import TrustWindow
 from celery_pecker.publisher.connection import Kind, Link
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Route, draw_up
@@ -122,7 +123,7 @@ class Publisher:
         """
         if not batch:
             return
-        self._link.give_up = self._clock.monotonic() + within
+        self._link.trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
         lane = self._lanes.get(self._kind)

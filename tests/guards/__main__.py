@@ -114,6 +114,22 @@ GUARDS = (
         SERVICE,
     ),
     Guard(
+        "trust window: asked once more right before the write (I2)",
+        "celery_pecker/publisher/connection.py",
+        "if self.trust.closed(self._clock.monotonic()):",
+        "if False:",
+        "tests/contract/publisher/test_trust.py",
+    ),
+    Guard(
+        "whatever fails in the middle, no entry falls asleep",
+        "celery_pecker/schedules/service.py",
+        """            except BaseException:
+""",
+        """            except DatabaseUnavailable:
+""",
+        SERVICE,
+    ),
+    Guard(
         "without a token nothing uncertain is tried again",
         "celery_pecker/schedules/outgoing.py",
         "if error.retry_safe:",
