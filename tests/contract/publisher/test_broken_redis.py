@@ -119,7 +119,10 @@ def test_a_killed_server_is_noticed_before_the_next_batch(
     server.start()
     stand.send(batch, "t")
 
-    assert len(wire_look(RedisWire(server.url))) == 2
+    # The first message may have gone with the server: its log is written behind while
+    # an fsync is under way.
+    texts = wire_look(RedisWire(server.url))
+    assert sum(batch[0].task_id in text.decode() for text in texts) == 1
 
 
 def test_after_a_restart_templates_and_queues_are_good_again(
