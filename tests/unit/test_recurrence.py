@@ -189,18 +189,19 @@ def test_the_clock_of_the_host_has_no_say(
 
 
 def test_an_is_due_that_asks_for_now_gets_the_database_s(app: Celery) -> None:
-    """`self.now()` and the last run are told in the app's time zone."""
+    """`now()`, `nowfun()` and the last run are told in the app's time zone."""
     app.conf.update(timezone="Asia/Tokyo")
     seen: list[datetime] = []
 
     class Curious(schedule):
         def is_due(self, last_run_at: datetime) -> Any:
-            seen.extend((self.now(), last_run_at))
+            nowfun = vars(self)["nowfun"]
+            seen.extend((self.now(), nowfun(), last_run_at))
             return False, 1
 
     last = NOW - timedelta(minutes=5)
     wait(Curious(timedelta(1)), app, last)
-    assert seen == [NOW, last]
+    assert seen == [NOW, NOW, last]
     assert {one.utcoffset() for one in seen} == {timedelta(hours=9)}
 
 
