@@ -21,8 +21,8 @@ Kind = TypeVar("Kind", Delivery, Misfire)
 SECOND = 1_000_000
 SHORTEST = 0.1
 """Seconds: the shortest period."""
-LONGEST = 10 * 366 * 86_400
-"""Seconds: the longest period, timeout and grace. Ten years."""
+TEN_YEARS = 10 * 366 * 86_400
+"""Seconds: the longest period, timeout and grace."""
 DEEPEST = 1_000
 """Slots: the most that may be caught up."""
 MINUTE_US = 60 * SECOND
@@ -97,7 +97,7 @@ def _check_schedule(where: str, given: object) -> None:
             " crontab, solar or another celery schedule"
         )
         raise Misconfigured(message)
-    if math.isnan(seconds) or not SHORTEST <= seconds <= LONGEST:
+    if math.isnan(seconds) or not SHORTEST <= seconds <= TEN_YEARS:
         message = (
             f"{where}: schedule is every {seconds:g} s; allowed are {SHORTEST} s to"
             " ten years"
@@ -235,7 +235,7 @@ def _seconds(where: str, key: str, given: Mapping[str, object]) -> int | None:
     if (
         isinstance(seconds, bool)
         or not isinstance(seconds, (int, float))
-        or not 1 / SECOND <= seconds <= LONGEST  # never true of NaN
+        or not 1 / SECOND <= seconds <= TEN_YEARS  # never true of NaN
     ):
         named = f"{where}[{key!r}]" if where else key
         message = (
