@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.trial import Subject
 
 FAST, SLOW, BEAT = Subject.FAST, Subject.SLOW, Subject.BEAT
-OVERHEAD = 9.0
+OVERHEAD = 7.0
 """Seconds that a trial takes besides its window: start, warm-up, stragglers."""
 
 
@@ -92,23 +92,23 @@ MEDIUM = Plan(
     name="medium",
     pace=(
         Stint(subject=FAST, entries=1_000, seconds=60, runs=3),
-        Stint(subject=BEAT, entries=1_000, seconds=30),
-        Stint(subject=SLOW, entries=1_000, seconds=25),
+        Stint(subject=BEAT, entries=1_000, seconds=40),
+        Stint(subject=SLOW, entries=1_000, seconds=20),
         Stint(subject=FAST, entries=5_000, seconds=30),
-        Stint(subject=BEAT, entries=5_000, seconds=20),
-        Stint(subject=SLOW, entries=5_000, seconds=20),
-        Stint(subject=FAST, entries=100, seconds=15),
-        Stint(subject=BEAT, entries=100, seconds=15),
-        Stint(subject=FAST, entries=1_000, seconds=20, broker="rabbitmq"),
+        Stint(subject=BEAT, entries=5_000, seconds=15),
+        Stint(subject=SLOW, entries=5_000, seconds=15),
+        Stint(subject=FAST, entries=100, seconds=10),
+        Stint(subject=BEAT, entries=100, seconds=10),
+        Stint(subject=FAST, entries=1_000, seconds=15, broker="rabbitmq"),
         Stint(subject=BEAT, entries=1_000, seconds=15, broker="rabbitmq"),
     ),
-    precision=40,
-    kills=10,
+    precision=30,
+    kills=8,
     restarts=3,
     doubles=8,
-    statements=15,
-    snapshot=(10, 90, 20),
-    anatomy=12,
+    statements=12,
+    snapshot=(10, 60, 15),
+    anatomy=8,
 )
 
 FULL = Plan(

@@ -1,4 +1,4 @@
-"""Puts results into the documentation: tables, charts, and a summary for the README.
+"""Puts results into the documentation: tables, charts, JSON, a summary for the README.
 
 The page is written by hand but for what stands between `% begin: ROW` and `% end: ROW`.
 """
@@ -6,6 +6,7 @@ The page is written by hand but for what stands between `% begin: ROW` and `% en
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from benchmarks import charts, tables, targets
@@ -14,6 +15,7 @@ from benchmarks.results import Results
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "explanation" / "performance.md"
 PICTURES = DOCS / "_static" / "benchmarks"
+FROM_PAGE = "../_static/benchmarks"
 NOTHING = "*Not measured yet: `python -m benchmarks`.*"
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 
@@ -21,12 +23,19 @@ _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE
 def publish(results: Results) -> list[Path]:
     """Return the files that are up to date now."""
     drawn = charts.draw(results, PICTURES)
+    kept = [row for row in tables.TABLES if results.samples(row)]
+    for row in kept:
+        shutil.copy(results.folder / f"{row}.json", PICTURES)
     PAGE.write_text(
         _BLOCK.sub(lambda found: _block(found[1], results, drawn), PAGE.read_text())
     )
     summary = results.folder / "summary.md"
     summary.write_text(_summary(results))
-    return [PAGE, summary, *(PICTURES / f"{name}.svg" for name in drawn)]
+    return [
+        *(PAGE, summary),
+        *(PICTURES / f"{name}.svg" for name in drawn),
+        *(PICTURES / f"{row}.json" for row in kept),
+    ]
 
 
 def _block(name: str, results: Results, drawn: list[str]) -> str:
@@ -45,10 +54,11 @@ def _inside(name: str, results: Results, drawn: list[str]) -> str:
     parts = [
         (write or tables.TABLES[row][1])(samples),
         tables.ran(results, row),
+        f"More than the table has: {{download}}`{row}.json <{FROM_PAGE}/{row}.json>`.",
     ]
     if name in drawn:
         title = tables.TABLES[row][0]
-        parts.insert(0, f"![{title}: chart](../_static/benchmarks/{name}.svg)")
+        parts.insert(0, f"![{title}: chart]({FROM_PAGE}/{name}.svg)")
     return "\n\n".join(parts)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
-from benchmarks.tables import grid, of, said
 
 FAST, BEAT = "pecker", "celery beat"
 

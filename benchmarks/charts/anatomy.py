@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.cells import ORDER
 from benchmarks.charts.paper import COLOURS, INK, paper
 from benchmarks.results import Sample
-from benchmarks.tables import ORDER
 
 
 def draw(samples: list[Sample], path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.cells import loads, of
 from benchmarks.charts.paper import FAINT, INK, paper
 from benchmarks.results import Sample
-from benchmarks.tables import loads, of
 
 PARTS = {
     "scheduler": ("scheduler_cpu_s_per_1000", "#0072b2"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cells import ORDER, loads, of
 from benchmarks.charts.paper import COLOURS, FAINT, INK, paper
 from benchmarks.results import Sample
-from benchmarks.tables import ORDER, loads, of
 
 TARGETS = {"p95": 60, "p99": 150}
 """Milliseconds, at 1,000 entries."""

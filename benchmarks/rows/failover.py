@@ -110,8 +110,10 @@ def doubles(run: Run) -> Sample:
     """Return how often two beats send each slot."""
     with Trial(run.ground) as trial:
         trial.start(Subject.BEAT)
-        trial.start(Subject.BEAT)
-        since = time.time() + 1.5
+        trial.launch(Subject.BEAT)
+        # the second has sent its first: Celery loads, and then waits a period
+        trial.wait_until(time.time() + 6.0, run.tell)
+        since = time.time()
         until = since + run.plan.doubles
         trial.wait_until(until + 0.5, run.tell)
         arrivals = trial.count()
