@@ -151,7 +151,7 @@ def test_any_name_of_a_schema_will_do(empty_dsn: str, schema: str) -> None:
     """Quotes, capitals, dashes, spaces, words of SQL: two of them side by side."""
     migrate(empty_dsn, schema=schema)
     with ManualPecker(app(), dsn=empty_dsn, schema=schema) as pecker:
-        assert len(pecker.pass_time(3)) == 3
+        assert len(pecker.pass_time(3.5)) == 3
     migrate(empty_dsn, schema="other")
     assert run(empty_dsn, "select * from other.pecker_tasks") == []
 
@@ -281,7 +281,7 @@ def test_a_forward_step_under_a_running_replica_costs_no_slot(
     """It claims, is migrated under its feet, and goes on over the same connection."""
     schedule = {"delivery": "at_least_once"}
     with ManualPecker(app(pecker=schedule), dsn=dsn) as pecker:
-        assert len(pecker.pass_time(2)) == 2
+        assert len(pecker.pass_time(2.5)) == 2
         migrate(dsn, schema="public", steps=[*line(), step(LATEST + 1, text)])
         assert len(pecker.pass_time(7)) == 7
         assert run(dsn, "select * from pecker_pending") == []
@@ -312,7 +312,7 @@ def test_run_time_needs_no_rights_beyond_the_rows(worker_dsn: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         run(worker_dsn, "create table public.mine ()")
     with ManualPecker(app(pecker={"delivery": "at_least_once"}), dsn=worker_dsn) as one:
-        assert len(one.pass_time(12)) == 12
+        assert len(one.pass_time(12.5)) == 12
 
 
 def test_without_the_rows_it_says_which_rights_it_needs(
