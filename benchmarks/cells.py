@@ -1,4 +1,4 @@
-"""What stands in a table's cells: trials in groups, medians, figures as they are printed."""
+"""What stands in a table's cells: trials in groups, medians, figures as printed."""
 
 from __future__ import annotations
 
