@@ -115,13 +115,19 @@ class PeckerScheduler(Scheduler):
 
         def step() -> float:
             if not database.connected:
-                stand(database, app=settings.app)
+                try:
+                    stand(database, app=settings.app)
+                except BaseException:
+                    # Else the next step would find a connection, and go on there.
+                    database.close()
+                    raise
             return service.step()
 
         def leave() -> None:
             publisher.close()
             database.close()
 
+        self._service = service
         return Loop(step, name="pecker", clock=SYSTEM, leave=leave)
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
@@ -149,6 +155,7 @@ class PeckerScheduler(Scheduler):
         again, self._closed = self._closed, True
         if self._loop is None:
             return
+        self._service.stop()
         self._loop.stop()
         if again or threading.current_thread() is not threading.main_thread():
             self._loop.join(LAST_BATCH)

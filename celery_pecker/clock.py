@@ -8,6 +8,7 @@ itself compares with a host clock (``expires`` of a plain beat entry), nothing e
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import uuid
@@ -50,6 +51,15 @@ SYSTEM = SystemClock()
 def new_id() -> uuid.UUID:
     """Return an id that no other process life has."""
     return uuid.uuid4()
+
+
+def new_tag() -> str:
+    """Return a new id as text, for what is made a thousand at a time.
+
+    The text of a UUID of version 4; uuid4() and printing it cost four times as much.
+    """
+    text = os.urandom(16).hex()
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
 
 def chance() -> float:

@@ -31,6 +31,8 @@ from celery_pecker.sql import statements
 Result = TypeVar("Result")
 
 LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
+RACES = {"claim_due", "reclaim_pending"}
+"""Where a serialization failure is a lost race: an empty answer, no error."""
 MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 REFUSALS = (
     errors.InvalidPassword,
@@ -73,13 +75,13 @@ class Database:
     ) -> None:
         try:
             given = conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError as error:
+        except psycopg.ProgrammingError:
+            # libpq's own words quote what it could not read, and that may be a secret.
             message = (
-                "pecker_dsn is not a PostgreSQL connection string"
-                f" ({' '.join(str(error).split())}); allowed are"
+                "pecker_dsn is not a PostgreSQL connection string; allowed are"
                 " 'postgresql://user@host/database' or 'host=… dbname=…'"
             )
-            raise Misconfigured(message) from error
+            raise Misconfigured(message) from None
         given.setdefault("application_name", f"celery_pecker:{role}")
         given.setdefault("connect_timeout", str(max(2, round(timeout))))
         self._dsn = conninfo.make_conninfo("", **given)
@@ -139,8 +141,15 @@ class Database:
                 cursor.execute(self._statements[label], params)
                 rows = cursor.fetchall() if cursor.description else ()
                 return rows, cursor.rowcount
-        except LOST_RACES:
-            return (), 0
+        except LOST_RACES as error:
+            if label in RACES:
+                return (), 0
+            message = f"celery_pecker:{label} lost against a rival: {error}"
+            raise DatabaseUnavailable(message) from error
+        except errors.ReadOnlySqlTransaction as error:
+            self.close()  # a standby by now; the next connection may find its primary
+            message = f"celery_pecker:{label} found {self.where} read-only: {error}"
+            raise DatabaseUnavailable(message) from error
         except MISSING as error:
             message = (
                 f"the tables of celery-pecker are not in schema {self.schema!r}"
@@ -185,13 +194,14 @@ class Database:
 
 def _refused(said: str) -> bool:
     """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
+    if "no password supplied" in said:  # libpq's own word, before the server's
+        return True
     return "FATAL:" in said and any(
         mark in said
         for mark in (
             "password authentication failed",
-            "no password supplied",
             "pg_hba.conf",
-            'role "',
-            'database "',
+            "does not exist",
+            "is not permitted to log in",
         )
     )

@@ -27,6 +27,8 @@ DEEPEST = 1_000
 """Slots: the most that may be caught up."""
 MINUTE_US = 60 * SECOND
 """From here on a lost slot hurts more than a second write costs."""
+LONGEST = 1_000
+"""Bytes in the name of an entry: it is the key of an index, and part of each claim."""
 POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
 KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "pecker")
 _TWINS = "_pecker_twins"
@@ -54,11 +56,24 @@ def check_given(beat_schedule: Any) -> None:
         raise Misconfigured(message)
     for name, given in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
-        if not isinstance(name, str) or not name or "\0" in name:
-            message = f"{where}: the name must be a non-empty string without NUL"
+        if not _storable(name):
+            message = (
+                f"{where[:200]}: the name must be a string of 1 to {LONGEST} bytes of"
+                " UTF-8 without NUL"
+            )
             raise Misconfigured(message)
         if not isinstance(given, ScheduleEntry):
             _check_one(where, given)
+
+
+def _storable(name: object) -> bool:
+    """Whether PostgreSQL can store the name, and index it."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    try:
+        return 0 < len(name.encode()) <= LONGEST
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_one(where: str, given: object) -> None:
@@ -84,6 +99,10 @@ def _check_one(where: str, given: object) -> None:
         if value is not None and not isinstance(value, kind):
             message = f"{where}[{key!r}] is {value!r}; allowed is {allowed}"
             raise Misconfigured(message)
+    headers = (given.get("options") or {}).get("headers")
+    if headers is not None and not isinstance(headers, Mapping):
+        message = f"{where}['options']['headers'] is {headers!r}; allowed is a dict"
+        raise Misconfigured(message)
 
 
 def _check_schedule(where: str, given: object) -> None:

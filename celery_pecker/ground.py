@@ -42,7 +42,11 @@ def stand(database: Database, *, app: str) -> None:
         )
         raise SchemaOutdated(message)
     migrations.check(database)
-    [(owner,)] = database.run("own_schema", app=app)
+    rows = database.run("own_schema", app=app)
+    if not rows:
+        message = f"{database.where} was not asked to the end who owns the schema"
+        raise DatabaseUnavailable(message)
+    [(owner,)] = rows
     if owner != app:
         message = (
             f"pecker_schema {database.schema!r} of {database.where} belongs to app"

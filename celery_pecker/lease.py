@@ -73,8 +73,11 @@ class ClockOffset:
 
     def now_us(self, monotonic: float) -> int:
         """Return the database's time at that moment, never ahead of the truth."""
-        return int((self._low + monotonic) * SECOND)
+        age = max(monotonic - (self._at or monotonic), 0.0)
+        return int((self._low + monotonic - DRIFT * age) * SECOND)
 
     def monotonic(self, instant_us: int) -> float:
         """Return the first moment at which the database's clock surely shows it."""
-        return instant_us / SECOND - self._low
+        moment = instant_us / SECOND - self._low
+        age = max(moment - (self._at or moment), 0.0)
+        return moment + DRIFT * age / (1 - DRIFT)

@@ -32,3 +32,7 @@ def names_in(batch: Iterable[Dispatch], task_ids: AbstractSet[str]) -> frozenset
         among = dispatch.task_id in task_ids
         names[dispatch.name] = names.get(dispatch.name, True) and among
     return frozenset(name for name, among in names.items() if among)
+
+
+SAMPLE = Dispatch(name="", task_id="0" * 36, header={})
+"""A slot that nobody sends: what cannot be filled in for it is an odd entry's doing."""

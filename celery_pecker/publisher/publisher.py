@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -162,11 +162,12 @@ class Publisher:
         watched = self._onlooker.reason() is not None
         shut: dict[int, bool] = {}
         lane = self._lanes.get(self._kind)
+        tasks = self._app.tasks  # a cached property that takes a lock each time
         for known, dispatch in work:
             message = lane.kept(token, dispatch.task_id) if lane is not None else None
             again = message is not None
             if not (again or watched or dispatch.name in self._suspects):
-                message = self._message(known)
+                message = self._message(known, tasks)
             if message is not None:
                 route = message.route
                 refused = shut.get(id(route))
@@ -178,17 +179,13 @@ class Publisher:
             slow.append((known.entry, dispatch))
         return fast, slow
 
-    def _message(self, known: _Known) -> Any:
+    def _message(self, known: _Known, tasks: Mapping[str, Any]) -> Any:
         """Return the entry's message, built now if need be, or None."""
-        if known.send is not self._sender(known.entry):
+        if known.send is not _sender(known.entry, tasks):
             known.message = known.why_slow = None
         if known.message is None and known.why_slow is None:
             self._build(known)
         return known.message
-
-    def _sender(self, entry: ScheduleEntry) -> object:
-        task = self._app.tasks.get(entry.task)
-        return None if task is None else type(task).apply_async
 
     def _declare(self, route: Route) -> bool:
         """Say whether the broker refuses the route's queues; else they are there."""
@@ -202,7 +199,7 @@ class Publisher:
     def _build(self, known: _Known) -> None:
         if known.message is not None or known.why_slow is not None:
             return
-        known.send = self._sender(known.entry)
+        known.send = _sender(known.entry, self._app.tasks)
         lane = self._lanes.get(self._kind)
         if lane is None:
             known.why_slow = (
@@ -220,7 +217,10 @@ class Publisher:
                 *map(id, route.declare),
             )
             shared = self._routes.setdefault(place, route)
-            known.message = lane.build(replace(draft, route=shared))
+            message: Any = lane.build(replace(draft, route=shared))
+            # What one entry's options break must break here, not in a batch of all.
+            lane.try_out(message, self._clock.now())
+            known.message = message
         except SchedulingError as error:
             cause = error.__context__
             if isinstance(cause, self._link.failed_by):
@@ -229,7 +229,7 @@ class Publisher:
             known.why_slow = str(cause)
         except NotPlain as error:
             known.why_slow = str(error)
-        except (TypeError, ValueError, AMQPError) as error:
+        except (TypeError, ValueError, OverflowError, AMQPError) as error:
             known.why_slow = f"cannot be encoded: {error}"
 
     def _judge(
@@ -256,3 +256,9 @@ class Publisher:
     def _forget_messages(self) -> None:
         for known in self._known.values():
             known.message = known.why_slow = None
+
+
+def _sender(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> object:
+    """Return what sends the entry's task: somebody may have put his own there."""
+    task = tasks.get(str(entry.task))
+    return None if task is None else type(task).apply_async

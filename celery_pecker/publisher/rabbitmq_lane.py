@@ -16,7 +16,7 @@ from amqp.method_framing import frame_writer
 
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import Link
-from celery_pecker.publisher.dispatch import Dispatch, names_in
+from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.envelope import Draft
 from celery_pecker.publisher.lanes import NotPlain
 from celery_pecker.publisher.rabbitmq_message import RabbitMessage
@@ -49,6 +49,10 @@ class RabbitLane:
                 link.reopen()
                 raise NotPlain(str(error)) from error
         return RabbitMessage.of(draft)
+
+    def try_out(self, message: RabbitMessage, now: datetime) -> None:
+        """Fill a message in as a slot would; what is odd about its entry is raised."""
+        message.render(SAMPLE, now)
 
     def push(
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], _token: str, now: datetime

@@ -28,7 +28,7 @@ from redis.exceptions import BusyLoadingError, NoScriptError, ResponseError
 
 from celery_pecker.errors import BrokerUnavailable, PeckerError, PublishUncertain
 from celery_pecker.publisher.connection import Link
-from celery_pecker.publisher.dispatch import Dispatch, names_in
+from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.envelope import Draft, Route
 from celery_pecker.publisher.lanes import NotPlain
 from celery_pecker.publisher.redis_message import RedisMessage
@@ -67,6 +67,10 @@ class RedisLane:
             msg = f"exchange {route.exchange!r} is of type {kind}"
             raise NotPlain(msg)
         return RedisMessage.of(draft, channel)
+
+    def try_out(self, message: RedisMessage, now: datetime) -> None:
+        """Fill a message in as a slot would; what is odd about its entry is raised."""
+        message.render(SAMPLE, self._json.encode({}), now)
 
     def push(
         self, work: Sequence[tuple[RedisMessage, Dispatch]], token: str, now: datetime

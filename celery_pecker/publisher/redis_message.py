@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.clock import new_id
+from celery_pecker.clock import new_tag
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.envelope import Draft, Route
 from celery_pecker.publisher.expiry import Expiry
@@ -60,7 +60,7 @@ class RedisMessage:
             "id": quoted(dispatch.task_id),
             "header": header,
             # new for each push: Redis's unacked messages are kept by this tag
-            "tag": new_id(),
+            "tag": new_tag(),
         }
         if stamp is None:
             text = self.plain % fields

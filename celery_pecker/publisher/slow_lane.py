@@ -64,6 +64,8 @@ class SlowLane:
             try:
                 self._link.in_time()
                 one_batch(work[start : start + BATCH], outcome)
+            except BrokerUnavailable as error:
+                outcome.broken = error
             except self._link.broken_by as error:
                 outcome.broken = error
             if outcome.broken is not None:
@@ -147,12 +149,16 @@ class SlowLane:
         """Celery has sent the entry, or it is refused; a broken connection raises."""
         self._failures.clear()
         producer.failure = None
-        slot = for_slot(
-            entry,
-            task_id=dispatch.task_id,
-            header=dict(dispatch.header),
-            expires=dispatch.expires,
-        )
+        try:
+            slot = for_slot(
+                entry,
+                task_id=dispatch.task_id,
+                header=dict(dispatch.header),
+                expires=dispatch.expires,
+            )
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            outcome.refused[dispatch.task_id] = f"its options are odd: {error!r}"
+            return
         self._scheduler.apply_entry(slot, producer=producer)
         if producer.failure is not None:
             raise producer.failure

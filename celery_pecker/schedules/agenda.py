@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import Entry, Win
@@ -55,6 +55,10 @@ class Agenda:
     def names(self) -> list[str]:
         """The entries, in the order of their declaration."""
         return [*self._beliefs]
+
+    def knows(self, name: str) -> bool:
+        """Whether this replica's code declares the entry."""
+        return name in self._beliefs
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that name."""
@@ -144,15 +148,25 @@ class Agenda:
         self._wake(belief, due_us + delay_us)
 
     def _due_us(self, belief: _Belief, now_us: int) -> int:
-        if belief.last_us > now_us + belief.ahead_us:
-            return now_us
-        if belief.entry.period_us is not None:
-            return belief.last_us + belief.entry.period_us
-        assert belief.entry.recurrence is not None  # noqa: S101  # one of the two
-        next_us = belief.entry.recurrence.next(belief.last_us, now_us)
-        belief.ahead_us = max(self._slack_us, next_us - belief.last_us)
-        return next_us
+        period_us, recurrence = belief.entry.period_us, belief.entry.recurrence
+        next_us = 0
+        if period_us is not None:
+            next_us = belief.last_us + period_us
+        elif recurrence is not None:
+            next_us = recurrence.next(belief.last_us, now_us)
+            if not recurrence.asks:
+                belief.ahead_us = max(self._slack_us, next_us - belief.last_us)
+        return now_us if belief.last_us > now_us + belief.ahead_us else next_us
 
     def _wake(self, belief: _Belief, wake_us: int) -> None:
+        if belief.wake_us == wake_us:
+            return
         belief.wake_us = wake_us
         heappush(self._heap, (wake_us, belief.entry.name))
+        if len(self._heap) > 2 * len(self._beliefs) + 64:  # replaced plans lie about
+            self._heap = [
+                (one.wake_us, one.entry.name)
+                for one in self._beliefs.values()
+                if one.wake_us
+            ]
+            heapify(self._heap)

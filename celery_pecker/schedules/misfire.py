@@ -8,8 +8,9 @@ from collections.abc import Callable
 from celery_pecker.schedules.model import Misfire, Policy
 
 SECOND = 1_000_000
-COUNTED = 1_000
-"""Missed slots of a crontab are counted one by one up to here, then by halving."""
+COUNTED = 50
+"""Missed slots of a crontab are counted one by one up to here: after a day without a
+scheduler, a thousand entries of every minute must not hold up the rest for minutes."""
 
 
 def choose(
@@ -18,12 +19,13 @@ def choose(
     """Return (slot to take, slots passed over) where ``first_us`` is due.
 
     ``following`` gives the first instant after another. The slot is the latest that is
-    due, or the oldest of the last ``depth``. Past 1,000 missed slots the latest is
-    found by halving and the count is a lower bound.
+    due, or the oldest of the last ``depth``. Past 50 missed slots (or ``depth``) the
+    latest is found by halving and taken alone, and the count is a lower bound.
     """
     recent: deque[int] = deque(maxlen=depth)
     count, instant = 0, first_us
-    while instant <= now_us and count < COUNTED:
+    counted = max(COUNTED, depth)
+    while instant <= now_us and count < counted:
         recent.append(instant)
         count += 1
         after = following(instant)
@@ -32,6 +34,7 @@ def choose(
         instant = after
     else:
         if instant <= now_us:
+            recent.clear()
             recent.append(_last(following, instant, now_us))
             count += 1
     return recent[0], count - len(recent)

@@ -84,7 +84,9 @@ class Slot:
     era: int
     epoch: int
     until_us: int
-    """When it is too late to publish it (the next slot's turn, or its deadline)."""
+    """When it is too late to publish it at all: trust or deadline is over."""
+    turn_us: int
+    """When it is not tried again any more: the next slot's turn has come."""
 
     @property
     def deadline_us(self) -> int | None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Protocol
 
 from celery_pecker import signals
@@ -42,6 +43,8 @@ class Publisher(Protocol):
 class _Kept:
     token: str
     slots: list[Slot]
+    again: bool = False
+    """Whether it was tried before: then the next slot's turn ends it."""
 
 
 class Outgoing:
@@ -95,7 +98,7 @@ class Outgoing:
     def expire(self, now_us: int) -> None:
         """Count what has become too late, without asking the broker."""
         for kept in self._kept:
-            kept.slots = self._in_time(kept.slots, now_us)
+            kept.slots = self._in_time(kept, now_us)
         self._kept = [kept for kept in self._kept if kept.slots]
 
     def miss(self, slots: Sequence[Slot], reason: str) -> None:
@@ -116,7 +119,7 @@ class Outgoing:
         )
 
     def _send(self, kept: _Kept, now_us: int) -> int:
-        slots = kept.slots = self._in_time(kept.slots, now_us)
+        slots = kept.slots = self._in_time(kept, now_us)
         if not slots:
             return 0
         try:
@@ -129,7 +132,7 @@ class Outgoing:
                 len(slots),
                 error,
             )
-            self._kept.append(kept)
+            self._kept.append(_Kept(kept.token, slots, again=True))
             return 0
         except PublishUncertain as error:
             return self._uncertain(kept, error)
@@ -152,7 +155,7 @@ class Outgoing:
                 len(rest),
                 error,
             )
-            self._kept.append(_Kept(kept.token, rest))
+            self._kept.append(_Kept(kept.token, rest, again=True))
         else:
             self._give_up(rest, f"the broker may or may not have them: {error}")
         return len(done)
@@ -160,7 +163,12 @@ class Outgoing:
     def _give_up(self, slots: Sequence[Slot], reason: str) -> None:
         """Count as missed what nobody will send again; the rest stays pending."""
         once = Delivery.AT_MOST_ONCE
-        self.miss([s for s in slots if s.entry.policy.delivery is once], reason)
+        lost = [slot for slot in slots if slot.entry.policy.delivery is once]
+        self.miss(lost, reason)
+        if len(lost) < len(slots):
+            logger.warning(
+                "pecker: %d slots stay pending (%s)", len(slots) - len(lost), reason
+            )
 
     def _delivered(self, slots: Sequence[Slot]) -> None:
         if logger.isEnabledFor(logging.DEBUG):
@@ -168,7 +176,7 @@ class Outgoing:
                 logger.debug(
                     "pecker: done with %s, due %s, era %d, epoch %d",
                     slot.entry.name,
-                    from_us(slot.due_us).isoformat(timespec="microseconds"),
+                    _told(slot.due_us),
                     slot.era,
                     slot.epoch,
                 )
@@ -183,7 +191,7 @@ class Outgoing:
         self.miss(slots, reason)
         self._delivered(slots)
 
-    def _in_time(self, slots: list[Slot], now_us: int) -> list[Slot]:
+    def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
 
         An at-least-once slot whose trust is over, but not its deadline, is no miss:
@@ -192,8 +200,8 @@ class Outgoing:
         timely: list[Slot] = []
         late: list[Slot] = []
         over: list[Slot] = []
-        for slot in slots:
-            if slot.until_us > now_us:
+        for slot in kept.slots:
+            if (slot.turn_us if kept.again else slot.until_us) > now_us:
                 timely.append(slot)
             elif slot.entry.policy.delivery is Delivery.AT_MOST_ONCE:
                 late.append(slot)
@@ -205,20 +213,21 @@ class Outgoing:
 
     def _dispatch(self, slot: Slot) -> Dispatch:
         name, deadline_us = slot.entry.name, slot.deadline_us
-        deadline = None if deadline_us is None else from_us(deadline_us)
         return Dispatch(
             name=name,
             task_id=task_id(self._schema, name, slot.due_us, slot.era),
             header={
                 "name": name,
-                "due_at": from_us(slot.due_us).isoformat(timespec="microseconds"),
+                "due_at": _told(slot.due_us),
                 "era": slot.era,
                 "epoch": slot.epoch,
-                "deadline": (
-                    None
-                    if deadline is None
-                    else deadline.isoformat(timespec="microseconds")
-                ),
+                "deadline": None if deadline_us is None else _told(deadline_us),
             },
-            expires=None if deadline is None else deadline + self._skew,
+            expires=None if deadline_us is None else from_us(deadline_us) + self._skew,
         )
+
+
+@lru_cache(maxsize=64)
+def _told(instant_us: int) -> str:
+    """Return an instant as text; a batch shares a few."""
+    return from_us(instant_us).isoformat(timespec="microseconds")

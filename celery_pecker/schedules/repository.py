@@ -82,16 +82,21 @@ class Repository:
         return rows[0][0], {row[1]: Row(*row[2:]) for row in rows if row[1] is not None}
 
     def count_missed(self, slots: Mapping[str, int]) -> None:
-        """Add to the count of slots that had no message."""
+        """Add to the counts of slots that had no message; at most CHUNK entries."""
         self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
 
     def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
-        """The broker has these (name, epoch): they are pending no more."""
+        """The broker has these (name, epoch), at most CHUNK: pending no more."""
         return self._database.change(
             "confirm",
             names=[name for name, _ in sent],
             epochs=[epoch for _, epoch in sent],
         )
+
+    def orphaned(self, *, lease: float) -> set[str]:
+        """Return entries with slots that were not confirmed within the lease."""
+        rows = self._database.run("read_orphans", lease=lease, now=self._now())
+        return {name for (name,) in rows}
 
     def reclaim(
         self,
@@ -112,18 +117,16 @@ class Repository:
         return [Orphan(*row) for row in rows]
 
     def declare(self, entries: Sequence[Entry], *, term: float) -> None:
-        """Say for a term which entries this replica's code declares."""
-        for start in range(0, len(entries), CHUNK):
-            chunk = entries[start : start + CHUNK]
-            self._database.change(
-                "declare",
-                now=self._now(),
-                term=term,
-                names=[entry.name for entry in chunk],
-                tasks=[entry.task for entry in chunk],
-                schedules=[entry.described for entry in chunk],
-                deliveries=[entry.policy.delivery.value for entry in chunk],
-            )
+        """Say for a term that this replica's code declares these, at most CHUNK."""
+        self._database.change(
+            "declare",
+            now=self._now(),
+            term=term,
+            names=[entry.name for entry in entries],
+            tasks=[entry.task for entry in entries],
+            schedules=[entry.described for entry in entries],
+            deliveries=[entry.policy.delivery.value for entry in entries],
+        )
 
     def announce(self, *, host: str, pid: int, version: str, entries: int) -> None:
         """Say that this process life is there."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import islice
 
-from celery_pecker import signals
+from celery_pecker import foreign, signals
 from celery_pecker.backoff import Backoff
 from celery_pecker.clock import Clock, chance
 from celery_pecker.errors import DatabaseUnavailable
@@ -20,6 +20,7 @@ from celery_pecker.gate import Gate
 from celery_pecker.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.doubts import Doubts
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -31,14 +32,6 @@ logger = logging.getLogger("celery_pecker.beat")
 
 MOST_ATTEMPTS = 100
 """An at-least-once slot that the broker refuses so often is given up and counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Doubt:
-    """A claim whose answer did not come."""
-
-    entries: list[Entry]
-    sent_us: int
 
 
 class Service:
@@ -63,8 +56,13 @@ class Service:
         self._upkeep = Upkeep(self._agenda, repository, self._time, pace=pace)
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
-        self._doubt: _Doubt | None = None
+        self._doubts = Doubts(self._agenda, self._time, repository.holder)
         self._ready = False
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Claim nothing more. Safe in a signal handler."""
+        self._stopping = True
 
     def step(self) -> float:
         """Do all that is due now; return the seconds until there is more."""
@@ -76,7 +74,6 @@ class Service:
         if deliverable:
             self._failures = 0
             self._fire_all()
-            self._settle()
         else:
             self._failures += 1
         if self._upkeep.due:
@@ -105,7 +102,10 @@ class Service:
         due = self._agenda.due(self._time.now_us())
         for start in range(0, len(due), CHUNK):
             try:
+                if self._stopping:
+                    break
                 self._fire(due[start : start + CHUNK], len(due))
+                self._settle()  # at once: unconfirmed slots are sent again by others
             except BaseException:
                 # Whatever it was: an entry off the agenda would never wake again.
                 for entry in due[start:]:
@@ -114,7 +114,8 @@ class Service:
 
     def _fire(self, chunk: list[Entry], due: int) -> None:
         """Claim what is due and not held back, publish what was won."""
-        held = set(self._gate.held([entry.name for entry in chunk]))
+        names = [entry.name for entry in chunk]
+        held = set(foreign.call("the gate", (), self._gate.held, names))
         now_us = self._time.now_us()
         wanted: list[Wanted] = []
         for entry in chunk:
@@ -141,8 +142,10 @@ class Service:
         before = self._outgoing.missed.total()
         published = self._outgoing.send(slots, self._time.now_us())
         missed = self._outgoing.missed.total() - before
+        # Nothing may come between claim and publish; the rest has time now.
+        self._time.tell()
         self._tell(due, wins, (published, missed), (sent, claimed))
-        if unknown:  # after the publish: nothing may come between claim and publish
+        if unknown:
             self._time.learn(unknown)
 
     def _claim(self, wanted: list[Wanted], sent: float) -> tuple[int, list[Win]]:
@@ -151,10 +154,7 @@ class Service:
                 wanted, until_us=self._time.at_us(sent + self._timeout)
             )
         except DatabaseUnavailable:
-            self._doubt = _Doubt(
-                entries=[one.entry for one in wanted],
-                sent_us=self._time.at_us(sent),
-            )
+            self._doubts.note([one.entry for one in wanted], self._time.at_us(sent))
             raise
         if now_us is not None:
             self._time.observe(now_us, sent=sent)
@@ -183,60 +183,46 @@ class Service:
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        if self._doubt is not None:
-            self._resolve(self._doubt)
-            self._doubt = None
         outgoing = self._outgoing
-        if outgoing.missed:
-            self._repository.count_missed(outgoing.missed)
-            outgoing.missed.clear()
-        if outgoing.confirmed:
-            self._repository.confirm(outgoing.confirmed)
-            outgoing.confirmed.clear()
-
-    def _resolve(self, doubt: _Doubt) -> None:
-        """Find out what a claim did whose answer was lost, by the holder in the row.
-
-        A row that names this process life and a later epoch than its last known win was
-        won by that claim; if there is time left, its slot is published.
-        """
-        now_us, rows = self._time.read([entry.name for entry in doubt.entries])
-        slots = []
-        for entry in doubt.entries:
-            row = rows.get(entry.name)
-            if row is None:
-                continue
-            if row.holder == self._repository.holder and row.epoch > self._agenda.epoch(
-                entry.name
-            ):
-                win = Win(0, row.executed_us, row.epoch, row.era, 0, stepped=False)
-                slots.append(slot_of(entry, win, doubt.sent_us))
-            self._agenda.learn({entry.name: row.executed_us}, now_us)
-        if slots:
-            logger.info("pecker: %d slots won by a claim without answer", len(slots))
-            self._outgoing.send(slots, self._time.now_us())
+        found = self._doubts.resolve()
+        if found:
+            logger.info("pecker: %d slots won by a claim without answer", len(found))
+            outgoing.send(found, self._time.now_us())
+        while outgoing.missed:
+            some = dict(islice(outgoing.missed.items(), CHUNK))
+            self._repository.count_missed(some)
+            for name in some:
+                del outgoing.missed[name]
+        while outgoing.confirmed:
+            self._repository.confirm(outgoing.confirmed[:CHUNK])
+            del outgoing.confirmed[:CHUNK]
 
     def _round(self, *, deliverable: bool) -> None:
         sent = self._time.now()
         orphans = self._upkeep.go(reclaim=deliverable)
         if orphans:
             logger.warning("pecker: %d unconfirmed slots are sent again", len(orphans))
-            sent_us = self._time.at_us(sent)
+            now_us, sent_us = self._time.now_us(), self._time.at_us(sent)
             slots: list[Slot] = []
-            poison: list[Slot] = []
+            over: list[Slot] = []
             for one in orphans:
+                entry = self._agenda.entry(one.name)
                 win = Win(0, one.due_us, one.epoch, one.era, 0, stepped=False)
-                slot = slot_of(self._agenda.entry(one.name), win, sent_us)
-                (poison if one.attempt > MOST_ATTEMPTS else slots).append(slot)
-            self._outgoing.refuse(poison, f"not taken in {MOST_ATTEMPTS} attempts")
+                tired = one.attempt > MOST_ATTEMPTS
+                runs = misfire.runs(entry.policy, one.due_us, now_us) and not tired
+                (slots if runs else over).append(slot_of(entry, win, sent_us))
+            why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
+            self._outgoing.refuse(over, why)
             self._outgoing.send(slots, self._time.now_us())
             self._settle()
+        self._upkeep.keep_house()
 
     def _pause(self) -> float:
         now = self._time.now()
         until = self._upkeep.next or now
-        if self._failures:
-            until = min(until, now + self._backoff.seconds(self._failures, chance()))
+        if self._failures or self._outgoing.waiting:
+            attempt = max(1, self._failures)
+            until = min(until, now + self._backoff.seconds(attempt, chance()))
         else:
             wake_us = self._agenda.next_wake_us()
             if wake_us is not None:

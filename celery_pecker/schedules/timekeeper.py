@@ -14,6 +14,9 @@ from celery_pecker.schedules.repository import Repository
 
 logger = logging.getLogger("celery_pecker.beat")
 
+NOTICED = 0.1
+"""Seconds: a smaller step of the clock is not told of."""
+
 
 class Timekeeper:
     """Keeps the offset between the database's clock and this process's."""
@@ -23,6 +26,7 @@ class Timekeeper:
         self._repository = repository
         self._agenda = agenda
         self._offset = ClockOffset()
+        self._stepped = 0.0
 
     def now(self) -> float:
         """Return the monotonic clock's seconds."""
@@ -41,20 +45,31 @@ class Timekeeper:
         return self._offset.monotonic(instant_us)
 
     def observe(self, instant_us: int, *, sent: float) -> None:
-        """Take in an answer that came just now; tell if the clock was stepped."""
-        stepped = self._offset.observe(
+        """Take in an answer that came just now."""
+        self._stepped += self._offset.observe(
             instant_us, sent=sent, received=self._clock.monotonic()
         )
-        if stepped:
-            logger.warning("pecker: the database's clock stepped by %+.3f s", stepped)
-            signals.clock_stepped.send(signals.ClockStepped(seconds=stepped))
-            self._agenda.replan(instant_us)
+
+    def tell(self) -> None:
+        """Say if the clock was stepped, and plan anew: not between claim and publish.
+
+        Wake-ups are in the database's time, so only a step back changes what is due;
+        a small contradiction is the clock being slewed.
+        """
+        stepped, self._stepped = self._stepped, 0.0
+        if abs(stepped) < NOTICED:
+            return
+        logger.warning("pecker: the database's clock stepped by %+.3f s", stepped)
+        signals.clock_stepped.send(signals.ClockStepped(seconds=stepped))
+        if stepped < 0:
+            self._agenda.replan(self.now_us())
 
     def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
         """Return rows and the time; what the shortest round trip bounds best."""
         sent = self._clock.monotonic()
         now_us, rows = self._repository.read(names)
         self.observe(now_us, sent=sent)
+        self.tell()
         return now_us, rows
 
     def learn(self, names: Sequence[str]) -> None:

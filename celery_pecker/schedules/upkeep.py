@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.model import Delivery, Entry, Orphan
+from celery_pecker.schedules.model import Orphan
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
 
@@ -58,7 +58,9 @@ class Upkeep:
         self._timeout = pace.timeout
         self._version = version("celery-pecker")
         self._cursor = 0
-        self._next_declaration: float | None = None
+        self._declared = 0
+        self._next_forgetting = 0.0
+        self._due_upkeep = False
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
 
@@ -72,8 +74,10 @@ class Upkeep:
         names = self._agenda.names
         for start in range(0, max(1, len(names)), CHUNK):
             self._timekeeper.learn(names[start : start + CHUNK])
-        self._house()
         self.next = self._timekeeper.now() + self._every
+        self._announce()
+        for _ in range(0, len(names), CHUNK):
+            self._declare()
 
     def go(self, *, reclaim: bool) -> list[Orphan]:
         """Make a round; return slots of others that are to be sent again."""
@@ -84,36 +88,51 @@ class Upkeep:
         self._timekeeper.read(())  # a short round trip tells the time best
         self._timekeeper.learn(names[self._cursor : self._cursor + CHUNK])
         self._cursor += CHUNK
-        self._house()
-        return self._orphans() if reclaim else []
+        orphans = self._orphans() if reclaim else []
+        self._due_upkeep = True
+        return orphans
 
-    def _house(self) -> None:
-        entries = [self._agenda.entry(name) for name in self._agenda.names]
+    def keep_house(self) -> None:
+        """Renew what people see: after a round, so that nothing waits for it."""
+        if not self._due_upkeep:
+            return
+        self._due_upkeep = False
+        self._announce()
+        names = len(self._agenda.names)
+        rounds = max(int(TERM / 3 / self._every), 1)
+        for _ in range(-(-names // (CHUNK * rounds))):
+            self._declare()
+        now = self._timekeeper.now()
+        if now >= self._next_forgetting:
+            self._next_forgetting = now + TERM
+            for name in self._repository.forget(after=FORGET):
+                logger.warning("pecker: %s was declared by nobody for a day", name)
+
+    def _announce(self) -> None:
         self._repository.announce(
             host=socket.gethostname(),
             pid=os.getpid(),
             version=self._version,
-            entries=len(entries),
+            entries=len(self._agenda.names),
         )
-        now = self._timekeeper.now()
-        if self._next_declaration is not None and now < self._next_declaration:
-            return
-        self._repository.declare(entries, term=TERM)
-        self._next_declaration = now + TERM / 3
-        for name in self._repository.forget(after=FORGET):
-            logger.warning("pecker: %s was declared by nobody for a day: gone", name)
+
+    def _declare(self) -> None:
+        """Renew one chunk of declarations, each in turn."""
+        names = self._agenda.names
+        if self._declared >= len(names):
+            self._declared = 0
+        chunk = names[self._declared : self._declared + CHUNK]
+        self._repository.declare([self._agenda.entry(n) for n in chunk], term=TERM)
+        self._declared += CHUNK
 
     def _orphans(self) -> list[Orphan]:
-        kept = [name for name in self._agenda.names if _kept(self._agenda.entry(name))]
-        if not kept:
+        found = self._repository.orphaned(lease=PENDING_LEASE)
+        ours = [name for name in found if self._agenda.knows(name)]
+        if not ours:
             return []
         sent = self._timekeeper.now()
         return self._repository.reclaim(
-            kept,
+            ours,
             lease=PENDING_LEASE,
             until_us=self._timekeeper.at_us(sent + self._timeout),
         )
-
-
-def _kept(entry: Entry) -> bool:
-    return entry.policy.delivery is Delivery.AT_LEAST_ONCE

@@ -8,6 +8,8 @@ from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot, Wanted
 
 TRUST_US = 10 * SECOND
 """How long an at-least-once slot may be published by who claimed it."""
+SLOWEST_US = 2 * SECOND
+"""How long claim and publish may take together where the period is shorter."""
 PATIENCE_US = 300 * SECOND
 """How long an at-most-once slot is kept for a broker that is away: half of the time
 for which the broker remembers a token (publisher.redis_lane.TOKEN_SECONDS)."""
@@ -54,22 +56,26 @@ def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
 
     ``sent_us`` is the database's time from before the claim was sent: trust counts
     from there (I2). At least once: trust ends well before another may send the slot
-    (upkeep.PENDING_LEASE). At most once: it ends with the next slot's turn, and before
-    the broker forgets the token under which a retry is exact. Never after the deadline.
+    (upkeep.PENDING_LEASE). At most once: it ends with the next slot's turn, or two
+    seconds after the claim where that is later (a scheduler slower than the period must
+    run late, not never), and before the broker forgets the token under which a retry is
+    exact. Never after the deadline.
     """
     policy = entry.policy
+    turn_us = sent_us + PATIENCE_US
+    if entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
+        turn_us = min(turn_us, win.due_us + entry.period_us)
     if policy.delivery is Delivery.AT_LEAST_ONCE:
-        bounds = [sent_us + TRUST_US]
+        turn_us = until_us = sent_us + TRUST_US
     else:
-        bounds = [sent_us + PATIENCE_US]
-        if entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
-            bounds.append(win.due_us + entry.period_us)
+        until_us = max(turn_us, sent_us + SLOWEST_US)
     if policy.timeout_us is not None:
-        bounds.append(win.due_us + policy.timeout_us)
+        until_us = min(until_us, win.due_us + policy.timeout_us)
     return Slot(
         entry=entry,
         due_us=win.due_us,
         era=win.era,
         epoch=win.epoch,
-        until_us=min(bounds),
+        until_us=until_us,
+        turn_us=min(turn_us, until_us),
     )

@@ -94,6 +94,10 @@ pending as (
            executed_at + timeout * interval '1 microsecond'
     from claimed
     where kept
+    on conflict (name, due_at, era) do update
+    set epoch = excluded.epoch,
+        holder = excluded.holder,
+        claimed_at = excluded.claimed_at
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
        null::integer as nth,
@@ -109,7 +113,7 @@ select null,
        (extract(epoch from claimed.executed_at) * 1000000)::bigint,
        claimed.epoch,
        claimed.era,
-       claimed.passed::integer,
+       least(claimed.passed, 2147483647)::integer,
        claimed.stepped
 from claimed
 
@@ -125,25 +129,34 @@ order by wanted.name
 on conflict (name) do nothing
 
 /* celery_pecker:declare */
--- Renewed by whichever replica comes first once half of the term is over.
+-- Renewed by whichever replica comes first once a third of the term is over; what is
+-- fresh is left out before the insert, which would lock its row otherwise.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+stale as (
+    select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
+           clock.now + %(term)s * interval '1 second' as until
+    from clock
+    cross join unnest(
+        %(names)s::text[], %(tasks)s::text[],
+        %(schedules)s::text[], %(deliveries)s::text[]
+    ) as wanted (name, task, schedule, delivery)
+    left join {schema}.pecker_declarations as kept on kept.name = wanted.name
+    where kept.name is null
+        or kept.declared_until < clock.now + %(term)s * 2 / 3.0 * interval '1 second'
+        or kept.declared_until > clock.now + (%(term)s + 1) * interval '1 second'
 )
 insert into {schema}.pecker_declarations as kept
     (name, task, schedule, delivery, declared_until)
-select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
-       clock.now + %(term)s * interval '1 second'
-from clock, unnest(
-    %(names)s::text[], %(tasks)s::text[], %(schedules)s::text[], %(deliveries)s::text[]
-) as wanted (name, task, schedule, delivery)
-order by wanted.name
+select name, task, schedule, delivery, until
+from stale
+order by name
 on conflict (name) do update
 set task = excluded.task,
     schedule = excluded.schedule,
     delivery = excluded.delivery,
     declared_until = excluded.declared_until
-where kept.declared_until < excluded.declared_until - %(term)s / 2.0 * interval '1 second'
-    or kept.declared_until > excluded.declared_until + interval '1 second'
 
 /* celery_pecker:announce */
 -- This process life is there; lives unseen for a day are forgotten.
@@ -172,6 +185,11 @@ undeclared as (
     using clock
     where declared_until < clock.now - %(after)s * interval '1 second'
     returning name
+),
+unconfirmed as (
+    delete from {schema}.pecker_pending as pending
+    using undeclared
+    where pending.name = undeclared.name
 )
 delete from {schema}.pecker_tasks as task
 using undeclared
@@ -221,6 +239,18 @@ where pending.ctid = any (array(select ctid from sent))
     and pending.epoch = sent.epoch
 returning pending.name
 
+/* celery_pecker:read_orphans */
+-- Entries with slots that somebody claimed and did not confirm within the lease; oldest
+-- first, so that what is refused again and again cannot starve the others.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select pending.name
+from {schema}.pecker_pending as pending, clock
+where pending.claimed_at < clock.now - %(lease)s * interval '1 second'
+order by pending.claimed_at
+limit 1000
+
 /* celery_pecker:reclaim_pending */
 -- Slots that somebody claimed and did not confirm within the lease: published again
 -- by whoever comes first, under a higher epoch and the same task id.
@@ -233,6 +263,7 @@ orphaned as materialized (
     where pending.claimed_at < clock.now - %(lease)s * interval '1 second'
         and pending.name = any (%(names)s::text[])
         and clock.now < %(until)s::timestamptz
+    order by pending.claimed_at
     limit 1000
     for update of pending skip locked
 )

@@ -123,7 +123,8 @@ class Proxy:
         """The port is free again and all connections are reset."""
         if self._thread.is_alive():
             self._orders.put(None)
-            self._bell.send(b"!")
+            with contextlib.suppress(OSError):  # its thread may just have ended
+                self._bell.send(b"!")
             self._thread.join(_ANSWERED_WITHIN)
 
     def _set(self, way: Way) -> None:

@@ -109,8 +109,8 @@ GUARDS = (
     Guard(
         "trust window: what a frozen holder has is dropped (I2)",
         "celery_pecker/schedules/outgoing.py",
-        "if slot.until_us > now_us:",
-        "if slot.until_us:",
+        "slot.until_us) > now_us:",
+        "slot.until_us):",
         SERVICE,
     ),
     Guard(
@@ -146,8 +146,8 @@ GUARDS = (
     Guard(
         "a claim without answer is looked up",
         "celery_pecker/schedules/service.py",
-        "            self._resolve(self._doubt)\n",
-        "",
+        "found = self._doubts.resolve()",
+        "found: list[Slot] = []",
         SERVICE,
     ),
     Guard(

@@ -103,10 +103,10 @@ def explain(
         for key in params:
             text = text.replace(f"%({key})s", f"${len(order) + 1}")
             order.append(key)
-        cursor.execute(f"prepare claim as {text}")  # type: ignore[call-overload]
+        cursor.execute(f"prepare claim as {text}")
         marks = ", ".join(f"%({key})s" for key in order)
         found = cursor.execute(
-            f"explain (analyze, costs off) execute claim ({marks})",  # type: ignore[call-overload]
+            f"explain (analyze, costs off) execute claim ({marks})",
             params,
         ).fetchall()
         connection.execute("deallocate claim")

@@ -23,7 +23,7 @@ comment on table {schema}.pecker_owner is
 -- always finds room beside the old one (at 50 %, 2 % of the updates did not).
 create table {schema}.pecker_tasks (
     name text primary key,
-    executed_at timestamptz not null,
+    executed_at timestamptz not null check (isfinite(executed_at)),
     epoch bigint not null default 0,
     missed bigint not null default 0,
     era integer not null default 0,

@@ -156,8 +156,8 @@ def test_a_query_under_way_stands_still_in_a_frozen_postgres(
         connection.pgconn.flush()
         assert row[0] in reaper.family(server.pid)
         if Path("/proc/self").exists():
-            state = Path(f"/proc/{row[0]}/stat").read_text().rpartition(")")[2].split()
-            assert state[0] == "T"
+            stat = Path(f"/proc/{row[0]}/stat")
+            eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
         server.thaw()
         assert connection.pgconn.get_result() is not None
         assert connection.pgconn.get_result() is None

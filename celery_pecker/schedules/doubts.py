@@ -1,0 +1,63 @@
+"""Claims whose answer did not come, and what became of them.
+
+The server may have run the claim before the connection broke. The row tells: it names
+this process life as its holder, under an epoch later than its last known win.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.model import Entry, Slot, Win
+from celery_pecker.schedules.timekeeper import Timekeeper
+from celery_pecker.schedules.wanting import slot_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doubt:
+    entries: list[Entry]
+    sent_us: int
+
+
+class Doubts:
+    """At most one claim is in doubt: none is made before it is resolved."""
+
+    def __init__(
+        self, agenda: Agenda, timekeeper: Timekeeper, holder: uuid.UUID
+    ) -> None:
+        self._agenda = agenda
+        self._timekeeper = timekeeper
+        self._holder = holder
+        self._doubt: _Doubt | None = None
+
+    def note(self, entries: Sequence[Entry], sent_us: int) -> None:
+        """The answer to a claim of these, sent at that time, did not come."""
+        self._doubt = _Doubt(entries=[*entries], sent_us=sent_us)
+
+    def resolve(self) -> list[Slot]:
+        """Return the slots that it won, to be published if there is time left.
+
+        They are known as won from here on: another claim without answer must not find
+        the same epoch new again.
+        """
+        doubt = self._doubt
+        if doubt is None:
+            return []
+        now_us, rows = self._timekeeper.read([one.name for one in doubt.entries])
+        self._doubt = None
+        found: list[Slot] = []
+        for entry in doubt.entries:
+            row = rows.get(entry.name)
+            if row is None:
+                continue
+            known = self._agenda.epoch(entry.name)
+            if row.holder == self._holder and row.epoch > known:
+                win = Win(0, row.executed_us, row.epoch, row.era, 0, stepped=False)
+                self._agenda.won(entry.name, win, now_us)
+                found.append(slot_of(entry, win, doubt.sent_us))
+            else:
+                self._agenda.learn({entry.name: row.executed_us}, now_us)
+        return found
