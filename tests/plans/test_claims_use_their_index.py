@@ -96,7 +96,7 @@ def explain(
     """Return the plan of a prepared statement, executed and rolled back."""
     text = render(statements()[label], "public")
     with connection.transaction(force_rollback=True):
-        connection.execute(f"set local plan_cache_mode = {mode}")  # type: ignore[call-overload]  # a literal of ours
+        connection.execute(f"set local plan_cache_mode = {mode}")  # a literal of ours
         cursor = psycopg.ClientCursor(connection)
         # EXPLAIN of the text itself cannot show a generic plan: go through PREPARE.
         order: list[str] = []
