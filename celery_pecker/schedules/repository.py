@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from celery_pecker.clock import from_us
 from celery_pecker.database import Database
@@ -60,16 +61,17 @@ class Repository:
             holder=self.holder,
             until=from_us(until_us),
             names=[one.entry.name for one in wanted],
-            periods=[one.entry.period_us for one in wanted],
-            depths=[one.entry.policy.depth for one in wanted],
-            instants=[_instant(one.instant_us) for one in wanted],
-            seen=[_instant(one.seen_us) for one in wanted],
-            passed=[one.passed for one in wanted],
+            periods=_column([one.entry.period_us for one in wanted]),
+            depths=_column([one.entry.policy.depth for one in wanted], usual=1),
+            instants=_column([_instant(one.instant_us) for one in wanted]),
+            seen=_column([_instant(one.seen_us) for one in wanted]),
+            passed=_column([one.passed for one in wanted], usual=0),
             ahead=[one.ahead_us for one in wanted],
-            kept=[
-                one.entry.policy.delivery is Delivery.AT_LEAST_ONCE for one in wanted
-            ],
-            timeouts=[one.entry.policy.timeout_us for one in wanted],
+            kept=_column(
+                [one.entry.policy.delivery is Delivery.AT_LEAST_ONCE for one in wanted],
+                usual=False,
+            ),
+            timeouts=_column([one.entry.policy.timeout_us for one in wanted]),
         )
         if not rows:
             return None, []
@@ -148,3 +150,8 @@ class Repository:
 
 def _instant(instant_us: int | None) -> datetime | None:
     return None if instant_us is None else from_us(instant_us)
+
+
+def _column(values: list[Any], *, usual: object = None) -> list[Any]:
+    """Return a column of the question, empty where it says the usual throughout."""
+    return [] if values.count(usual) == len(values) else values

@@ -101,7 +101,8 @@ def explain(
         # EXPLAIN of the text itself cannot show a generic plan: go through PREPARE.
         order: list[str] = []
         for key in params:
-            text = text.replace(f"%({key})s", f"${len(order) + 1}")
+            for form in "sb":
+                text = text.replace(f"%({key}){form}", f"${len(order) + 1}")
             order.append(key)
         cursor.execute(f"prepare claim as {text}")
         marks = ", ".join(f"%({key})s" for key in order)
