@@ -116,12 +116,7 @@ class PeckerScheduler(Scheduler):
 
         def step() -> float:
             if not database.connected:
-                try:
-                    stand(database, app=settings.app)
-                except BaseException:
-                    # Else the next step would find a connection, and go on there.
-                    database.close()
-                    raise
+                stand(database, app=settings.app)
             return service.step()
 
         def leave() -> None:

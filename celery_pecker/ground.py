@@ -14,8 +14,17 @@ def stand(database: Database, *, app: str) -> None:
     """Refuse a server, schema or owner that the scheduler cannot live with.
 
     A standby is no refusal but an absence: it may be promoted, or the DSN name
-    several hosts with ``target_session_attrs=read-write``.
+    several hosts with ``target_session_attrs=read-write``. The connection is closed
+    then, or the next step would find one and go on over it.
     """
+    try:
+        _look(database, app)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _look(database: Database, app: str) -> None:
     [(server, isolation, standby, migrated)] = database.run(
         "read_ground", migrations=render("{schema}.pecker_migrations", database.schema)
     )

@@ -125,15 +125,15 @@ class ManualPecker:
 
     def pass_time(self, seconds: float) -> list[Dispatch]:
         """Do all that a replica would do in that time; return what was sent."""
-        left_us = round(seconds * SECOND)
+        end = self.clock.monotonic() + seconds
         before = len(self.publisher.sent)
         while True:
-            pause_us = max(int(self.service.step() * SECOND) + 1, 1)
-            if pause_us > left_us:
+            pause = self.service.step() + 1 / SECOND
+            if self.clock.monotonic() + pause > end:
                 break
-            self.clock.advance_us(pause_us)
-            left_us -= pause_us
-        self.clock.advance_us(left_us)
+            self.clock.advance_us(round(pause * SECOND))
+        left_us = round((end - self.clock.monotonic()) * SECOND)
+        self.clock.advance_us(max(left_us, 0))
         self.service.step()
         return self.publisher.sent[before:]
 

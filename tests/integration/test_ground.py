@@ -33,6 +33,7 @@ def refused(database: Database, app: str = "shop") -> str:
     """Return what the refusal says."""
     with pytest.raises(Misconfigured) as caught:
         stand(database, app=app)
+    assert not database.connected, "the next step would go on over it"
     return str(caught.value)
 
 

@@ -13,7 +13,11 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_pecker import signals
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.errors import (
+    BrokerUnavailable,
+    DatabaseUnavailable,
+    PublishUncertain,
+)
 from celery_pecker.schedules.upkeep import Pace
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 
@@ -285,7 +289,8 @@ def test_a_pause_of_ten_slots_follows_the_misfire_policy(
 
 def test_a_crontab_missed_for_days_runs_once(start: Starter, dsn: str) -> None:
     """As with beat; and the slot is the latest, not the first."""
-    pecker = start({"nightly": crontab(minute="0", hour="2")})
+    pace = Pace(round_every=3600.0)
+    pecker = start({"nightly": crontab(minute="0", hour="2")}, pace=pace)
     pecker.clock.advance_us(int(5.5 * 86_400 * 1e6))
     [run] = pecker.turn()
     assert run.header["due_at"] == "2026-01-06T02:00:00.000000+00:00"
@@ -387,8 +392,6 @@ def test_a_claim_whose_answer_was_lost_is_found_in_the_table(
     start: Starter, dsn: str
 ) -> None:
     """The server did it, the reply did not come: the holder in the row tells."""
-    from celery_pecker.errors import DatabaseUnavailable  # noqa: PLC0415  # one use
-
     pecker = start({"sweep": 1.0})
     claim = pecker.service._repository.claim
 
@@ -421,3 +424,125 @@ def test_a_year_of_working_mornings_takes_a_moment(start: Starter) -> None:
         for n in range(365)
     )
     assert datetime(2027, 1, 1, tzinfo=UTC) == pecker.clock.now()
+
+
+def test_a_claim_found_without_answer_is_found_once(start: Starter) -> None:
+    """Published when it was found; a later claim that fails must not find it new."""
+    pecker = start({"hourly": crontab(minute="0")})
+    repository = pecker.service._repository
+    claim = repository.claim
+
+    def lose_the_answer(*args: object, **kwargs: object) -> object:
+        claim(*args, **kwargs)  # type: ignore[arg-type]
+        raise DatabaseUnavailable
+
+    def never_arrive(*_args: object, **_kwargs: object) -> object:
+        raise DatabaseUnavailable
+
+    for broken in (lose_the_answer, never_arrive):
+        pecker.clock.advance_us(3_602_000_000)
+        repository.claim = broken  # type: ignore[method-assign,assignment]
+        with pytest.raises(DatabaseUnavailable):
+            pecker.service.step()
+        repository.claim = claim  # type: ignore[method-assign]
+        pecker.turn()
+    ids = [one.task_id for one in pecker.publisher.sent]
+    assert len(ids) == 2
+    assert len(set(ids)) == 2
+
+
+def test_an_odd_row_does_not_stop_its_neighbours(start: Starter, dsn: str) -> None:
+    """A row from 1970 counts what fits; no row can say "never" by an infinite date."""
+    pecker = start({"odd": 0.5, "good": 1.0})
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        old = "update pecker_tasks set executed_at = '1970-01-01' where name = 'odd'"
+        connection.execute(old)
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute("update pecker_tasks set executed_at = 'infinity'")
+    assert {one.name for one in pecker.pass_time(2.1)} == {"odd", "good"}
+
+
+def test_a_fresh_replica_does_not_repeat_a_daily_job_after_a_small_step_back(
+    start: Starter,
+) -> None:
+    """Its row lies ahead of the clock by less than its period: it waits."""
+    clock = ManualClock()
+    schedule = {"noon": crontab(minute="0", hour="12")}
+    hourly = Pace(round_every=3600.0)
+    old = start(dict(schedule), clock, pace=hourly)
+    assert len(old.pass_time(12 * 3600 + 10)) == 1
+    clock.step(-30)
+    fresh = start(dict(schedule), clock, pace=hourly)
+    assert fresh.pass_time(2 * 3600) == []
+
+
+def test_a_scheduler_slower_than_the_period_runs_late_not_never(
+    start: Starter,
+) -> None:
+    """Overload lowers the rate; it does not stop the entry."""
+    pecker = start({"fast": 0.1})
+    repository = pecker.service._repository
+    claim = repository.claim
+
+    def slowly(*args: object, **kwargs: object) -> object:
+        pecker.clock.advance_us(75_000)
+        answer = claim(*args, **kwargs)  # type: ignore[arg-type]
+        pecker.clock.advance_us(75_000)
+        return answer
+
+    repository.claim = slowly  # type: ignore[method-assign,assignment]
+    assert len(pecker.pass_time(5)) >= 20
+
+
+def test_a_slot_in_hand_is_tried_again_soon(start: Starter) -> None:
+    """A broker that was away for a moment costs a tenth of a second, not the slot."""
+    pecker = start({"sweep": 1.0})
+    pecker.publisher.failing = BrokerUnavailable()
+    pecker.clock.advance_us(1_000_000)
+    assert pecker.service.step() <= 0.1
+
+
+def test_slots_are_confirmed_chunk_by_chunk(start: Starter, dsn: str) -> None:
+    """Else others send them again while the later chunks are still on their way."""
+    pecker = start({f"report {n}": every(60.0) for n in range(1_500)})
+    publish = pecker.publisher.publish
+    waiting: list[int] = []
+
+    def look(*args: object, **kwargs: object) -> None:
+        waiting.append(pending(dsn))
+        publish(*args, **kwargs)  # type: ignore[arg-type]
+
+    pecker.publisher.publish = look  # type: ignore[method-assign]
+    pecker.clock.advance_us(60_500_000)
+    pecker.turn()
+    assert waiting == [1_000, 500]
+
+
+def test_a_gate_that_fails_lets_the_entries_pass(start: Starter) -> None:
+    """Whoever writes a gate must not be able to stop the schedule by a mistake."""
+
+    class Broken:
+        def held(self, names: Sequence[str]) -> Collection[str]:
+            raise RuntimeError(names)
+
+    assert len(start({"sweep": 1.0}, gate=Broken()).pass_time(3.1)) == 3
+
+
+def test_a_stop_between_two_chunks_claims_no_more(start: Starter, dsn: str) -> None:
+    """What is not claimed yet is left to the others."""
+    pecker = start({f"sweep {n}": 1.0 for n in range(1_500)})
+    publish = pecker.publisher.publish
+
+    def stop(*args: object, **kwargs: object) -> None:
+        pecker.service.stop()
+        publish(*args, **kwargs)  # type: ignore[arg-type]
+
+    pecker.publisher.publish = stop  # type: ignore[method-assign]
+    pecker.clock.advance_us(1_500_000)
+    pecker.service.step()
+    assert len(pecker.publisher.sent) == 1_000
+    with psycopg.connect(dsn) as connection:
+        [(claimed,)] = connection.execute(
+            "select count(*) from pecker_tasks where epoch > 0"
+        )
+    assert claimed == 1_000
