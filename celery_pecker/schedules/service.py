@@ -64,6 +64,10 @@ class Service:
         """Claim nothing more. Safe in a signal handler."""
         self._stopping = True
 
+    def ask_the_time(self) -> None:
+        """Know the database's time to within this round trip."""
+        self._time.read(())
+
     def step(self) -> float:
         """Do all that is due now; return the seconds until there is more."""
         if self._upkeep.next is None:

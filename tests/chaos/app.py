@@ -8,6 +8,13 @@ import os
 
 from celery import Celery, Task
 
+from celery_pecker.publisher import connection
+
+if os.environ.get("PECKER_CHAOS_QUIET"):
+    # The broker goes away in the milliseconds after its sign of life: not asking for
+    # one is the only way to hit that window every time.
+    connection.QUIET = float(os.environ["PECKER_CHAOS_QUIET"])
+
 logger = logging.getLogger("chaos")
 
 app = Celery(os.environ.get("PECKER_CHAOS_APP", "chaos"))

@@ -30,7 +30,8 @@ def ways(cluster: Cluster) -> dict[str, Proxy]:
     own = {}
     for _ in range(3):
         way = cluster.own_broker_way()
-        node = cluster.replica(cluster.conf(broker_way=way))
+        conf = cluster.conf(broker_way=way)
+        node = cluster.replica(conf, env={"PECKER_CHAOS_QUIET": "1e9"})
         own[node.name()] = way
     start(cluster.beats, BeatNode.await_woken)
     cluster.await_slot(cluster.now)
