@@ -258,6 +258,23 @@ def test_a_failure_in_the_middle_leaves_no_entry_asleep(
     assert missed(dsn) == 1
 
 
+def test_a_failure_in_the_claim_leaves_no_entry_asleep(start: Starter) -> None:
+    """Off the agenda and not planned anew, it would stand still for ever."""
+    pecker = start({"sweep": 1.0})
+    repository = pecker.service._repository
+    claim = repository.claim
+
+    def fail(*_args: object, **_kwargs: object) -> object:
+        raise ZeroDivisionError
+
+    repository.claim = fail  # type: ignore[method-assign,assignment]
+    pecker.clock.advance_us(1_010_000)
+    with pytest.raises(ZeroDivisionError):
+        pecker.service.step()
+    repository.claim = claim  # type: ignore[method-assign]
+    assert len(pecker.pass_time(3)) == 4
+
+
 def test_at_least_once_is_confirmed_when_the_broker_has_it(
     start: Starter, dsn: str
 ) -> None:
