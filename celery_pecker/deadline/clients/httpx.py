@@ -1,0 +1,156 @@
+"""httpx whose whole exchange ends at the deadline.
+
+    client = httpx.Client(transport=deadline.clients.httpx.Transport())
+
+or `install(client)` for a client that is there already. httpx' own timeouts are for
+each wait; here connecting, TLS, the wait for a free connection, the answer and its body
+(streamed too) share what is left. An `AsyncClient` needs nothing of this: under `async
+with deadline.within(…)` asyncio ends it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from celery_pecker.deadline.budget import DeadlineExceeded, check, current, timeout
+
+
+class Transport(httpx.HTTPTransport):
+    """Httpx' transport, with the same arguments, that obeys the deadline."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _dial_within(self)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request within what is left."""
+        if current.get() is None:
+            return super().handle_request(request)
+        own = request.extensions.get("timeout", {})
+        bounded = {**own, "pool": timeout(own.get("pool"))}
+        request.extensions = {**request.extensions, "timeout": bounded}
+        try:
+            return super().handle_request(request)
+        except httpx.TransportError as error:
+            try:
+                check()
+            except DeadlineExceeded as over:
+                raise over from error
+            raise
+
+
+def install(client: httpx.Client) -> None:
+    """Let a client obey the deadline, its proxies too."""
+    mounts: dict[Any, Any] = client._mounts  # noqa: SLF001 — it has no other door
+    for transport in (client._transport, *mounts.values()):  # noqa: SLF001
+        if isinstance(transport, httpx.HTTPTransport) and not isinstance(
+            transport, Transport
+        ):
+            transport.__class__ = Transport
+            _dial_within(transport)
+
+
+def _dial_within(transport: httpx.HTTPTransport) -> None:
+    pool: Any = transport._pool  # noqa: SLF001 — httpx hands no backend through
+    pool._network_backend = _Backend(pool._network_backend)  # noqa: SLF001
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Dials within what is left."""
+
+    def __init__(self, given: httpcore.NetworkBackend) -> None:
+        self._given = given
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return _Stream(
+            _ended(
+                self._given.connect_tcp,
+                host,
+                port,
+                timeout=_left(timeout),
+                local_address=local_address,
+                socket_options=socket_options,
+            )
+        )
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return _Stream(
+            _ended(
+                self._given.connect_unix_socket,
+                path,
+                timeout=_left(timeout),
+                socket_options=socket_options,
+            )
+        )
+
+    def sleep(self, seconds: float) -> None:
+        self._given.sleep(_left(seconds) or 0.0)
+        check()
+
+
+class _Stream(httpcore.NetworkStream):
+    """Waits for each piece no longer than what is left."""
+
+    def __init__(self, given: httpcore.NetworkStream) -> None:
+        self._given = given
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        left = _left(timeout)
+        answer: bytes = _ended(self._given.read, max_bytes, timeout=left)
+        return answer
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        _ended(self._given.write, buffer, timeout=_left(timeout))
+
+    def close(self) -> None:
+        self._given.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        return _Stream(
+            _ended(
+                self._given.start_tls,
+                ssl_context,
+                server_hostname,
+                timeout=_left(timeout),
+            )
+        )
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._given.get_extra_info(info)
+
+
+_left = timeout
+
+
+def _ended(call: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what the call gives; what ended because of the deadline says so."""
+    try:
+        return call(*args, **kwargs)
+    except (httpcore.TimeoutException, httpcore.NetworkError) as error:
+        try:
+            check()
+        except DeadlineExceeded as over:
+            raise over from error
+        raise

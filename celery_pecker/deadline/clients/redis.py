@@ -1,0 +1,142 @@
+"""redis-py that waits no longer than the deadline.
+
+    client = redis.Redis.from_url(url)
+    deadline.clients.redis.install(client)
+
+Connecting, commands, pipelines, pub/sub, retries with their pauses, and the wait for a
+free connection of a blocking pool: all of it ends at the deadline, also while the
+server sends a byte now and then. A connection that was cut off is closed: an answer
+that comes too late would be taken for that of the next command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import redis
+from redis.retry import Retry
+
+from celery_pecker.clock import monotonic, pause
+from celery_pecker.deadline.budget import check, current, remaining, timeout
+from celery_pecker.deadline.clients.sockets import bound
+from celery_pecker.errors import Misconfigured
+
+Answer = TypeVar("Answer")
+
+
+def install(client: redis.Redis | redis.ConnectionPool) -> None:
+    """Let a client, or a pool of connections, obey the deadline.
+
+    Connections of the pool that stand idle are dropped. Call it before first use.
+    """
+    pool: Any = getattr(client, "connection_pool", client)
+    if not isinstance(pool, redis.ConnectionPool):
+        message = (
+            f"deadline.clients.redis.install({type(client).__name__}): allowed is a"
+            " redis.Redis with a pool, or a redis.ConnectionPool"
+        )
+        raise Misconfigured(message)
+    pool.disconnect()
+    pool.reset()
+    pool.connection_class = bounded(pool.connection_class)
+    if isinstance(pool, redis.BlockingConnectionPool):
+        pool.__class__ = _bounded_pool(type(pool))
+
+
+@cache
+def bounded(kind: type[Any]) -> type[Any]:
+    """Return a class of connections, made to obey the deadline."""
+    if issubclass(kind, _Connection):
+        return kind
+    return type(f"Bounded{kind.__name__}", (_Connection, kind), {})
+
+
+@cache
+def _bounded_pool(kind: type[Any]) -> type[Any]:
+    """Return a class of pools in which nobody waits beyond the deadline."""
+
+    def get_connection(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return kind.get_connection(self, *args, **kwargs)
+        except (redis.ConnectionError, redis.TimeoutError):
+            check()
+            raise
+
+    # the pool's patience is one for all threads: looked up each time
+    patience = property(
+        lambda self: timeout(self.__dict__["timeout"]),
+        lambda self, given: self.__dict__.update(timeout=given),
+    )
+    added = {"get_connection": get_connection, "timeout": patience, "_bounded": True}
+    return kind if hasattr(kind, "_bounded") else type(kind.__name__, (kind,), added)
+
+
+class _Connection:
+    """What is mixed into a class of connections."""
+
+    retry: Any
+    socket_connect_timeout: float | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not isinstance(self.retry, _Retry):
+            self.retry = _Retry(self.retry)
+
+    def _connect(self) -> Any:
+        own = self.socket_connect_timeout
+        self.socket_connect_timeout = timeout(own)
+        try:
+            return bound(super()._connect())  # type: ignore[misc]
+        finally:
+            self.socket_connect_timeout = own
+
+
+_plain = Retry.call_with_retry
+
+
+def _told(is_retryable: Any, with_failure_count: bool) -> tuple[Any, ...]:
+    """Return what redis-py asked for; before 6 it knew neither."""
+    if with_failure_count:
+        return (is_retryable, True)
+    return () if is_retryable is None else (is_retryable,)
+
+
+class _Retry(Retry):
+    """The retries that were asked for, until the deadline."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given._backoff, given._retries, given._supported_errors)  # noqa: SLF001
+
+    def call_with_retry(
+        self,
+        do: Callable[[], Answer],
+        fail: Callable[..., Any],
+        is_retryable: Callable[[Exception], bool] | None = None,
+        with_failure_count: bool = False,
+    ) -> Answer:
+        budget = current.get()
+        if budget is None:
+            return _plain(self, do, fail, *_told(is_retryable, with_failure_count))
+        if budget.at <= monotonic():
+            raise budget.exceeded()
+        self._backoff.reset()  # type: ignore[no-untyped-call]
+        failures = 0
+        while True:
+            try:
+                return do()
+            except self._supported_errors as error:
+                failures += 1
+                over = remaining() == 0.0
+                if not over and is_retryable is not None and not is_retryable(error):
+                    raise
+                if with_failure_count:
+                    fail(error, failures)
+                else:
+                    fail(error)
+                if over:
+                    raise budget.exceeded() from error
+                if 0 <= self._retries < failures:
+                    raise
+                pause(min(self._backoff.compute(failures), remaining() or 0.0))

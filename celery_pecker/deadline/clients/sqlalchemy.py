@@ -1,0 +1,89 @@
+"""SQLAlchemy engines on psycopg that obey the deadline.
+
+    engine = create_engine("postgresql+psycopg://…")
+    deadline.clients.sqlalchemy.install(engine)
+
+Connecting, statements, COMMIT and the wait for a free connection of the pool. A
+connection that was given up is invalidated, so the pool replaces it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.util.queue import Empty, Queue
+
+from celery_pecker.deadline.budget import DeadlineExceeded, check, timeout
+from celery_pecker.deadline.clients import psycopg as psycopg_client
+from celery_pecker.errors import Misconfigured
+
+
+def install(engine: Engine) -> None:
+    """Let an engine obey the deadline. Connections that it has already are replaced."""
+    dialect = f"{engine.dialect.name}+{engine.dialect.driver}"
+    if dialect != "postgresql+psycopg":
+        message = (
+            f"deadline.clients.sqlalchemy.install(engine of {dialect}): allowed is"
+            " postgresql+psycopg; under asyncio use `async with deadline.within(…)`"
+        )
+        raise Misconfigured(message)
+    if event.contains(engine, "do_connect", _dial):
+        return
+    event.listen(engine, "do_connect", _dial)
+    event.listen(engine, "connect", _bound)
+    event.listen(engine, "handle_error", _give_up)
+    engine.dispose()
+    if type(engine.pool) is QueuePool:
+        _wait_within(engine.pool)
+
+
+def _dial(_dialect: Any, _record: Any, args: list[Any], named: dict[str, Any]) -> Any:
+    return psycopg_client.Connection.connect(*args, **named)
+
+
+def _bound(connection: Any, _record: Any) -> None:
+    """Those of an engine with a `creator`, which dials by itself."""
+    psycopg_client.install(connection)
+
+
+def _give_up(context: Any) -> None:
+    """What was closed in the middle is nothing to roll back and to lend again.
+
+    What PostgreSQL has ended is; SQLAlchemy takes every TimeoutError for asyncio's.
+    """
+    error, connection = context.original_exception, context.connection
+    if isinstance(error, DeadlineExceeded) and connection is not None:
+        driver = connection.connection.dbapi_connection
+        context.is_disconnect = driver is not None and bool(driver.closed)
+        context.invalidate_pool_on_disconnect = False
+
+
+class _Pool(QueuePool):
+    """A pool in which nobody waits beyond the deadline."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _wait_within(self)
+
+
+def _wait_within(pool: QueuePool) -> None:
+    """The pool's patience is one for all; its queue, still empty, asks each time."""
+    pool.__class__ = _Pool  # also what becomes of it at `engine.dispose()`
+    given = pool._pool  # noqa: SLF001 — it has no other door
+    pool._pool = _Queue(given.maxsize, given.use_lifo)  # noqa: SLF001
+
+
+class _Queue(Queue[Any]):
+    """Free connections."""
+
+    def get(self, block: bool = True, given: float | None = None) -> Any:
+        """Return one; wait within what is left."""
+        if not block:
+            return super().get(block, given)
+        try:
+            return super().get(block, timeout(given))
+        except Empty:
+            check()
+            raise

@@ -1,0 +1,171 @@
+"""Main threads: SIGALRM by an interval timer, and what it does when it rings."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import Token
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline import budget as budgets
+from celery_pecker.deadline import striker
+from celery_pecker.deadline.budget import PATIENCE, Budget, DeadlineExceeded
+from celery_pecker.deadline.enforcement.watchdog import Killer
+from celery_pecker.deadline.scopes import Scope
+from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+
+SOON = 1e-6
+"""An interval timer of 0 is switched off."""
+
+BY_ITSELF = 0.25
+"""Between two rings that nobody asks for, should our own code ever be cut short.
+
+Rarer than every 100 ms: psycopg's wait in C begins its 100 ms anew after each signal,
+and looks at signals only after them.
+"""
+AT_ONCE = 0.0005
+"""Until the next ring, when this one came while our own code ran."""
+OUR_DEPTH = 6
+"""How deep our own code calls from where it must not be struck."""
+
+_Handler = Callable[[int, FrameType | None], Any] | int | None
+
+
+class Alarm:
+    """Rings at the deadline in force; who had the timer before has it again after."""
+
+    def __init__(self, killer: Killer | None = None) -> None:
+        self._killer = killer
+        self._live = False
+        self._own: Budget | None = None
+        self._next = float("inf")
+        self._strikes = Strikes()
+        self._token: Token[Striker | None] | None = None
+        self._before: _Handler = signal.SIG_DFL
+        self._their_next: float | None = None
+        self._their_interval = 0.0
+
+    def __enter__(self) -> Self:
+        self._own = budgets.current.get()
+        if self._killer is not None:
+            self._killer.__enter__()
+        if isinstance(striker.current.get(), Alarm):
+            return self  # a run in a run: the outer timer serves both
+        self._token = striker.current.set(self)
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+        left, self._their_interval = signal.getitimer(signal.ITIMER_REAL)
+        self._their_next = monotonic() + left if left else None
+        self._live = True
+        self._set(self._own.at if self._own else float("inf"))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            self._live = False
+            # silent first: without a handler the signal ends the process
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before or signal.SIG_DFL)
+            if self._their_next is not None:
+                left = max(SOON, self._their_next - monotonic())
+                signal.setitimer(signal.ITIMER_REAL, left, self._their_interval)
+        if self._token is not None:
+            striker.current.reset(self._token)
+            self._token = None
+        if self._killer is not None:
+            self._killer.__exit__(kind, error, trace)
+        striker.soften(error)
+
+    def changed(self, budget: Budget | None) -> None:
+        """Ring earlier if need be. An early ring costs less than a later setting."""
+        if (
+            budget is not None
+            and budget.at < self._next
+            and self._live
+            and threading.current_thread() is threading.main_thread()
+        ):
+            self._set(budget.at)
+
+    def _set(self, at: float) -> None:
+        self._next = at
+        if self._their_next is not None:
+            at = min(at, self._their_next)
+        if at != float("inf"):
+            left = max(SOON, at - monotonic())
+            signal.setitimer(signal.ITIMER_REAL, left, BY_ITSELF)
+
+    def _ring_again(self, seconds: float) -> None:
+        self._next = float("-inf")  # nothing that is entered meanwhile can be earlier
+        signal.setitimer(signal.ITIMER_REAL, seconds, BY_ITSELF)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if not self._live:
+            return
+        now = monotonic()
+        if self._their_next is not None and self._their_next <= now:
+            again = self._their_interval
+            self._their_next = now + again if again else None
+            if callable(self._before):
+                self._before(number, frame)
+        # a signal is handled in the context of the code that it interrupts
+        budget = budgets.current.get() or self._own
+        if budget is None or budget.at > now:
+            self._set(float("inf") if budget is None else budget.at)
+            if budget is None and self._their_next is None:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            return
+        if _is_ours(frame):
+            self._ring_again(AT_ONCE)
+            return  # it would leave the deadline behind
+        if budget.patient(now):
+            self._ring_again(PATIENCE)
+            return
+        self._ring_again(AGAIN)
+        if self._strikes.due(budget, handled=_handles_one()):
+            raise striker.blow(budget, self._own)
+
+
+def _handles_one() -> bool:
+    """Say whether the interrupted code is busy with an earlier strike."""
+    error: BaseException | None = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, (DeadlineExceeded, striker.Enough)):
+            return True
+        error = error.__context__
+    return False
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    """Say whether the code that sets and ends deadlines was interrupted."""
+    for _ in range(OUR_DEPTH):
+        if frame is None:
+            return False
+        if frame.f_code in UNTOUCHABLE:
+            return True
+        frame = frame.f_back
+    return False
+
+
+UNTOUCHABLE = frozenset(
+    function.__code__
+    for function in (
+        Alarm.__enter__,
+        Alarm.__exit__,
+        Alarm.changed,
+        Alarm._set,  # noqa: SLF001 — its own
+        Alarm._ring_again,  # noqa: SLF001
+        Killer.__enter__,
+        Killer.__exit__,
+        Scope.__enter__,
+        Scope.__exit__,
+    )
+)
+"""What must run to its end: a strike in it would outlive the block."""

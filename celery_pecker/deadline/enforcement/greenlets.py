@@ -1,0 +1,82 @@
+"""Greenlets: a timer of gevent's hub throws into the one that runs over."""
+
+from __future__ import annotations
+
+from contextvars import Token
+from types import TracebackType
+from typing import Any, Self
+from weakref import ref
+
+from gevent import get_hub, getcurrent
+
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline import budget as budgets
+from celery_pecker.deadline import striker
+from celery_pecker.deadline.budget import Budget
+from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+
+
+class Thrower:
+    """Strikes the greenlet that entered it, whenever that waits in the hub."""
+
+    def __init__(self) -> None:
+        self._greenlet: Any = getcurrent()
+        self._own: Budget | None = None
+        self._budget: Budget | None = None
+        self._timer: Any = None
+        self._last: ref[BaseException] | None = None
+        self._strikes = Strikes()
+        self._token: Token[Striker | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._own = self._budget = budgets.current.get()
+        self._token = striker.current.set(self)
+        self._set()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._budget = self._own = None
+        self._set()
+        if self._token is not None:
+            striker.current.reset(self._token)
+        striker.soften(error)
+
+    def changed(self, budget: Budget | None) -> None:
+        """Strike at this deadline from now on."""
+        if getcurrent() is self._greenlet:
+            self._budget = budget or self._own
+            self._set()
+
+    def _set(self, at: float | None = None) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+        if self._budget is not None:
+            left = max(0.0, (at or self._budget.at) - monotonic())
+            self._timer = get_hub().loop.timer(left)
+            self._timer.start(self._strike)
+
+    def _strike(self) -> None:
+        """Throw, in the hub: nothing of the greenlet runs while this decides."""
+        budget = self._budget
+        if budget is None or self._greenlet.dead:
+            return
+        now = monotonic()
+        if budget.at > now:
+            self._set()
+            return
+        self._set(now + AGAIN)
+        if budget.patient(now):
+            return
+        # whoever handles an exception holds it; one that was swallowed is gone
+        handled = self._last is not None and self._last() is not None
+        if self._strikes.due(budget, handled=handled):
+            error = striker.blow(budget, self._own)
+            self._last = ref(error)
+            self._greenlet.throw(error)

@@ -1,0 +1,112 @@
+"""Threads: an exception put into them by the interpreter, between two bytecodes.
+
+It does not reach a thread that waits inside C (a socket, a lock, time.sleep) until it
+comes back, and it may come anywhere, in a `finally` too. Off unless asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from contextvars import Token
+from types import TracebackType
+from typing import Any, Self
+
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline import budget as budgets
+from celery_pecker.deadline import striker
+from celery_pecker.deadline.budget import Budget, DeadlineExceeded
+from celery_pecker.deadline.enforcement.watchdog import WATCHDOG
+from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+
+
+class Interrupts:
+    """Strikes the thread that entered it, once its deadline is over."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._live = False
+        self._pending = False
+        self._own: Budget | None = None
+        self._budget: Budget | None = None
+        self._strikes = Strikes()
+        self._token: Token[Striker | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._own = self._budget = budgets.current.get()
+        self._token = striker.current.set(self)
+        WATCHDOG.start()
+        self._live = True
+        if self._own is not None:
+            WATCHDOG.add(self._own.at, self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live = False
+        with self._lock:
+            self._budget = None
+            self._take_back()
+        if self._token is not None:
+            striker.current.reset(self._token)
+
+    def changed(self, budget: Budget | None) -> None:
+        """Another deadline is in force; a strike for the last one is taken back."""
+        if threading.get_ident() != self._thread or not self._live:
+            return
+        with self._lock:
+            self._budget = self._own if budget is None else budget
+            self._take_back()
+        if self._budget is not None:
+            WATCHDOG.add(self._budget.at, self)
+
+    def due(self) -> float | None:
+        """Strike, if the deadline is over; say when to look again."""
+        if not self._live:
+            return None
+        if not self._lock.acquire(blocking=False):
+            return monotonic() + AGAIN
+        try:
+            budget = self._budget
+            if budget is None:
+                return None
+            now = monotonic()
+            if now < budget.at:
+                return None  # whoever changed it has asked for a call of its own
+            if budget.patient(now):
+                return now + AGAIN
+            if self._strikes.due(budget, handled=self._handles_one()):
+                self._pending = True
+                _put(self._thread, DeadlineExceeded)
+            return now + AGAIN
+        finally:
+            self._lock.release()
+
+    def _take_back(self) -> None:
+        if self._pending:
+            self._pending = False
+            _put(self._thread, None)
+
+    def _handles_one(self) -> bool:
+        found: Any = sys._current_exceptions().get(self._thread)  # noqa: SLF001 — documented
+        # Python 3.11 gives the triple of sys.exc_info()
+        error: Any = found[1] if isinstance(found, tuple) else found
+        while error is not None:
+            if isinstance(error, DeadlineExceeded):
+                return True
+            error = error.__context__
+        return False
+
+
+def _put(thread: int, error: type[BaseException] | None) -> None:
+    """The thread raises this next; None takes back what it has not yet raised."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread),
+        ctypes.c_void_p() if error is None else ctypes.py_object(error),
+    )

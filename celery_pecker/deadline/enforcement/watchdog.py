@@ -1,0 +1,108 @@
+"""One thread that looks after others: at an instant it does what it was told."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import logging
+import os
+import queue
+import signal
+import threading
+from types import TracebackType
+from typing import Protocol, Self
+
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline.budget import current
+
+logger = logging.getLogger(__name__)
+
+
+class Watch(Protocol):
+    """What is to be done at an instant."""
+
+    def due(self) -> float | None:
+        """Do it; return when to come again, or None."""
+        ...
+
+
+class Watchdog:
+    """Calls each watch at its instant, on a thread of its own.
+
+    Whoever adds a watch may be struck in the middle of it, and must not take a lock
+    along: so they only put to a queue.
+    """
+
+    def __init__(self) -> None:
+        self._given: queue.SimpleQueue[tuple[float, Watch]] = queue.SimpleQueue()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """The thread runs. To be called by those who cannot be struck yet."""
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="pecker-watchdog", daemon=True
+                )
+                self._thread.start()
+
+    def add(self, at: float, watch: Watch) -> None:
+        """The watch is called at that instant, or soon after."""
+        self._given.put((at, watch))
+
+    def _run(self) -> None:
+        heap: list[tuple[float, int, Watch]] = []
+        order = itertools.count()
+        while True:
+            left = max(0.0, heap[0][0] - monotonic()) if heap else None
+            with contextlib.suppress(queue.Empty):
+                at, watch = self._given.get(timeout=left)
+                heapq.heappush(heap, (at, next(order), watch))
+            while heap and heap[0][0] <= monotonic():
+                watch = heapq.heappop(heap)[2]
+                again = watch.due()
+                if again is not None:
+                    heapq.heappush(heap, (again, next(order), watch))
+
+
+WATCHDOG = Watchdog()
+
+if hasattr(os, "register_at_fork"):  # a child has neither the thread nor its runs
+    os.register_at_fork(after_in_child=WATCHDOG.__init__)  # type: ignore[misc]
+
+
+class Killer:
+    """Kills this process if the block has not ended a grace after its deadline."""
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self._live = False
+
+    def __enter__(self) -> Self:
+        budget = current.get()
+        if budget is not None:
+            WATCHDOG.start()
+            self._live = True
+            WATCHDOG.add(budget.at + self._grace, self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live = False
+
+    def due(self) -> None:
+        """Nothing else has helped."""
+        if not self._live:
+            return
+        logger.critical(
+            "pecker: a run has not ended %g s after its deadline: process %s is killed",
+            self._grace,
+            os.getpid(),
+        )
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,184 @@
+"""Blocks of code under a deadline: `within`, `until`, `shield`, `detached`.
+
+Each is a context manager, an async one, and a decorator of functions and coroutines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import Token
+from dataclasses import replace
+from datetime import timedelta
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline import striker
+from celery_pecker.deadline.budget import Budget, current, seconds_of
+from celery_pecker.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from celery_pecker.deadline.coroutines import Alarm
+
+Change = Callable[[Budget | None], Budget | None]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Scope(ContextDecorator):
+    """A block in which another deadline is in force, or none."""
+
+    __slots__ = ("_alarm", "_change", "_token", "budget")
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+        self._token: Token[Budget | None] | None = None
+        self._alarm: Alarm | None = None
+        self.budget: Budget | None = None
+        """The deadline in force inside."""
+
+    def _recreate_cm(self) -> Scope:
+        """Return a block of its own for each call of a decorated function."""
+        return Scope(self._change)
+
+    def __call__(self, function: Function) -> Function:
+        """Put each call of a function, or each run of a coroutine, in such a block."""
+        whole: Any = function
+        if iscoroutinefunction(function):
+
+            @wraps(whole)
+            async def bounded(*args: Any, **kwargs: Any) -> Any:
+                async with self._recreate_cm():
+                    return await whole(*args, **kwargs)
+
+            return cast("Function", bounded)
+        if isgeneratorfunction(function) or isasyncgenfunction(function):
+            # the block would be over before the first step
+            message = (
+                f"a deadline decorates {whole.__qualname__}, a generator; allowed is a"
+                " function or a coroutine; put the block inside, around what may wait"
+            )
+            raise Misconfigured(message)
+        return super().__call__(function)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the deadline of the block is over; also after the block."""
+        return self.budget is not None and self.budget.at <= monotonic()
+
+    def __enter__(self) -> Self:
+        outer = current.get()
+        self.budget = budget = self._change(outer)
+        self._token = current.set(budget)
+        whoever = striker.current.get()
+        if whoever is not None:
+            whoever.changed(budget)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            current.reset(token)
+        whoever = striker.current.get()
+        if whoever is not None:
+            whoever.changed(current.get())
+
+    async def __aenter__(self) -> Self:
+        # asyncio is loaded by those who use it, not by every `import celery_pecker`
+        from celery_pecker.deadline.coroutines import Alarm  # noqa: PLC0415
+
+        outer = current.get()
+        self.budget = budget = self._change(outer)
+        self._alarm = Alarm(budget, outer)
+        timer = await self._alarm.begin()
+        if budget is not None and timer is not None:
+            self.budget = budget = replace(budget, timer=timer)
+        self._token = current.set(budget)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        alarm, self._alarm = self._alarm, None
+        try:
+            if alarm is not None:
+                await alarm.end(kind, error, trace)
+        finally:
+            token, self._token = self._token, None
+            if token is not None:
+                current.reset(token)
+
+
+def within(seconds: float | timedelta | None, what: str = "") -> Scope:
+    """Give the block this many seconds, or what is left outside if that is less.
+
+    None gives it what is left outside. `what` names the block in errors.
+    """
+    given = None if seconds is None else seconds_of(seconds, "within(seconds)")
+
+    def change(outer: Budget | None) -> Budget | None:
+        if given is None:
+            return outer
+        return earlier(outer, monotonic() + given, given, what)
+
+    return Scope(change)
+
+
+def until(at: float, what: str = "") -> Scope:
+    """Give the block until a monotonic instant: for time that began to run before."""
+    instant = seconds_of(at, "until(at)")
+
+    def change(outer: Budget | None) -> Budget:
+        return earlier(outer, instant, max(0.0, instant - monotonic()), what)
+
+    return Scope(change)
+
+
+def shield(grace: float | timedelta) -> Scope:
+    """Give a clean-up this many seconds, even when the deadline is over.
+
+    Inside, the deadline is the later of the two; a shield in a shield ends with the
+    outer one. Of no use against a kill: that comes when it was said to come.
+    """
+    given = seconds_of(grace, "shield(grace)")
+
+    def change(outer: Budget | None) -> Budget | None:
+        if outer is None:
+            return None
+        end = min(outer.shielded_until, monotonic() + given)
+        return Budget(
+            at=max(outer.at, end),
+            seconds=given if end > outer.at else outer.seconds,
+            what=outer.what,
+            outer=outer,
+            shielded_until=end,
+        )
+
+    return Scope(change)
+
+
+def detached() -> Scope:
+    """Let clients and messages of the block know no deadline: it is not of this run.
+
+    A pool that ends the run at its deadline still does, also inside the block.
+    """
+    return Scope(lambda _: None)
+
+
+def earlier(outer: Budget | None, at: float, seconds: float, what: str) -> Budget:
+    """Return the budget that is over first; the outer one keeps its name and limits."""
+    if outer is None:
+        return Budget(at, seconds, what)
+    if outer.at <= at:
+        return Budget(outer.at, outer.seconds, outer.what, outer, outer.shielded_until)
+    return Budget(at, seconds, what or outer.what, outer, outer.shielded_until)

@@ -1,0 +1,98 @@
+"""Deadlines in other threads: they inherit nothing by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import wraps
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from celery_pecker.deadline.budget import check, remaining, timeout
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def wrap(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Return the function with the deadline of this moment, for another thread.
+
+    The whole context goes with it: the current run and a trace too. A call that begins
+    after the deadline raises DeadlineExceeded and does nothing.
+    """
+    context = copy_context()
+
+    @wraps(function)
+    def carried(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        def begin() -> Answer:
+            check()
+            return function(*args, **kwargs)
+
+        return context.copy().run(begin)
+
+    return carried
+
+
+class Promise(Future[Answer]):
+    """A future whose result is waited for no longer than until the deadline."""
+
+    def result(self, timeout: float | None = None) -> Answer:
+        """Return the result; DeadlineExceeded if there is none by the deadline."""
+        try:
+            return super().result(_patience(timeout))
+        except TimeoutError:
+            if not self.done():
+                check()
+            raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return the error or None; DeadlineExceeded if it goes on at the deadline."""
+        try:
+            return super().exception(_patience(timeout))
+        except TimeoutError:
+            if not self.done():
+                check()
+            raise
+
+
+def _patience(given: float | None) -> float | None:
+    return timeout(given)
+
+
+class Executor(ThreadPoolExecutor):
+    """A pool of threads whose jobs run under the deadline of whoever gave them."""
+
+    def submit(
+        self,
+        fn: Callable[Given, Answer],
+        /,
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Future[Answer]:
+        """Start the job under the deadline of this moment."""
+        future = super().submit(wrap(fn), *args, **kwargs)
+        future.__class__ = Promise
+        return future
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Wait for the jobs, but not beyond the deadline.
+
+        Jobs that have not begun are cancelled then. One that does not look at the
+        deadline goes on in its thread: nobody can stop it.
+        """
+        if remaining() is None:
+            self.shutdown(wait=True)
+            return
+        self.shutdown(wait=False, cancel_futures=error is not None)
+        for thread in list(self._threads):
+            thread.join(remaining())
+        if any(thread.is_alive() for thread in self._threads):
+            self.shutdown(wait=False, cancel_futures=True)
+            if error is None:
+                check()
