@@ -1,0 +1,79 @@
+"""Our figures on Flower's ``/metrics``.
+
+Flower collects on its loop, and a database that hangs would hold up every page of
+Flower: so ours are read before, on a thread of their own and for a bounded time, and
+what is collected on the loop is what was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from celery import Celery
+from flower.views.monitor import Metrics
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from celery_pecker.errors import Misconfigured
+from celery_pecker.metrics import TableCollector, register
+from celery_pecker.metrics.tables import up
+from celery_pecker.settings import Settings
+
+PATIENCE = 3.0
+"""Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
+
+
+class Figures(Collector):
+    """What the tables of an app said when they were last asked."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pecker-metrics")
+        self._reading: asyncio.Future[tuple[Metric, ...]] | None = None
+        self._tables: TableCollector | None = None
+        self._told: tuple[Metric, ...] = ()
+        REGISTRY.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Name nothing: at registration the tables need not be there."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what was read. Never waits."""
+        yield from self._told
+
+    async def refresh(self) -> None:
+        """Have figures of now, or say that there are none; one reading at a time."""
+        if self._reading is None or self._reading.done():
+            loop = asyncio.get_running_loop()
+            self._reading = loop.run_in_executor(self._thread, self._read)
+        done, _ = await asyncio.wait({self._reading}, timeout=PATIENCE)
+        self._told = self._reading.result() if done else (up(False),)
+
+    def _read(self) -> tuple[Metric, ...]:
+        try:
+            if self._tables is None:
+                settings = Settings.read(self._app.conf, main=self._app.main)
+                self._tables = register(settings, CollectorRegistry())
+            return tuple(self._tables.collect())
+        except Misconfigured:
+            return (up(False),)
+
+
+@cache
+def figures(app: Celery) -> Figures:
+    """Return the figures of an app."""
+    return Figures(app)
+
+
+class MetricsView(Metrics):
+    """Flower's metrics, and among them ours."""
+
+    async def get(self) -> None:
+        """Read ours, then let Flower collect."""
+        await figures(self.capp).refresh()
+        await super().get()

@@ -1,0 +1,30 @@
+"""Scripts, styles and pictures of pages."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from tornado.web import HTTPError, StaticFileHandler
+
+
+class FileView(StaticFileHandler):
+    """A file of a page."""
+
+    def set_default_headers(self) -> None:
+        """It is what it says it is."""
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def parse_url_path(self, url_path: str) -> str:
+        """Return the path; no file's has a NUL in it, and asking for it would raise."""
+        if "\0" in url_path:
+            raise HTTPError(404)
+        path: str = super().parse_url_path(url_path)
+        return path
+
+
+@cache
+def version_of(file: Path) -> str:
+    """Return what changes with the file, so that browsers may keep it for ever."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]

@@ -1,0 +1,65 @@
+"""Puts our pages into Flower, once, before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from celery_pecker.errors import Misconfigured
+from celery_pecker.flower import schedules
+from celery_pecker.flower.pages import Page, register, registered
+
+MISSING = (
+    "Flower is not installed; `pip install 'celery-pecker[flower]'` brings a version"
+    " that goes with these pages"
+)
+KEY = "pecker"
+"""Where Flower's settings say which of our pages it has."""
+READ_ONLY = "pecker_read_only"
+"""And whether something can be done on them."""
+
+
+def install(*, read_only: bool = False) -> None:
+    """Add our pages to Flower: in ``flowerconfig.py``, before it starts.
+
+    Args:
+        read_only: Nothing can be done on our pages, whatever the rest of Flower allows;
+            said once it holds, also for pages that are there already (our command
+            installs them before it reads ``flowerconfig.py``).
+
+    """
+    try:
+        from flower import urls  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise Misconfigured(MISSING) from error
+    from celery_pecker.flower.loader import Loader  # noqa: PLC0415  # needs Tornado
+
+    for page in schedules.PAGES:
+        register(page)
+    there: set[str] = urls.settings.setdefault(KEY, set())
+    first = not there
+    new = [page for page in registered() if page.name not in there]
+    there.update(page.name for page in new)
+    urls.settings[READ_ONLY] = urls.settings.get(READ_ONLY, False) or read_only
+    # In front, because Flower's last handler takes every address.
+    urls.handlers[:0] = _handlers(new, first=first)
+    urls.settings["template_loader"] = Loader(urls.settings["template_path"])
+
+
+def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:
+    """Return our addresses as `url`s: only of these a prefix keeps the arguments."""
+    from tornado.web import url  # noqa: PLC0415  # comes with Flower
+
+    from celery_pecker.flower import figures, files, views  # noqa: PLC0415
+
+    made = [url(r"/metrics", figures.MetricsView)] if first else []
+    for page in pages:
+        known = {"page": page}
+        at = {"path": str(page.folder / "static")}
+        made += [
+            url(page.url, views.PageView, known, name=page.tornado),
+            url(f"{page.url}/data", views.DataView, known),
+            url(f"{page.url}/act", views.ActView, known),
+            url(f"{page.url}/static/(.*)", files.FileView, at, name=page.files),
+        ]
+    return made

@@ -1,0 +1,46 @@
+"""Loads our templates beside Flower's, and puts our entries into Flower's menu."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from tornado.template import Loader as TornadoLoader
+from tornado.template import Template
+
+from celery_pecker.flower.menu import with_entries
+from celery_pecker.flower.pages import HERE, registered
+
+logger = logging.getLogger(__name__)
+
+OURS = "pecker/"
+"""Begins the names of our templates: Flower may come to have a schedules.html too."""
+NAVBAR = "navbar.html"
+
+
+class Loader(TornadoLoader):
+    """Flower's own templates, and below ``pecker/`` those of our pages."""
+
+    def resolve_path(self, name: str, parent_path: str | None = None) -> str:
+        """Take every name as it is: a page of ours extends Flower's base.html."""
+        del parent_path
+        return name
+
+    def _create_template(self, name: str) -> Template:
+        text = self._find(name).read_text(encoding="utf-8")
+        if name == NAVBAR:
+            changed = with_entries(text, registered())
+            if changed is None:
+                logger.warning(
+                    "pecker: no place in the menu of this Flower; its pages are at %s",
+                    ", ".join(page.url for page in registered() if not page.under),
+                )
+            text = changed or text
+        return Template(text, name=name, loader=self)
+
+    def _find(self, name: str) -> Path:
+        if not name.startswith(OURS):
+            return Path(self.root) / name
+        folders = [*dict.fromkeys(page.folder for page in registered()), HERE]
+        files = [folder / "templates" / name.removeprefix(OURS) for folder in folders]
+        return next((file for file in files if file.exists()), files[-1])

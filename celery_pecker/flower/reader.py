@@ -1,0 +1,184 @@
+"""Asks the database on threads of its own: Flower's loop never waits for it.
+
+Each thread has a connection. Whatever happens to the database, a question ends: with an
+answer, or with the error that the page shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from celery import Celery
+
+from celery_pecker.clock import SYSTEM
+from celery_pecker.database import Database
+from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.flower.pages import Page, Query, Source
+from celery_pecker.flower.upcoming import Upcoming
+from celery_pecker.settings import Settings
+
+FRESH = 1.0
+"""Seconds for which an answer is told again, to other browsers too."""
+KEPT = 256
+"""Answers, at most."""
+THREADS = 4
+WAITING = 64
+"""Questions at once, at most; the next is refused. A browser asks again anyway."""
+TURN = 4.0
+"""Seconds until a question that had no turn is given up. A browser waits for ten, and
+what somebody was told to have failed must not be done a minute later."""
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+_Key = tuple[str, frozenset[tuple[str, str]]]
+Question = Callable[Concatenate[Source, Given], Answer]
+
+
+class NotAsked(DatabaseUnavailable):
+    """The database was not even asked: others hang on it."""
+
+
+@dataclass(slots=True)
+class _Recent:
+    """What one question was answered lately, or will be."""
+
+    answer: asyncio.Future[dict[str, Any] | None]
+    asked: float
+    told: float = 0.0
+    """When the answer came."""
+
+    def old(self, now: float) -> bool:
+        """Whether it is to be asked again."""
+        return self.answer.done() and now - self.asked > FRESH
+
+
+class Reader:
+    """Questions of pages to the database of an app."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._upcoming = Upcoming(app)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
+        self._mine = threading.local()
+        self._waiting = 0
+        self._recent: dict[_Key, _Recent] = {}
+
+    async def read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        """Return what a page shows; asked once a second, however many look at it."""
+        key = (page.name, frozenset(query.items()))
+        now = SYSTEM.monotonic()
+        known = self._recent.get(key)
+        if known is None or known.old(now):
+            known = self._begin(key, self.ask(page.read, query), now)
+        # Shielded, because others wait for the same when one browser is closed.
+        data = await asyncio.shield(known.answer)
+        if data is None or "now" not in data:
+            return data
+        # From when it came, not from when it was asked: on a busy database an entry
+        # would be shown as overdue by as long as the answer took.
+        age_us = int((SYSTEM.monotonic() - known.told) * 1_000_000)
+        return {**data, "now": data["now"] + age_us}
+
+    def _begin(
+        self,
+        key: _Key,
+        question: Coroutine[Any, Any, dict[str, Any] | None],
+        now: float,
+    ) -> _Recent:
+        """Ask; what was told a while ago is kept no more, and it may be much."""
+        for other in [key for key, known in self._recent.items() if known.old(now)]:
+            del self._recent[other]
+        while len(self._recent) >= KEPT:
+            del self._recent[next(iter(self._recent))]
+        mine = self._recent[key] = _Recent(asyncio.ensure_future(question), now)
+        mine.answer.add_done_callback(lambda _: self._end(key, mine))
+        return mine
+
+    def _end(self, key: _Key, mine: _Recent) -> None:
+        """An error is told to those who waited for it, and to nobody after them."""
+        mine.told = SYSTEM.monotonic()
+        failed = mine.answer.cancelled() or mine.answer.exception() is not None
+        if failed and self._recent.get(key) is mine:
+            del self._recent[key]
+
+    async def ask(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """Return the answer, from a connection that may have been dropped meanwhile."""
+        return await self._wait(lambda: self._ask(question, *args, **kwargs))
+
+    async def tell(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """Return the answer to what must not be said twice: over a new connection."""
+        try:
+            return await self._wait(lambda: self._tell(question, *args, **kwargs))
+        finally:
+            self._recent.clear()  # who did it wants to see it
+
+    async def _wait(self, call: Callable[[], Answer]) -> Answer:
+        if self._waiting >= WAITING:
+            message = f"{WAITING} questions wait for the database already"
+            raise NotAsked(message)
+        until = SYSTEM.monotonic() + TURN
+
+        def turn() -> Answer:
+            if SYSTEM.monotonic() > until:
+                message = f"other questions have hung on the database for {TURN:g} s"
+                raise NotAsked(message)
+            return call()
+
+        self._waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, turn)
+        finally:
+            self._waiting -= 1
+
+    def _ask(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        source = self._source()
+        stood = source.database.connected
+        try:
+            return question(source, *args, **kwargs)
+        except DatabaseUnavailable:
+            if not stood:
+                raise
+            # The server was restarted since the last question, and nobody told us.
+            return question(source, *args, **kwargs)
+
+    def _tell(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        source = self._source()
+        source.database.close()
+        return question(source, *args, **kwargs)
+
+    def _source(self) -> Source:
+        """Return this thread's own; settings are read here, so that a page tells."""
+        source: Source | None = getattr(self._mine, "source", None)
+        if source is None:
+            settings = Settings.read(self._app.conf, main=self._app.main)
+            database = Database.of(settings, role="flower")
+            source = self._mine.source = Source(
+                database=database, upcoming=self._upcoming, settings=settings
+            )
+        return source

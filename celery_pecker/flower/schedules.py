@@ -1,0 +1,154 @@
+"""The pages of all schedules and of one: what they show and what one can do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from celery_pecker.flower.pages import Page, Query, Source
+from celery_pecker.lease import SECOND
+from celery_pecker.overview import ORDERS, EntryRow, Overview
+from celery_pecker.overview.reader import PATIENCE
+
+ROWS = 50
+"""On one page of the list."""
+DIGITS = 9
+"""Of a page's number, at most: Python refuses to read thousands."""
+SLOTS = 600
+"""In the strip of an entry: ten minutes of a per-second entry."""
+
+
+def read_list(source: Source, query: Query) -> dict[str, Any]:
+    """Return one page of the entries, and the figures of all."""
+    overview = Overview(source.database)
+    order = query.get("order", "name")
+    number = query.get("page", "")[:DIGITS]
+    at = int(number) if number.isascii() and number.isdigit() else 1
+    page = overview.page(
+        search=query.get("search", "").strip(),
+        order=order if order in ORDERS else "name",
+        descending=query.get("descending") == "1",
+        limit=ROWS,
+        offset=(max(at, 1) - 1) * ROWS,
+    )
+    return {
+        "now": page.now_us,
+        "total": page.total,
+        "rows": [plain(row, source, page.now_us) for row in page.rows],
+        "size": ROWS,
+        "totals": asdict(overview.totals()),
+    }
+
+
+def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
+    """Return one entry with its last slots."""
+    detail = Overview(source.database).entry(query.get("name", ""), limit=SLOTS)
+    if detail is None:
+        return None
+    holders: dict[str, int] = {}
+    hosts: list[str | None] = []
+    for slot in detail.slots:
+        if holders.setdefault(str(slot.holder), len(hosts)) == len(hosts):
+            hosts.append(slot.host)
+    return {
+        "now": detail.now_us,
+        "row": plain(detail.row, source, detail.now_us),
+        "declared_until": detail.declared_until_us,
+        "holder_seen": detail.holder_seen_us,
+        "slots": [  # without names: there are many, and they come every two seconds
+            (
+                slot.due_us,
+                slot.state,
+                slot.late_us,
+                slot.era,
+                str(slot.epoch),
+                slot.at_us,
+                holders[str(slot.holder)],
+            )
+            for slot in detail.slots
+        ],
+        "holders": [*zip(holders, hosts, strict=True)],
+        "fence": _texts(asdict(detail.fence)) if detail.fence else None,
+        "pending": [_texts(asdict(pending)) for pending in detail.pending],
+    }
+
+
+def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
+    """Return a row as JSON has it."""
+    next_us, overdue_us, state = row.next_us, row.overdue_us, row.state
+    if next_us is None and row.declared:
+        next_us = source.upcoming.next_us(
+            row.name, row.schedule, last_us=row.last_us, now_us=now_us
+        )
+        overdue_us = max(now_us - next_us, 0) if next_us is not None else 0
+        if overdue_us > PATIENCE * SECOND and not row.paused:
+            state = "overdue"
+    return {
+        "name": row.name,
+        "task": row.task,
+        "schedule": row.schedule,
+        "run": row.run,
+        "delivery": row.delivery,
+        "period": row.period_us,
+        "timeout": row.timeout_us,
+        "last": row.last_us,
+        "next": next_us,
+        "late": row.late_us,
+        "overdue": overdue_us,
+        "holder": str(row.holder) if row.holder else None,
+        "host": row.host,
+        "epoch": str(row.epoch),
+        "era": row.era,
+        "missed": row.missed,
+        "paused": row.paused,
+        "declared": row.declared,
+        "state": state,
+        "spark": row.spark,
+    }
+
+
+def _texts(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values with the epoch as text: browsers do not count so far exactly."""
+    return {**values, "epoch": str(values["epoch"])}
+
+
+def pause(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let the slots of the entry pass."""
+    del by
+    Overview(source.database).pause(name)
+    return {"said": f"Paused {name}: its slots pass without a run."}
+
+
+def resume(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let the slots of the entry run again."""
+    del by
+    Overview(source.database).resume(name)
+    return {"said": f"Resumed {name}: it runs again from its next slot on."}
+
+
+def run(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Ask for a run now."""
+    due_us = Overview(source.database).ask(name, by)
+    return {"said": f"Asked for a run of {name}.", "due": due_us}
+
+
+ACTS = {"pause": pause, "resume": resume, "run": run}
+
+SCHEDULES = Page(
+    name="schedules",
+    title="Schedules",
+    url="/schedules",
+    template="schedules.html",
+    read=read_list,
+    acts=ACTS,
+)
+ENTRY = Page(
+    name="schedule",
+    title="Schedule",
+    url="/schedules/entry",
+    template="entry.html",
+    read=read_entry,
+    acts=ACTS,
+    under="schedules",
+)
+PAGES = (SCHEDULES, ENTRY)

@@ -1,0 +1,305 @@
+// The page of one entry.
+(function () {
+    "use strict";
+
+    const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now} = pecker;
+    const pictures = pecker.pictures;
+    const byId = id => document.getElementById(id);
+    const name = new URLSearchParams(location.search).get("name") || "";
+    const strip = byId("strip"), chart = byId("chart"), inspect = byId("inspect");
+    const LISTED = 20, CHARTED = 120;
+    let last = null, places = [], chosen = null, hovered = null;
+
+    function slot(data, told) {
+        const [due, state, late, era, epoch, at, holder] = told;
+        const [life, host] = data.holders[holder] || ["", null];
+        const [kind, words] = pictures.fate(state);
+        return {due, state, late, era, epoch, at, life, host, kind, words};
+    }
+
+    function exact() {
+        return !last.row.period || last.row.period % 1e6 !== 0;
+    }
+
+    function sentence(one) {
+        const parts = [time(one.due, true), one.words];
+        if (one.late !== null) { parts.push(span(one.late) + " late"); }
+        if (one.epoch) { parts.push("epoch " + one.epoch); }
+        if (one.era) { parts.push("era " + one.era); }
+        if (one.life) { parts.push("by " + (one.host || "a scheduler seen no more") + " " + one.life.slice(0, 8)); }
+        return parts.join(" · ");
+    }
+
+    // Figures
+
+    function drawHead(data) {
+        const row = data.row;
+        attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
+        byId("state").replaceChildren(pictures.badge(row.state));
+        text(byId("name"), pecker.shown(row.name));
+        const parts = [row.task === row.name ? "" : row.task, pecker.schedule(row.schedule, row.period)];
+        if (row.run) {
+            parts.push(row.run === "local" ? "runs in the worker that wins it" : "sent to the broker");
+            parts.push(row.delivery.replaceAll("_", " "));
+        }
+        if (row.timeout !== null) { parts.push("may use " + span(row.timeout)); }
+        text(byId("what"), parts.filter(Boolean).join(" · "));
+        document.title = row.name + " · Schedules · Flower";
+        text(byId("late"), row.late === null ? "–" : span(row.late));
+        text(byId("sub-late"), pictures.told(row.spark));
+        attribute(byId("sub-late"), "title", pictures.told(row.spark));
+        text(byId("missed"), count(row.missed));
+        text(byId("sub-missed"), row.missed ? "since it was first seen" : "none yet");
+        card("card-missed", row.missed ? "warning" : "success");
+        card("card-late", row.late === null || pictures.tone(row.late, row.period) === "calm" ? "success" : "warning");
+        drawTimes();
+        drawActs(row);
+    }
+
+    function card(id, kind) {
+        attribute(byId(id), "class", "metric-card metric-card-" + kind);
+    }
+
+    function drawTimes() {
+        const row = last.row, at = now(), sub = row.period && row.period < 1e6 ? true : undefined;
+        const never = row.epoch === "0";
+        text(byId("last"), never ? "–" : time(row.last, sub));
+        attribute(byId("last"), "title", iso(row.last));
+        text(byId("sub-last"), (never ? "first seen " : "") + ago(at - row.last));
+        if (row.next === null || !row.declared) {
+            text(byId("next"), "–");
+            text(byId("sub-next"), row.declared ? "only the app's own code can say" : "no living scheduler declares it");
+            card("card-next", row.declared ? "active" : "danger");
+            return;
+        }
+        const left = row.next - at, late = -left > 5e6 && !row.paused;
+        text(byId("next"), time(row.next, sub));
+        attribute(byId("next"), "title", iso(row.next));
+        text(byId("sub-next"), row.paused ? "passes without a run: paused"
+            : late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)));
+        card("card-next", late ? "danger" : "active");
+    }
+
+    const ask = () => again();
+    const run = act("run", "Run now");
+    const pause = act("pause", "Pause");
+    byId("acts").append(run, pause);
+
+    function act(what, words) {
+        const made = pecker.button(what, words, async does => { if (await pecker.act(does, name)) { ask(); } });
+        made.append(el("span", {}, words));
+        made.classList.add("pecker-wide");
+        return made;
+    }
+
+    function drawActs(row) {
+        const words = row.paused ? "Resume" : "Pause";
+        pecker.relabel(pause, words.toLowerCase(), words);
+        text(pause.querySelector("span"), words);
+    }
+
+    // The strip: for a grid each row begins at a round instant, so that cells stay where
+    // they are while new ones come; what nobody reported of is an empty cell.
+
+    function layout(data) {
+        const wide = strip.clientWidth - 76;
+        const columns = wide > 560 ? 60 : wide > 200 ? 30 : 15;
+        const period = data.row.period;
+        const rows = new Map();
+        const slots = data.slots.map(told => slot(data, told)).reverse();
+        slots.forEach((one, nth) => {
+            const index = period ? Math.floor(one.due / period) : nth;
+            const row = Math.floor(index / columns);
+            const cells = rows.get(row) || rows.set(row, new Map()).get(row);
+            const known = cells.get(index % columns);
+            cells.set(index % columns, known ? {...known, more: one} : one);
+        });
+        return {columns, size: wide / columns, rows, period, slots};
+    }
+
+    function drawStrip(data) {
+        const {columns, size, rows, period, slots} = layout(data);
+        const high = Math.min(Math.max(size, 14), 20), gap = 2, line = high + gap + 2;
+        const parts = [];
+        places = [];
+        let y = 0;
+        const ordered = [...rows.entries()].sort((one, other) => one[0] - other[0]);
+        const [firstDue, lastDue] = slots.length ? [slots[0].due, slots[slots.length - 1].due] : [0, 0];
+        let before = null;
+        for (const [row, cells] of ordered) {
+            if (period && before !== null && row > before + 1) {
+                const lost = (row - before - 1) * columns;
+                parts.push(label(y + 10, "⋮"), el("svg:text", {class: "pecker-axis", x: 76, y: y + 10},
+                    `${count(lost)} slots without a report`));
+                y += 16;
+            }
+            before = row;
+            const first = period ? row * columns * period : [...cells.values()][0].due;
+            parts.push(label(y + high * .7, time(first, false).slice(-8), iso(first)));
+            for (let column = 0; column < columns; column++) {
+                const one = cells.get(column);
+                if (!one && (!period || column * period + first < firstDue || column * period + first > lastDue)) { continue; }
+                const shown = one || {due: first + column * period, late: null, kind: "none", words: "nobody reported of it"};
+                parts.push(place(shown, 76 + column * size, y, size - gap, high));
+            }
+            y += line;
+        }
+        strip.replaceChildren(slots.length
+            ? el("svg:svg", {width: strip.clientWidth, height: y, "aria-hidden": "true"}, ...parts)
+            : el("p", {class: "pecker-muted"}, "No reports yet. They are written beside the schedule, some seconds"
+                + " after the slots; pecker_history = 0 keeps none."));
+        mark();
+    }
+
+    function label(y, words, title) {
+        const made = el("svg:text", {class: "pecker-axis", x: 66, y, "text-anchor": "end"}, words);
+        if (title) { made.append(el("svg:title", {}, title)); }
+        return made;
+    }
+
+    function place(one, x, y, wide, high) {
+        const made = el("svg:g", {class: "pecker-place"}, ...pictures.cell(one.kind, x, y, wide, high),
+            el("svg:title", {}, sentence(one) + (one.more ? "\n" + sentence(one.more) : "")));
+        if (one.more) { made.append(el("svg:circle", {class: "pecker-more", cx: x + wide - 2, cy: y + 2, r: 3})); }
+        made.addEventListener("mouseenter", () => { hovered = one; mark(); });
+        places.push({one, made, x, y});
+        return made;
+    }
+
+    function mark() {
+        const one = hovered || (chosen !== null && (places.find(place => place.one.due === chosen) || {}).one);
+        for (const place of places) { place.made.classList.toggle("pecker-chosen", Boolean(one) && place.one.due === one.due); }
+        for (const bar of chart.querySelectorAll("[data-due]")) {
+            bar.classList.toggle("pecker-chosen", Boolean(one) && bar.dataset.due === String(one.due));
+        }
+        text(inspect, one ? sentence(one) : places.length ? "Point at a slot, or walk through the strip with the arrow keys." : "");
+        inspect.classList.toggle("pecker-muted", !one);
+    }
+
+    strip.addEventListener("mouseleave", () => { hovered = null; mark(); });
+    chart.addEventListener("mouseleave", () => { hovered = null; mark(); });
+    strip.addEventListener("blur", () => { chosen = null; mark(); });
+    strip.addEventListener("focus", () => move(null));
+    strip.addEventListener("keydown", event => {
+        const does = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: "up", ArrowDown: "down", Home: "first", End: "last"}[event.key];
+        if (does === undefined) { return; }
+        event.preventDefault();
+        move(does);
+    });
+
+    function move(by) {
+        if (!places.length || (by === null && chosen !== null)) { return; }
+        let here = places.findIndex(place => place.one.due === chosen);
+        if (here < 0) { here = places.length - 1; }
+        const {x, y} = places[here];
+        if (by === "first") { here = 0; }
+        if (by === "last") { here = places.length - 1; }
+        if (typeof by === "number") { here = Math.min(Math.max(here + by, 0), places.length - 1); }
+        if (by === "up" || by === "down") {
+            const line = places.map((place, nth) => ({nth, dx: Math.abs(place.x - x), dy: (place.y - y) * (by === "up" ? -1 : 1)}))
+                .filter(place => place.dy > 0).sort((one, other) => one.dy - other.dy || one.dx - other.dx)[0];
+            if (line) { here = line.nth; }
+        }
+        chosen = places[here].one.due;
+        mark();
+    }
+
+    function drawLegend(data) {
+        const kinds = new Map();
+        for (const told of data.slots) {
+            const kind = pictures.fate(told[1])[0];
+            kinds.set(kind, (kinds.get(kind) || 0) + 1);
+        }
+        byId("legend").replaceChildren(...Object.keys(pictures.KINDS).filter(kind => kinds.has(kind)).map(kind => {
+            const made = pictures.key(kind);
+            made.append(el("b", {}, count(kinds.get(kind))));
+            return made;
+        }));
+    }
+
+    // Lateness of the last slots, logarithmic, 1 ms to 10 s
+
+    function drawChart(data) {
+        const wide = chart.clientWidth, high = 110, left = 76, foot = 4;
+        const shown = data.slots.slice(0, CHARTED).map(told => slot(data, told)).reverse();
+        const step = (wide - left) / CHARTED;
+        const y = late => foot + (1 - pictures.height(late)) * (high - 2 * foot);
+        const parts = [];
+        for (const [us, words] of [[1e3, "1 ms"], [1e4, "10 ms"], [1e5, "100 ms"], [1e6, "1 s"], [1e7, "10 s"]]) {
+            parts.push(el("svg:path", {class: "pecker-grid", d: `M${left} ${y(us)}H${wide}`}),
+                el("svg:text", {class: "pecker-axis", x: left - 10, y: y(us) + 4, "text-anchor": "end"}, words));
+        }
+        shown.forEach((one, nth) => {
+            if (one.late === null) { return; }
+            const x = wide - (shown.length - nth) * step;
+            const bar = el("svg:g", {class: "pecker-bar", "data-due": one.due},
+                el("svg:rect", {class: "pecker-hit", x, y: 0, width: step, height: high}),
+                el("svg:rect", {class: "pecker-bars-" + pictures.tone(one.late, data.row.period), x: x + step * .1,
+                    y: Math.min(y(one.late), high - 2), width: step * .8, height: Math.max(high - y(one.late), 2), rx: 1}),
+                el("svg:title", {}, sentence(one)));
+            bar.addEventListener("mouseenter", () => { hovered = one; mark(); });
+            parts.push(bar);
+        });
+        chart.replaceChildren(el("svg:svg", {width: wide, height: high, role: "img",
+            "aria-label": pictures.told(data.row.spark)}, ...parts));
+    }
+
+    // Tables
+
+    function drawFacts(data) {
+        const row = data.row, fence = data.fence;
+        const facts = [
+            ["Holder", row.holder ? `${row.host || "seen no more"} · ${row.holder}` : "nobody yet",
+                data.holder_seen ? "last seen " + ago(now() - data.holder_seen) : ""],
+            ["Epoch", row.epoch, "era " + row.era],
+            ["Declared", row.declared ? "until " + time(data.declared_until) : "by nobody that lives",
+                row.declared ? "renewed by living schedulers" : "its rows are removed after a day"],
+            ["Last run that started", fence ? time(fence.due_us, true) : "–", fence
+                ? `${span(fence.started_us - fence.due_us)} after its slot · epoch ${fence.epoch}`
+                    + (fence.attempt ? ` · retry ${fence.attempt}` : "")
+                : row.timeout === null ? "kept for entries with a timeout" : "none yet"],
+            ...data.pending.map(one => one.asked
+                ? ["Asked for", time(one.due_us, true), `by ${one.asked_by || "somebody"}`
+                    + (one.claimed_us ? ", taken" : ", waits to be taken")]
+                : ["On the way", time(one.due_us, true), `attempt ${one.attempt}, not confirmed yet`]),
+        ];
+        // In place, because somebody may be copying what stands there.
+        const rows = byId("facts").children;
+        facts.forEach(([key, value, sub], nth) => {
+            const row = rows[nth] || byId("facts").appendChild(el("div", {class: "detail-row"},
+                el("dt"), el("dd", {}, el("span"), el("small"))));
+            text(row.querySelector("dt"), key);
+            text(row.querySelector("span"), value);
+            text(row.querySelector("small"), sub || "");
+        });
+        while (rows.length > facts.length) { rows[rows.length - 1].remove(); }
+    }
+
+    function drawSlots(data) {
+        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map(told => {
+            const one = slot(data, told);
+            const key = el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"},
+                ...pictures.cell(one.kind, 0, 0, 1, 1));
+            return el("tr", {}, el("td", {class: "pecker-time", title: iso(one.due)}, time(one.due, exact())),
+                el("td", {}, key, one.words), el("td", {}, one.late === null ? "" : span(one.late)),
+                el("td", {title: one.life}, one.host || one.life.slice(0, 8)),
+                el("td", {}, el("code", {title: "Epoch " + one.epoch}, pecker.short(one.epoch))));
+        }));
+    }
+
+    function show(data) {
+        const same = last && JSON.stringify(last.slots) === JSON.stringify(data.slots);
+        last = data;
+        drawHead(data);
+        drawFacts(data);
+        if (same) { return; }
+        drawLegend(data);
+        drawStrip(data);
+        drawChart(data);
+        drawSlots(data);
+    }
+
+    const again = pecker.watch(() => "name=" + encodeURIComponent(name), show);
+    setInterval(drawTimes, 500);
+    new ResizeObserver(() => { drawStrip(last); drawChart(last); }).observe(strip);
+})();

@@ -1,0 +1,265 @@
+// What all pages share: time by the database's clock, live data, actions, small words.
+window.pecker = (function () {
+    "use strict";
+
+    const root = document.getElementById("pecker");
+    const EVERY = 2000;          // milliseconds between two questions
+    const PATIENCE = 10000;      // and until one is given up
+    const zone = known(root.dataset.zone);
+    let serverUs = 0, heardAt = 0;
+
+    function known(name) {
+        try {
+            new Intl.DateTimeFormat("en", {timeZone: name});
+            return name;
+        } catch {
+            return "UTC";
+        }
+    }
+
+    // Elements. Text only ever goes in as text: a name may be anything, HTML too.
+
+    function el(tag, attributes, ...children) {
+        const made = tag.startsWith("svg:")
+            ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
+            : document.createElement(tag);
+        for (const [key, value] of Object.entries(attributes || {})) {
+            if (value !== null && value !== undefined) { made.setAttribute(key, value); }
+        }
+        made.append(...children);
+        return made;
+    }
+
+    function text(node, words) {
+        if (node.textContent !== words) { node.textContent = words; }
+    }
+
+    function attribute(node, key, value) {
+        if (value === null || value === undefined) {
+            node.removeAttribute(key);
+        } else if (node.getAttribute(key) !== String(value)) {
+            node.setAttribute(key, value);
+        }
+    }
+
+    // Time: what the database said, and what has passed here since.
+
+    function now() {
+        return serverUs + (performance.now() - heardAt) * 1000;
+    }
+
+    const clocks = new Intl.DateTimeFormat("en-GB", {
+        timeZone: zone, hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+    const dates = new Intl.DateTimeFormat("en-GB", {timeZone: zone, day: "numeric", month: "short"});
+    const minutes = new Intl.DateTimeFormat("en-GB", {
+        timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
+    const days = new Intl.DateTimeFormat("en-CA", {
+        timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit"});
+
+    function time(us, exact) {
+        const at = new Date(Math.floor(us / 1000));
+        const part = Math.floor(us / 1000) % 1000;
+        const fraction = exact && part ? "." + String(part).padStart(3, "0") : "";
+        const clock = clocks.format(at) + fraction;
+        const today = new Date(now() / 1000);
+        if (days.format(at) === days.format(today)) { return clock; }
+        // Another day's seconds matter where somebody asks for the exact instant only.
+        const year = days.format(at).slice(0, 4) === days.format(today).slice(0, 4) ? "" : " " + days.format(at).slice(0, 4);
+        return dates.format(at) + year + ", " + (exact === undefined ? minutes.format(at) : clock);
+    }
+
+    function iso(us) {
+        const whole = new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace("T", " ");
+        return whole + "." + String(((us % 1e6) + 1e6) % 1e6).padStart(6, "0") + " UTC";
+    }
+
+    function span(us) {
+        const ms = Math.abs(us) / 1000;
+        if (ms < 9.95) { return (Math.round(ms * 10) / 10) + " ms"; }
+        if (ms < 999.5) { return Math.round(ms) + " ms"; }
+        const s = ms / 1000;
+        if (s < 9.95) { return (Math.round(s * 10) / 10) + " s"; }
+        if (s < 99.5) { return Math.round(s) + " s"; }
+        if (s < 5400) { return Math.round(s / 60) + " min"; }
+        if (s < 129600) { return Math.round(s / 3600) + " h"; }
+        return Math.round(s / 86400) + " days";
+    }
+
+    function coarse(us) {   // for what is read again and again: no tenths that flicker
+        const s = Math.abs(us) / 1e6;
+        return s < 99.5 ? Math.floor(s) + " s" : span(us);
+    }
+
+    const ago = us => us < 1e6 ? "just now" : coarse(us) + " ago";
+    const ahead = us => us < 1e6 ? "within 1 s" : "in " + coarse(us);
+
+    function count(number) {
+        return Number(number).toLocaleString("en");
+    }
+
+    function plural(number, one, many) {
+        return count(number) + " " + (number === 1 ? one : many || one + "s");
+    }
+
+    // A schedule in few words; a grid by its period, all else as Celery tells it.
+    function schedule(told, period) {
+        if (period) {
+            const units = [["day", 86400e6, "days"], ["hour", 3600e6, "h"], ["minute", 60e6, "min"], ["second", 1e6, "s"]];
+            const [one, unit, many] = units.find(known => period % known[1] === 0) || ["", 1e6, "s"];
+            return period === unit ? "every " + one : `every ${period / unit} ${many}`;
+        }
+        const cron = /^<crontab: (.+) \(m\/h\/dM\/MY\/d\)>$/.exec(told);
+        if (cron) { return cron[1]; }
+        return told.replace(/^<(.*)>$/, "$1");
+    }
+
+    function short(epoch) {
+        return epoch === "0" ? "–" : "…" + epoch.slice(-6);
+    }
+
+    // Live data
+
+    const dot = document.getElementById("pecker-dot");
+    const live = document.getElementById("pecker-live");
+
+    function heard(data) {
+        serverUs = data.now;
+        heardAt = performance.now();
+        dot.className = "status-dot status-dot-live";
+        text(live, "Live");
+        attribute(live, "title", "As of " + iso(data.now));
+        root.classList.remove("pecker-stale");
+    }
+
+    function deaf(why) {
+        dot.className = "status-dot status-dot-error";
+        text(live, why);
+        attribute(live, "title", null);
+        root.classList.add("pecker-stale");
+    }
+
+    async function question(url, options) {
+        // A redirect leads to somebody's login, which is for people to open.
+        const answer = await fetch(url, {
+            credentials: "same-origin", redirect: "manual", headers: {Accept: "application/json"},
+            signal: AbortSignal.timeout(PATIENCE), ...options});
+        if (answer.type === "opaqueredirect") { throw new Error("Signed out: reload the page to sign in."); }
+        let told;
+        try {
+            told = await answer.json();
+        } catch {
+            throw new Error("Flower answered " + answer.status);
+        }
+        if (!answer.ok) { throw new Error(told.error || "Flower answered " + answer.status); }
+        return told;
+    }
+
+    // Asks at once and then every two seconds while the page is looked at. `where()`
+    // gives the query; an answer to a question that is no longer asked is dropped.
+    function watch(where, show) {
+        let turn = 0, timer = 0;
+
+        async function ask() {
+            clearTimeout(timer);
+            const mine = ++turn;
+            try {
+                const data = await question(root.dataset.url + "/data?" + where());
+                if (mine !== turn) { return; }
+                heard(data);
+                show(data);
+            } catch (error) {
+                if (mine !== turn) { return; }
+                deaf(error.name === "TimeoutError" || error instanceof TypeError
+                    ? "Flower does not answer" : error.message);
+            }
+            if (!document.hidden) { timer = setTimeout(ask, EVERY); }
+        }
+
+        document.addEventListener("visibilitychange", () => { if (!document.hidden) { ask(); } });
+        const first = JSON.parse(document.getElementById("pecker-data").textContent);
+        if (first) {
+            heard(first);
+            show(first);
+            timer = setTimeout(ask, EVERY);
+        } else {
+            timer = setTimeout(ask, EVERY);
+        }
+        return ask;
+    }
+
+    // Actions
+
+    function say(words, bad) {
+        const said = document.getElementById("pecker-said");
+        const toast = el("div", {class: bad ? "pecker-toast pecker-bad" : "pecker-toast"}, words);
+        said.replaceChildren(toast);
+        setTimeout(() => toast.remove(), bad ? 10000 : 5000);
+    }
+
+    async function act(what, name) {
+        if (root.dataset.refusal) {
+            say(root.dataset.refusal, true);
+            return false;
+        }
+        try {
+            const told = await question(root.dataset.url + "/act", {
+                method: "POST", body: JSON.stringify({act: what, name: name}),
+                headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
+            say(told.said);
+            return true;
+        } catch (error) {
+            say(error.message, true);
+            return false;
+        }
+    }
+
+    const ICONS = {
+        pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
+        resume: "M4 2.2v11.6L13.5 8z",
+        run: "M9.5 1 3 9h4l-1 6 7-8.5H8.8z",
+    };
+
+    function icon(path) {
+        return el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"}, el("svg:path", {d: path}));
+    }
+
+    // A button that does something to an entry; `words` says it in full.
+    function button(what, words, done) {
+        const made = el("button", {type: "button", class: "pecker-act", "data-act": what}, icon(ICONS[what]));
+        relabel(made, what, words);
+        // Not `disabled` meanwhile: that takes the focus from whom it was pressed by key.
+        made.addEventListener("click", async () => {
+            if (made.getAttribute("aria-busy")) { return; }
+            made.setAttribute("aria-busy", "true");
+            await done(made.dataset.act);
+            made.removeAttribute("aria-busy");
+        });
+        if (root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
+        return made;
+    }
+
+    function relabel(made, what, words) {
+        const title = root.dataset.refusal ? words + ": " + root.dataset.refusal : words;
+        if (made.title === title) { return; }
+        made.title = title;
+        made.setAttribute("aria-label", words);
+        made.dataset.act = what;
+        made.querySelector("path").setAttribute("d", ICONS[what]);
+    }
+
+    // A name that is nothing but blanks could neither be seen nor clicked.
+    function shown(name) {
+        return name.trim() ? name : "“" + name + "”";
+    }
+
+    function entryUrl(name) {
+        return root.dataset.entry + "?name=" + encodeURIComponent(name);
+    }
+
+    for (const place of document.querySelectorAll(".pecker-zone")) {
+        text(place, "Times in " + zone);
+    }
+
+    return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
+        schedule, short, watch, act, button, relabel, entryUrl};
+})();

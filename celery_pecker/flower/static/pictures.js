@@ -1,0 +1,129 @@
+// Pictures of slots, as inline SVG. Each state has a colour and a shape of its own.
+pecker.pictures = (function () {
+    "use strict";
+
+    const {el, text, attribute, span} = pecker;
+
+    // Entries
+
+    const STATES = {
+        ok: ["On time", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
+        overdue: ["Overdue", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
+        paused: ["Paused", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
+        undeclared: ["Undeclared", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
+        new: ["New", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
+    };
+    const WHY = {
+        ok: "Its next slot is not due yet",
+        overdue: "A slot is due and nobody has won it",
+        paused: "Its slots pass without a run until somebody resumes it",
+        undeclared: "No living scheduler's code declares it; it is forgotten after a day",
+        new: "It has had no slot yet",
+    };
+
+    function badge(state) {
+        const [words, path] = STATES[state] || STATES.new;
+        return el("span", {class: "pecker-state pecker-state-" + state, title: WHY[state]},
+            el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"},
+                el("svg:path", {d: path, "fill-rule": "evenodd"})),
+            el("span", {}, words));
+    }
+
+    // Lateness: one logarithmic scale for all entries, 1 ms to 10 s, so that rows compare.
+
+    function height(late) {
+        return Math.min(Math.log10(1 + Math.max(late, 0) / 1000) / 4, 1);
+    }
+
+    function tone(late, period) {
+        const mine = period || 60e6;
+        if (late > Math.min(mine, 5e6)) { return "bad"; }
+        return late > Math.min(mine / 4, 1e6) ? "slow" : "calm";
+    }
+
+    const BARS = 40, WIDE = 120, HIGH = 24;
+
+    function spark() {
+        const made = el("svg:svg", {class: "pecker-spark", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img"},
+            el("svg:title"),
+            el("svg:path", {class: "pecker-base", d: `M0 ${HIGH - .5}H${WIDE}`}));
+        for (const kind of ["calm", "slow", "bad"]) {
+            made.append(el("svg:path", {class: "pecker-bars-" + kind}));
+        }
+        return made;
+    }
+
+    function drawSpark(picture, late, period) {
+        const bars = {calm: "", slow: "", bad: ""};
+        late.forEach((us, nth) => {
+            const x = WIDE - (late.length - nth) * (WIDE / BARS);
+            const high = Math.max(height(us) * (HIGH - 2), 1.5);
+            bars[tone(us, period)] += `M${x} ${HIGH - 1 - high}h2v${high}h-2z`;
+        });
+        for (const [kind, path] of Object.entries(bars)) {
+            attribute(picture.querySelector(".pecker-bars-" + kind), "d", path);
+        }
+        text(picture.querySelector("title"), told(late));
+    }
+
+    function told(late) {
+        if (!late.length) { return "no reports yet"; }
+        const sorted = [...late].sort((one, other) => one - other);
+        return `median ${span(sorted[Math.floor(sorted.length / 2)])}, worst ${span(sorted[sorted.length - 1])}`
+            + ` of the last ${late.length}`;
+    }
+
+    // Slots
+
+    const KINDS = {
+        done: ["Succeeded", ""],
+        sent: ["Sent", ""],
+        running: ["Started", "M.35 .22v.56L.8 .5z"],
+        missed: ["Missed", "M.15 .42h.7v.16h-.7z"],
+        bad: ["Failed", "M.2 .3 .3 .2 .5 .4 .7 .2 .8 .3 .6 .5 .8 .7 .7 .8 .5 .6 .3 .8 .2 .7 .4 .5z"],
+        refused: ["Refused", "M.15 .75 .75 .15 .85 .25 .25 .85z"],
+        idle: ["Paused or held", "M.3 .25h.13v.5H.3zM.57 .25h.13v.5H.57z"],
+        asked: ["Asked for", "M.5 .25 .75 .5 .5 .75 .25 .5z"],
+        none: ["No report", ""],
+    };
+    const FATES = {
+        published: ["sent", "sent"],
+        missed: ["missed", "missed: it was too late to send it"],
+        misfired: ["missed", "skipped: found when its grace or deadline was over"],
+        failed_to_send: ["bad", "could not be sent"],
+        paused: ["idle", "passed: the entry was paused"],
+        held: ["idle", "held back by a gate"],
+        started: ["running", "started"],
+        succeeded: ["done", "succeeded"],
+        failed: ["bad", "failed"],
+        overrun: ["bad", "ran past its deadline"],
+        refused_late: ["refused", "refused: too late to start"],
+        refused_overtaken: ["refused", "refused: a newer run had overtaken it"],
+        refused_unknown: ["refused", "refused: the database could not be asked"],
+        asked: ["asked", "asked for, not taken yet"],
+    };
+
+    function fate(state) {
+        return FATES[state] || ["sent", state];
+    }
+
+    function key(kind) {
+        return el("span", {class: "pecker-key"},
+            el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"}, ...cell(kind, 0, 0, 1, 1)),
+            KINDS[kind][0]);
+    }
+
+    function cell(kind, x, y, wide, high) {
+        const made = [el("svg:rect", {class: "pecker-cell pecker-" + kind, x, y, width: wide, height: high,
+            rx: wide * .15})];
+        if (KINDS[kind][1]) {
+            const size = Math.min(wide, high);
+            const left = x + (wide - size) / 2, top = y + (high - size) / 2;
+            made.push(el("svg:path", {class: "pecker-mark", d: KINDS[kind][1],
+                transform: `translate(${left} ${top}) scale(${size})`}));
+        }
+        return made;
+    }
+
+    return {badge, spark, drawSpark, height, tone, told, fate, key, cell, KINDS};
+})();

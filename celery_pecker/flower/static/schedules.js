@@ -1,0 +1,253 @@
+// The list of entries.
+(function () {
+    "use strict";
+
+    const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now} = pecker;
+    const pictures = pecker.pictures;
+    const body = document.querySelector("#entries tbody");
+    const search = document.getElementById("search");
+    const given = new URLSearchParams(location.search);
+    const wanted = {
+        search: given.get("search") || "",
+        order: given.get("order") || "name",
+        descending: given.get("descending") === "1",
+        page: Math.max(parseInt(given.get("page"), 10) || 1, 1),
+    };
+    let last = null, rows = new Map();
+
+    function query() {
+        const said = new URLSearchParams();
+        if (wanted.search) { said.set("search", wanted.search); }
+        if (wanted.order !== "name") { said.set("order", wanted.order); }
+        if (wanted.descending) { said.set("descending", "1"); }
+        if (wanted.page > 1) { said.set("page", wanted.page); }
+        return said.toString();
+    }
+
+    // One row of the table; kept as long as its entry is shown, so that focus stays.
+
+    function newRow(name) {
+        const cells = {
+            state: el("td"), name: el("td", {class: "pecker-what"}), schedule: el("td", {class: "pecker-when"}),
+            last: el("td", {class: "pecker-time"}), next: el("td", {class: "pecker-time"}),
+            late: el("td", {class: "pecker-late"}), holder: el("td", {class: "pecker-who"}), epoch: el("td"),
+            missed: el("td", {class: "text-end"}), acts: el("td", {class: "pecker-does"}),
+        };
+        const row = el("tr", {}, ...Object.values(cells));
+        const parts = {row, cells, state: ""};
+        parts.link = el("a", {href: pecker.entryUrl(name), title: name}, pecker.shown(name));
+        parts.task = el("small");
+        cells.name.append(parts.link, parts.task);
+        parts.schedule = el("span");
+        parts.run = el("small");
+        cells.schedule.append(parts.schedule, parts.run);
+        for (const column of ["last", "next"]) {
+            parts[column] = el("span");
+            parts[column + "Sub"] = el("small");
+            cells[column].append(parts[column], parts[column + "Sub"]);
+        }
+        parts.spark = pictures.spark();
+        parts.late = el("span", {class: "pecker-figure"});
+        cells.late.append(el("div", {}, parts.spark, parts.late));
+        parts.host = el("span");
+        parts.holder = el("small");
+        cells.holder.append(parts.host, parts.holder);
+        parts.epoch = el("code");
+        cells.epoch.append(parts.epoch);
+        const does = what => act(what, name);
+        parts.run_now = pecker.button("run", "Run " + name + " now", does);
+        parts.pause = pecker.button("pause", "Pause " + name, does);
+        cells.acts.append(parts.run_now, parts.pause);
+        return parts;
+    }
+
+    function drawRow(parts, entry) {
+        if (parts.state !== entry.state) {
+            parts.state = entry.state;
+            parts.cells.state.replaceChildren(pictures.badge(entry.state));
+            parts.row.className = "pecker-row-" + entry.state;
+        }
+        text(parts.task, entry.task === entry.name ? "" : entry.task);
+        attribute(parts.task, "title", entry.task);
+        text(parts.schedule, pecker.schedule(entry.schedule, entry.period));
+        attribute(parts.schedule, "title", entry.schedule);
+        text(parts.run, entry.run === "local" ? "local" : "");
+        attribute(parts.run, "title", "Runs in the worker that wins it, without a broker");
+        pictures.drawSpark(parts.spark, entry.spark, entry.period);
+        text(parts.late, entry.late === null ? "" : span(entry.late));
+        text(parts.host, entry.host || (entry.holder ? "gone" : "–"));
+        text(parts.holder, entry.holder ? entry.holder.slice(0, 8) : "");
+        attribute(parts.cells.holder, "title", entry.holder
+            ? `Won the last slot: ${entry.host || "a scheduler seen no more"}, process life ${entry.holder}` : null);
+        text(parts.epoch, pecker.short(entry.epoch));
+        attribute(parts.epoch, "title", `Epoch ${entry.epoch}` + (entry.era ? `, era ${entry.era}` : ""));
+        text(parts.cells.missed, count(entry.missed));
+        parts.cells.missed.classList.toggle("pecker-some", entry.missed > 0);
+        pecker.relabel(parts.pause, entry.paused ? "resume" : "pause",
+            (entry.paused ? "Resume " : "Pause ") + entry.name);
+        parts.entry = entry;
+        drawTimes(parts);
+    }
+
+    // Times go on between two answers.
+    function drawTimes(parts) {
+        const entry = parts.entry, at = now(), exact = entry.period && entry.period < 1e6 ? true : undefined;
+        const never = entry.epoch === "0";
+        text(parts.last, never ? "–" : time(entry.last, exact));
+        attribute(parts.last, "title", (never ? "First seen " : "") + iso(entry.last));
+        text(parts.lastSub, never ? "seen " + ago(at - entry.last) : ago(at - entry.last));
+        if (entry.next === null || !entry.declared) {
+            text(parts.next, "–");
+            attribute(parts.next, "title", entry.declared
+                ? "Only the app's own code can say" : "Nobody would run it");
+            text(parts.nextSub, "");
+            return;
+        }
+        const left = entry.next - at;
+        // What was won since the last answer is no news of being late.
+        const late = Math.max(-left - 2.5e6, 0);
+        text(parts.next, time(entry.next, exact));
+        attribute(parts.next, "title", iso(entry.next));
+        text(parts.nextSub, late && !entry.paused ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)));
+        parts.nextSub.classList.toggle("pecker-bad", late > 2.5e6 && !entry.paused);
+    }
+
+    function show(data) {
+        last = data;
+        const keep = new Map();
+        data.rows.forEach((entry, nth) => {
+            const parts = rows.get(entry.name) || newRow(entry.name);
+            drawRow(parts, entry);
+            keep.set(entry.name, parts);
+            if (body.children[nth] !== parts.row) { body.insertBefore(parts.row, body.children[nth] || null); }
+        });
+        rows = keep;
+        while (body.children.length > data.rows.length) { body.lastChild.remove(); }
+        drawTotals(data.totals);
+        drawFooter(data);
+    }
+
+    function drawTotals(totals) {
+        const put = (name, value, sub) => {
+            text(document.getElementById("total-" + name), count(value));
+            text(document.getElementById("sub-" + name), sub);
+        };
+        const parts = [];
+        if (totals.local) { parts.push(count(totals.local) + " local"); }
+        if (totals.paused) { parts.push(count(totals.paused) + " paused"); }
+        if (totals.new) { parts.push(count(totals.new) + " new"); }
+        if (totals.undeclared) { parts.push(count(totals.undeclared) + " undeclared"); }
+        put("entries", totals.entries, parts.join(" · ") || "all declared");
+        put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}` : "every due slot was won");
+        attribute(document.getElementById("sub-overdue"), "title", totals.worst);
+        put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
+        const waiting = totals.pending + totals.asked;
+        put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "nobody claims slots");
+        tone("card-overdue", totals.overdue ? "danger" : "success");
+        tone("card-missed", totals.missed ? "warning" : "success");
+        tone("card-replicas", totals.replicas ? "success" : "danger");
+        document.title = (totals.overdue ? `(${count(totals.overdue)} overdue) ` : "") + "Schedules · Flower";
+    }
+
+    function tone(card, kind) {
+        attribute(document.getElementById(card), "class", "metric-card metric-card-" + kind);
+    }
+
+    function drawFooter(data) {
+        const from = (wanted.page - 1) * data.size;
+        const shown = data.rows.length;
+        text(document.getElementById("range"), shown
+            ? `${count(from + 1)}–${count(from + shown)} of ${plural(data.total, "entry", "entries")}`
+            : plural(data.total, "entry", "entries"));
+        document.getElementById("back").disabled = wanted.page <= 1;
+        document.getElementById("on").disabled = from + shown >= data.total;
+        const empty = document.getElementById("empty");
+        empty.hidden = shown > 0;
+        text(empty, wanted.search ? `No entry has “${wanted.search}” in its name or task.`
+            : data.total ? "There are no more entries." : "No entry yet. The first scheduler that starts with "
+                + "pecker_dsn set to this database enters those of its app.");
+        for (const head of document.querySelectorAll("th[data-order]")) {
+            attribute(head, "aria-sort", head.dataset.order !== wanted.order ? null
+                : wanted.descending ? "descending" : "ascending");
+        }
+    }
+
+    async function act(what, name) {
+        const parts = rows.get(name);
+        if (what === "pause" && parts && parts.entry.paused) { what = "resume"; }
+        if (await pecker.act(what, name)) { ask(); }
+    }
+
+    function turn(change) {
+        Object.assign(wanted, change);
+        const said = query();
+        history.replaceState(null, "", said ? "?" + said : location.pathname);
+        ask();
+    }
+
+    // Back from behind the end of a list that became shorter is to its last page.
+    const pages = by => {
+        const page = Math.min(wanted.page + by, Math.max(Math.ceil(last.total / last.size), 1));
+        if (page >= 1 && page !== wanted.page) { turn({page}); }
+    };
+
+    search.value = wanted.search;
+    const ask = pecker.watch(query, show);
+    setInterval(() => { for (const parts of rows.values()) { drawTimes(parts); } }, 500);
+
+    let typing = 0;
+    search.addEventListener("input", () => {
+        clearTimeout(typing);
+        typing = setTimeout(() => turn({search: search.value.trim(), page: 1}), 150);
+    });
+    document.getElementById("tools").addEventListener("submit", event => event.preventDefault());
+    document.getElementById("back").addEventListener("click", () => pages(-1));
+    document.getElementById("on").addEventListener("click", () => pages(1));
+    for (const head of document.querySelectorAll("th[data-order]")) {
+        head.querySelector("button").addEventListener("click", () => {
+            const order = head.dataset.order;
+            const largest = order === "late" || order === "missed" || order === "last";
+            turn({order, page: 1, descending: order === wanted.order ? !wanted.descending : largest});
+        });
+    }
+    document.getElementById("worst").addEventListener("click", () => {
+        search.value = "";
+        turn({order: "state", descending: false, search: "", page: 1});
+    });
+
+    // Keys
+
+    function step(by) {
+        const all = [...body.querySelectorAll(".pecker-what a")];
+        const here = all.indexOf(document.activeElement && document.activeElement.closest("tr")
+            ? document.activeElement.closest("tr").querySelector(".pecker-what a") : null);
+        const next = all[Math.min(Math.max(here + by, 0), all.length - 1)];
+        if (next) { next.focus(); next.scrollIntoView({block: "nearest"}); }
+    }
+
+    function focused() {
+        const row = document.activeElement && document.activeElement.closest("#entries tbody tr");
+        return [...rows.values()].find(parts => parts.row === row);
+    }
+
+    document.addEventListener("keydown", event => {
+        if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) { return; }
+        if (event.target === search) {
+            if (event.key === "Escape") { search.value = ""; turn({search: "", page: 1}); search.blur(); }
+            if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); step(1); }
+            return;
+        }
+        if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) { return; }
+        const here = focused();
+        const does = {
+            "/": () => { search.focus(); search.select(); },
+            j: () => step(1), ArrowDown: here && (() => step(1)),
+            k: () => step(-1), ArrowUp: here && (() => step(-1)),
+            "[": () => pages(-1), "]": () => pages(1),
+            // Once for each time that it is pressed, however long it is held.
+            p: here && !event.repeat && (() => act("pause", here.entry.name)),
+            r: here && !event.repeat && (() => act("run", here.entry.name)),
+        }[event.key];
+        if (does) { event.preventDefault(); does(); }
+    });
+})();

@@ -1,0 +1,2 @@
+// The page comes back by itself.
+pecker.watch(() => location.search.slice(1), () => location.reload());

@@ -1,0 +1,53 @@
+"""When entries are due next that are no grid: only the app's own code can say.
+
+Flower has it, having been started with ``-A proj``. It is believed of an entry only as
+far as it describes the schedule in the same words as the replicas that declare it: a
+Flower with older code than theirs stays silent instead of telling another instant.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import cached_property
+
+from celery import Celery
+
+from celery_pecker import foreign
+from celery_pecker.declarations import Book
+from celery_pecker.recurrence import period_us, recurrence
+from celery_pecker.schedules.model import Recurrence
+
+logger = logging.getLogger(__name__)
+
+
+class Upcoming:
+    """The next slots of an app's entries."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._turn = threading.Lock()
+
+    def next_us(
+        self, name: str, described: str, *, last_us: int, now_us: int
+    ) -> int | None:
+        """Return the slot after the last, or None if this code cannot tell."""
+        with self._turn:  # a schedule's "now" is pinned while it is asked
+            known, recurs = self._schedules.get(name, ("", None))
+            if recurs is None or recurs.asks or known != described:
+                return None
+            return recurs.next(last_us, now_us)
+
+    @cached_property
+    def _schedules(self) -> dict[str, tuple[str, Recurrence]]:
+        none: dict[str, tuple[str, Recurrence]] = {}
+        return foreign.call("reading beat_schedule for Flower", none, self._read)
+
+    def _read(self) -> dict[str, tuple[str, Recurrence]]:
+        book = Book(app=self._app, lazy=True)
+        book.setup_schedule()
+        return {
+            name: (str(entry.schedule), recurrence(entry.schedule, self._app, name))
+            for name, entry in book.schedule.items()
+            if period_us(entry.schedule) is None
+        }

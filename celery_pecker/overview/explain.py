@@ -1,0 +1,327 @@
+"""Why did it not run? Pure: from what the tables say, and what the asker's code says.
+
+The first rule that fits gives the verdict; what is nearest to the root comes first (an
+entry that nobody declares is not "overdue"). A verdict never says more than is known:
+that a message was published is known, that a worker ran it only if one reported it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+
+from celery_pecker.lease import SECOND
+from celery_pecker.overview.model import EntryDetail, SlotRow
+from celery_pecker.overview.verdicts import GIVEN_UP, REPORTED, Answer, Asked
+
+WRITTEN_WITHIN_US = 15 * SECOND
+"""Reports are written in the pauses of a scheduler; after that they are missing."""
+
+
+At = Callable[[int], str]
+"""Shows an instant."""
+
+
+def explain(asked: Asked, at: At) -> Answer:
+    """Return why the entry runs or does not."""
+    detail = asked.detail
+    if detail is None:
+        return _not_in_tables(asked)
+    rules = _of_a_slot if asked.slot_us is not None else _of_the_entry
+    answer = next(rules(asked, detail, at))
+    return Answer(
+        verdict=answer.verdict,
+        why=answer.why,
+        advice=answer.advice,
+        facts=[*answer.facts, *_facts(asked, detail, at)],
+    )
+
+
+def _not_in_tables(asked: Asked) -> Answer:
+    if asked.declared_here:
+        return Answer(
+            verdict="never_seen",
+            why=f"this code declares {asked.name!r}, but no scheduler with this code"
+            " has ever run",
+            advice="start one: celery -A proj beat -S pecker, or a worker with"
+            " pecker_worker = True; restart those that run older code",
+        )
+    close = get_close_matches(asked.name, {*asked.names}, n=3, cutoff=0.5)
+    meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    return Answer(
+        verdict="unknown",
+        why=f"no entry is named {asked.name!r}, neither in the tables nor in this"
+        f" code{meant}",
+        advice="list them: celery -A proj pecker tasks",
+    )
+
+
+def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
+    """Give what keeps the entry from running, the root first; then its last slot."""
+    row = detail.row
+    if not row.declared:
+        yield _undeclared(asked, detail, at)
+    if row.paused:
+        yield Answer(
+            verdict="paused",
+            why="it is paused: its slots pass without a run",
+            advice="celery -A proj pecker resume NAME",
+        )
+    for pending in detail.pending:
+        if pending.asked and pending.claimed_us is None:
+            by = f" by {pending.asked_by}" if pending.asked_by else ""
+            yield Answer(
+                verdict="asked",
+                why=f"a run was asked for{by} at {at(pending.due_us)} and waits for a"
+                " scheduler to take it",
+                advice="it is taken within seconds; with a timeout, when the run before"
+                " must have ended",
+            )
+    if row.last_us > detail.now_us + max(asked.slack_us, row.period_us or 0):
+        yield Answer(
+            verdict="clock_stepped",
+            why=f"its last slot, {at(row.last_us)}, lies ahead of the database's clock,"
+            f" {at(detail.now_us)}: the clock was set back, or the row was set by hand",
+            advice="a living scheduler mends it at its next look: see why none does",
+        )
+    if _overdue_us(asked, detail) > asked.patience_us:
+        yield _overdue(asked, detail, at)
+    if not row.epoch:
+        due = _next(asked, detail)
+        when = f"its first slot is {at(due)}" if due else "it had no slot yet"
+        yield Answer(
+            verdict="new",
+            why=f"it was first seen at {at(row.last_us)}; {when}",
+            advice="an interval counts from when it was first seen: import the last"
+            " runs of the scheduler before, if there was one",
+        )
+    yield from _of_one(asked, detail, row.last_us, at)
+
+
+def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
+    """Give what became of the slot that is asked for."""
+    row, slot_us = detail.row, asked.slot_us or 0
+    known = {slot.due_us for slot in detail.slots}
+    if slot_us in known or slot_us == row.last_us:
+        yield from _of_one(asked, detail, slot_us, at)
+    if slot_us > row.last_us:
+        due = _next(asked, detail)
+        if slot_us > detail.now_us or not row.declared or row.paused:
+            when = f"; its next slot is {at(due)}" if due else ""
+            if slot_us > detail.now_us:
+                yield Answer(verdict="to_come", why=f"that instant has not come{when}")
+        yield from _of_the_entry(asked, detail, at)
+    first_us = detail.slots[-1].due_us if detail.slots else row.last_us
+    # Before the first report another period, or another era, may have been in force.
+    if (
+        row.period_us
+        and slot_us >= first_us
+        and (row.last_us - slot_us) % row.period_us
+    ):
+        before = slot_us + (row.last_us - slot_us) % row.period_us - row.period_us
+        yield Answer(
+            verdict="no_slot",
+            why=f"the entry has no slot at that instant: the nearest are {at(before)}"
+            f" and {at(before + row.period_us)}",
+            advice="slots lie on a grid that counts from when the entry was first seen",
+        )
+    if detail.slots and slot_us < detail.slots[-1].due_us:
+        yield Answer(
+            verdict="forgotten",
+            why=f"reports go back to {at(detail.slots[-1].due_us)} only",
+            advice="pecker_history says how many slots are kept",
+        )
+    yield Answer(
+        verdict="passed",
+        why="nobody reported of that slot: no scheduler lived then, or it was passed"
+        " over in favour of a later one, or who won it died before the report was"
+        " written",
+        advice="the policy 'misfire' says what becomes of slots that were missed:"
+        " coalesce runs the latest, catch_up the last few, skip none",
+    )
+
+
+def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
+    until = detail.declared_until_us
+    since = f" since {at(until)}" if until is not None else ""
+    alive = [one for one in asked.replicas if one.living]
+    if not alive:
+        return Answer(
+            verdict="nobody_lives",
+            why=f"no scheduler lives{since}",
+            advice="start one: celery -A proj beat -S pecker, or a worker with"
+            " pecker_worker = True",
+        )
+    here = (
+        "; this code does: the schedulers run other code, restart them with it"
+        if asked.declared_here
+        else "; nor does this code"
+        if asked.declared_here is False
+        else ""
+    )
+    return Answer(
+        verdict="undeclared",
+        why=f"{_count(len(alive))}, and none declares it{since}{here}",
+        advice="its rows go a day after the last declaration; add it to beat_schedule"
+        " if it is wanted",
+    )
+
+
+def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
+    row = detail.row
+    due = at(_next(asked, detail) or row.last_us)
+    kinds = {"local"} if row.run == "local" else {"beat", "worker"}
+    alive = [one for one in asked.replicas if one.living]
+    able = [one for one in alive if one.kind in kinds]
+    if not able:
+        seen = max((one.seen_us for one in asked.replicas), default=None)
+        last = f"; the last was seen at {at(seen)}" if seen else ""
+        what = (
+            f"its slot of {due} is not won: its runs are local, and no worker with"
+            " pecker_worker = True lives"
+            if row.run == "local" and alive
+            else f"its slot of {due} is not won: no scheduler lives{last}"
+        )
+        return Answer(
+            verdict="nobody_lives",
+            why=what,
+            advice="start a worker with pecker_worker = True"
+            if row.run == "local"
+            else "start one: celery -A proj beat -S pecker, or a worker with"
+            " pecker_worker = True",
+        )
+    newest = detail.slots[0] if detail.slots else None
+    if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
+        return Answer(
+            verdict="gated",
+            why=f"its slot of {due} is held back by the gate (pecker_gate), reported at"
+            f" {at(newest.at_us)} by {_who(newest)}",
+            advice="it runs when the gate opens, by its misfire policy",
+        )
+    return Answer(
+        verdict="overdue",
+        why=f"its slot of {due} is not won, although {_count(len(able))}:"
+        " they cannot reach the broker, the gate holds it back, or they hang",
+        advice="see their logs; celery -A proj pecker doctor",
+    )
+
+
+def _of_one(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[Answer]:
+    """Give what became of one slot that was claimed."""
+    for pending in detail.pending:
+        if pending.due_us == due_us and not pending.asked:
+            yield Answer(
+                verdict="pending",
+                why=f"its slot of {at(due_us)} was claimed and the broker has not yet"
+                f" confirmed it (attempt {pending.attempt})",
+                advice="another scheduler publishes it again, with the same task id,"
+                " 15 s after its claim",
+            )
+    told = [slot for slot in detail.slots if slot.due_us == due_us]
+    if told:
+        yield _reported(told[0], at)
+    else:
+        yield _unreported(asked, detail, due_us, at)
+
+
+def _reported(slot: SlotRow, at: At) -> Answer:
+    verdict, why, advice = REPORTED.get(
+        slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
+    )
+    if slot.state == "missed" and not slot.epoch:  # nobody ever claimed it
+        verdict, why, advice = GIVEN_UP
+    words = {
+        "due": at(slot.due_us),
+        "when": at(slot.at_us),
+        "late": _late(slot.late_us),
+    }
+    return Answer(
+        verdict=verdict,
+        why=why.format(**words),
+        advice=advice.format(**words) if advice else None,
+        facts=[f"reported by {_who(slot)}, epoch {slot.epoch}"],
+    )
+
+
+def _unreported(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Answer:
+    row = detail.row
+    who = _name(row.holder, row.host)
+    if detail.now_us - due_us < WRITTEN_WITHIN_US:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {who}; what became of it is"
+            " written within seconds",
+        )
+    if not detail.slots:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {who}; nothing was ever"
+            " reported of this entry",
+            advice="pecker_history may be 0, or the scheduler's version older",
+        )
+    living = any(one.living for one in asked.replicas if one.holder == row.holder)
+    if living:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {who}, which did not report"
+            " of it",
+            advice="the scheduler may be frozen, or drop reports: see its log",
+        )
+    return Answer(
+        verdict="lost",
+        why=f"its slot of {at(due_us)} was claimed by {who}, which is gone and"
+        " reported nothing: it died, perhaps before the message was out",
+        advice="delivery 'at_least_once' publishes such slots again",
+    )
+
+
+def _facts(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
+    row = detail.row
+    known = [
+        f"last slot {at(row.last_us)}, epoch {row.epoch}, era {row.era}, won by"
+        f" {_name(row.holder, row.host)}"
+        if row.epoch
+        else f"first seen {at(row.last_us)}"
+    ]
+    due = _next(asked, detail)
+    if due is not None:
+        known.append(f"next slot {at(due)}")
+    if detail.fence is not None:
+        fence = detail.fence
+        known.append(
+            f"last run started {at(fence.started_us)} for the slot of"
+            f" {at(fence.due_us)}, epoch {fence.epoch}"
+        )
+    if row.missed:
+        known.append(f"{row.missed} slots had no message since the row was made")
+    alive = [one for one in asked.replicas if one.living]
+    known.append(f"{_count(len(alive))}; the database's clock says {at(detail.now_us)}")
+    return known
+
+
+def _next(asked: Asked, detail: EntryDetail) -> int | None:
+    return detail.row.next_us if detail.row.next_us is not None else asked.next_us
+
+
+def _overdue_us(asked: Asked, detail: EntryDetail) -> int:
+    due = _next(asked, detail)
+    return 0 if due is None else detail.now_us - due
+
+
+def _count(living: int) -> str:
+    return "1 scheduler lives" if living == 1 else f"{living} schedulers live"
+
+
+def _late(late_us: int | None) -> str:
+    return "" if late_us is None else f", {late_us / 1000:.1f} ms late"
+
+
+def _who(slot: SlotRow) -> str:
+    return _name(slot.holder, slot.host)
+
+
+def _name(holder: uuid.UUID | None, host: str | None) -> str:
+    if holder is None:
+        return "nobody"
+    return f"{host or 'a host no longer known'} ({str(holder)[:8]})"

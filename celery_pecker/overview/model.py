@@ -1,0 +1,171 @@
+"""The nouns that people see. Instants are whole microseconds since 1970 (``_us``)."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from celery_pecker.errors import PeckerError
+
+
+class UnknownEntry(PeckerError, LookupError):
+    """No entry of that name is in the tables."""
+
+
+class NobodyDeclares(PeckerError):
+    """No living replica's code declares the entry: nobody would run it."""
+
+
+class NoRoom(PeckerError):
+    """No run fits between two slots: the entry's timeout is as long as its period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow:
+    """One entry in a list."""
+
+    name: str
+    task: str
+    schedule: str
+    run: str
+    """dispatch or local."""
+    delivery: str
+    period_us: int | None
+    """None where it is no grid."""
+    timeout_us: int | None
+    last_us: int
+    """The last slot that was won; of a new entry when it was first seen."""
+    next_us: int | None
+    """The next slot; None where only the app's code can say."""
+    late_us: int | None
+    """How late the last message was that was reported."""
+    overdue_us: int
+    """For how long the next slot has been due; of a grid only."""
+    holder: uuid.UUID | None
+    host: str | None
+    epoch: int
+    era: int
+    missed: int
+    paused: bool
+    declared: bool
+    state: str
+    """One of `states.STATES`."""
+    spark: list[int]
+    """How late the last slots were, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some entries out of all that were asked for."""
+
+    total: int
+    rows: list[EntryRow]
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRow:
+    """What is known of one slot."""
+
+    due_us: int
+    era: int
+    epoch: int
+    late_us: int | None
+    state: str
+    """The furthest that was reported of it, in lower case; see `history.Report`."""
+    at_us: int
+    """When that was reported."""
+    holder: uuid.UUID
+    host: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """The run of an entry that last started."""
+
+    due_us: int
+    era: int
+    epoch: int
+    attempt: int
+    started_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """A slot that waits for its message's confirmation, or a run asked for."""
+
+    due_us: int
+    era: int
+    epoch: int
+    attempt: int
+    asked: bool
+    asked_by: str | None
+    claimed_us: int | None
+    """None for a run that nobody has taken yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDetail:
+    """One entry and what became of its last slots."""
+
+    row: EntryRow
+    now_us: int
+    declared_until_us: int | None
+    holder_seen_us: int | None
+    slots: list[SlotRow]
+    """Newest first."""
+    fence: Fence | None
+    pending: list[PendingRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRow:
+    """One process life of a scheduler."""
+
+    holder: uuid.UUID
+    host: str
+    pid: int
+    version: str
+    kind: str
+    entries: int
+    started_us: int
+    seen_us: int
+    living: bool
+    won: int
+    """Entries whose last slot it won."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The figures of all entries."""
+
+    now_us: int
+    entries: int
+    declared: int
+    undeclared: int
+    grid: int
+    local: int
+    paused: int
+    new: int
+    overdue: int
+    missed: int
+    worst_us: int
+    """How long the most overdue slot has been due."""
+    worst: str | None
+    pending: int
+    asked: int
+    replicas: int
+    """That live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Whether every due entry is won. Of grids; crontabs need the app's code."""
+
+    now_us: int
+    entries: int
+    """That are declared and on a grid."""
+    overdue: int
+    worst_us: int
+    worst: str | None
+    replicas: int

@@ -1,0 +1,309 @@
+"""The tables, read for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from celery_pecker.database import Database
+from celery_pecker.lease import SECOND
+from celery_pecker.overview.model import (
+    EntryDetail,
+    EntryRow,
+    Fence,
+    NobodyDeclares,
+    NoRoom,
+    Pace,
+    Page,
+    PendingRow,
+    ReplicaRow,
+    SlotRow,
+    Totals,
+    UnknownEntry,
+)
+from celery_pecker.overview.slots import slots
+from celery_pecker.overview.states import state
+
+ORDERS = ("name", "task", "last", "late", "missed", "state")
+MOST = 1_000
+"""Rows of a page, at most."""
+SHOWN = 40
+"""Slots in a sparkline, at most."""
+PATIENCE = 5.0
+"""Seconds by which a slot must be late before its entry counts as overdue: as long as
+a replica may take from one look at what it does not know to the next."""
+SEEN = 20.0
+"""Seconds after which a replica that announced itself every five is no longer there."""
+
+
+class Overview:
+    """What the tables say, over one connection: of one thread at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._now = now
+        """None in production: the database reads its own clock. Tests say when."""
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._database.close()
+
+    def abandon(self) -> None:
+        """This process is a fork of the one whose connection it is."""
+        self._database.abandon()
+
+    def page(
+        self,
+        *,
+        search: str = "",
+        order: str = "name",
+        descending: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+        patience: float = PATIENCE,
+    ) -> Page:
+        """Return some entries: those whose name or task contains ``search``."""
+        if order not in ORDERS:
+            message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
+            raise ValueError(message)
+        rows = self._database.run(
+            "list_entries",
+            now=self._now(),
+            search=search.replace("\0", ""),
+            order=order,
+            descending=descending,
+            limit=min(max(limit, 0), MOST),
+            offset=min(max(offset, 0), 2**31),
+            patience=patience,
+            shown=SHOWN,
+        )
+        now_us, total = rows[0][:2]
+        found = [
+            _entry(row[2:], now_us, patience) for row in rows if row[2] is not None
+        ]
+        return Page(total=total, rows=found, now_us=now_us)
+
+    def entry(self, name: str, *, limit: int = 600) -> EntryDetail | None:
+        """Return an entry and its last slots; None if no entry has that name."""
+        if not _storable(name):
+            return None
+        rows = self._database.run("read_entry", name=name, now=self._now())
+        if not rows:
+            return None
+        now_us, until_us, seen_us = rows[0][0], rows[0][16], rows[0][17]
+        found = self._slots(name, limit)
+        late = [slot.late_us for slot in found if slot.late_us is not None][:SHOWN]
+        return EntryDetail(
+            row=_entry((*rows[0][1:16], late[::-1]), now_us, PATIENCE),
+            now_us=now_us,
+            declared_until_us=until_us,
+            holder_seen_us=seen_us,
+            slots=found,
+            fence=_fence(rows[0][18:]),
+            pending=[
+                PendingRow(
+                    due_us=due_us,
+                    era=era,
+                    epoch=epoch,
+                    attempt=attempt,
+                    asked=asked,
+                    asked_by=asked_by,
+                    claimed_us=claimed_us,
+                )
+                for due_us, era, epoch, attempt, asked, asked_by, claimed_us in (
+                    self._database.run("read_pending", name=name)
+                )
+            ],
+        )
+
+    def _slots(self, name: str, limit: int) -> list[SlotRow]:
+        """Return the last slots of an entry.
+
+        Two processes or so report of a slot, and a page that was closed early (a
+        replica ended, a worker reported once) holds fewer than 60.
+        """
+        rows = self._database.run("read_reports", name=name, limit=limit // 10 + 20)
+        hosts = {row[1]: row[2] for row in rows if row[2] is not None}
+        return slots([(row[0], row[1], *row[3:]) for row in rows], hosts, limit)
+
+    def replicas(self) -> list[ReplicaRow]:
+        """Return every process life seen within a day, the last seen first."""
+        return [
+            ReplicaRow(
+                holder=holder,
+                host=host,
+                pid=pid,
+                version=version,
+                kind=kind,
+                entries=entries,
+                started_us=started_us,
+                seen_us=seen_us,
+                living=living,
+                won=won,
+            )
+            for (
+                holder,
+                host,
+                pid,
+                version,
+                kind,
+                entries,
+                started_us,
+                seen_us,
+                living,
+                won,
+            ) in self._database.run("list_replicas", now=self._now(), term=SEEN)
+        ]
+
+    def totals(self, *, patience: float = PATIENCE) -> Totals:
+        """Return the figures of all entries at once."""
+        [row] = self._database.run(
+            "count_entries", now=self._now(), patience=patience, term=SEEN
+        )
+        now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
+        overdue, missed, worst_us, worst, pending, asked, replicas = rest
+        return Totals(
+            now_us=now_us,
+            entries=entries,
+            declared=declared,
+            undeclared=undeclared,
+            grid=grid,
+            local=local,
+            paused=paused,
+            new=new,
+            overdue=overdue,
+            missed=missed,
+            worst_us=worst_us,
+            worst=worst,
+            pending=pending,
+            asked=asked,
+            replicas=replicas,
+        )
+
+    def pace(self, *, patience: float = PATIENCE) -> Pace:
+        """Return whether every due entry is won."""
+        totals = self.totals(patience=patience)
+        return Pace(
+            now_us=totals.now_us,
+            entries=totals.grid,
+            overdue=totals.overdue,
+            worst_us=totals.worst_us,
+            worst=totals.worst,
+            replicas=totals.replicas,
+        )
+
+    def pause(self, name: str) -> None:
+        """Let the slots of an entry pass, from its next one on."""
+        self._set_paused(name, paused=True)
+
+    def resume(self, name: str) -> None:
+        """Let the slots of an entry run again, from its next one on."""
+        self._set_paused(name, paused=False)
+
+    def _set_paused(self, name: str, *, paused: bool) -> None:
+        if not _storable(name) or not self._database.change(
+            "set_paused", name=name, paused=paused
+        ):
+            raise _unknown(name)
+
+    def ask(self, name: str, by: str) -> int:
+        """Ask for a run now; return its slot.
+
+        Asked again while one waits to be taken, it is the one that waits.
+        """
+        if not _storable(name):
+            raise _unknown(name)
+        rows = self._database.run(
+            "ask_run", name=name, by=by.replace("\0", "")[:200], now=self._now()
+        )
+        if rows:
+            due_us: int = rows[0][0]
+            return due_us
+        detail = self.entry(name, limit=0)
+        if detail is None:
+            raise _unknown(name)
+        if detail.row.declared:
+            message = (
+                f"a run of entry {name!r} beside its slots has no room: its timeout is"
+                " as long as its period; wait for its next slot, or shorten the timeout"
+            )
+            raise NoRoom(message)
+        message = (
+            f"no living replica's code declares entry {name!r}: nobody would run it;"
+            " start a scheduler with the code that declares it"
+        )
+        raise NobodyDeclares(message)
+
+
+def _unknown(name: str) -> UnknownEntry:
+    return UnknownEntry(f"no entry is named {name!r} in the tables")
+
+
+def _storable(name: str) -> bool:
+    """Whether PostgreSQL could be asked for the name at all."""
+    return "\0" not in name and name == name.encode(errors="ignore").decode()
+
+
+def _entry(row: Sequence[Any], now_us: int, patience: float) -> EntryRow:
+    (
+        name,
+        task,
+        schedule,
+        run,
+        delivery,
+        period_us,
+        timeout_us,
+        last_us,
+        epoch,
+        era,
+        missed,
+        paused,
+        declared,
+        holder,
+        host,
+        spark,
+    ) = row
+    next_us = None if period_us is None else last_us + period_us
+    overdue_us = max(now_us - next_us, 0) if declared and next_us is not None else 0
+    return EntryRow(
+        name=name,
+        task=task or "",
+        schedule=schedule or "",
+        run=run or "",
+        delivery=delivery or "",
+        period_us=period_us,
+        timeout_us=timeout_us,
+        last_us=last_us,
+        next_us=next_us,
+        late_us=spark[-1] if spark else None,
+        overdue_us=overdue_us,
+        holder=holder,
+        host=host,
+        epoch=epoch,
+        era=era,
+        missed=missed,
+        paused=paused,
+        declared=declared,
+        state=state(
+            declared=declared,
+            paused=paused,
+            overdue=overdue_us > patience * SECOND,
+            new=not epoch,
+        ),
+        spark=spark or [],
+    )
+
+
+def _fence(row: Sequence[Any]) -> Fence | None:
+    epoch, era, attempt, due_us, started_us = row
+    if epoch is None:
+        return None
+    return Fence(
+        due_us=due_us, era=era, epoch=epoch, attempt=attempt, started_us=started_us
+    )

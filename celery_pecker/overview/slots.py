@@ -1,0 +1,49 @@
+"""Reports of processes, put together into slots. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from celery_pecker.history import Report, Told, merge
+from celery_pecker.overview.model import SlotRow
+
+_KNOWN = {int(report): report for report in Report}
+
+
+def slots(
+    rows: Sequence[Sequence[Any]], hosts: Mapping[uuid.UUID, str], limit: int
+) -> list[SlotRow]:
+    """Return one row for each slot that was reported of, newest first."""
+    fates = merge(_told(rows))
+    return [
+        SlotRow(
+            due_us=due_us,
+            era=era,
+            epoch=fates[era, due_us].top.epoch,
+            late_us=fates[era, due_us].late_us,
+            state=fates[era, due_us].state.name.lower(),
+            at_us=fates[era, due_us].top.at_us,
+            holder=fates[era, due_us].top.holder,
+            host=hosts.get(fates[era, due_us].top.holder),
+        )
+        for era, due_us in sorted(fates, reverse=True)[:limit]
+    ]
+
+
+def _told(rows: Iterable[Sequence[Any]]) -> Iterator[Told]:
+    for era, holder, dues, epochs, ats, reports in rows:
+        for due_us, epoch, at_us, number in zip(
+            dues, epochs, ats, reports, strict=False
+        ):
+            report = _KNOWN.get(number)
+            if report is not None:  # else of a version to come
+                yield Told(
+                    due_us=due_us,
+                    era=era,
+                    epoch=epoch,
+                    at_us=at_us,
+                    report=report,
+                    holder=holder,
+                )

@@ -1,0 +1,21 @@
+"""The state that people see of an entry. Pure; `list_entries` sorts by the same."""
+
+from __future__ import annotations
+
+STATES = ("overdue", "undeclared", "paused", "new", "ok")
+"""What needs a look comes first."""
+
+
+def state(*, declared: bool, paused: bool, overdue: bool, new: bool) -> str:
+    """Return the one word for an entry.
+
+    What nobody declares cannot be overdue; a pause is what somebody wanted, so it is
+    told before what it may hide.
+    """
+    if not declared:
+        return "undeclared"
+    if paused:
+        return "paused"
+    if overdue:
+        return "overdue"
+    return "new" if new else "ok"

@@ -1,0 +1,149 @@
+"""The question "why did it not run?", its answer, and the words of reports. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from celery_pecker.lease import SECOND
+from celery_pecker.overview.model import EntryDetail, ReplicaRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The question, and all that is known for its answer."""
+
+    name: str
+    detail: EntryDetail | None
+    """None where the tables know no such entry."""
+    replicas: Sequence[ReplicaRow] = ()
+    declared_here: bool | None = None
+    """Whether the asker's own code declares it; None where there is no code."""
+    next_us: int | None = None
+    """Its next slot; where it is no grid, as the asker's code says."""
+    names: Iterable[str] = ()
+    """Known names, to find what may have been meant."""
+    patience_us: int = 5 * SECOND
+    slack_us: int = 5 * SECOND
+    slot_us: int | None = None
+    """Which slot is asked for; None: the last one, and the one to come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One verdict, what it rests on, and what can be done."""
+
+    verdict: str
+    """One word, for programs."""
+    why: str
+    """One sentence."""
+    advice: str | None = None
+    facts: list[str] = field(default_factory=list)
+
+
+REPORTED: dict[str, tuple[str, str, str | None]] = {
+    "published": (
+        "published",
+        (
+            "a message for its slot of {due} was handed to the broker at {when}{late};"
+            " no worker reported of it, as workers do only when they refuse"
+        ),
+        (
+            "look for the task in Flower, and whether a worker listens to its queue:"
+            " celery -A proj inspect active_queues"
+        ),
+    ),
+    "missed": (
+        "expired",
+        (
+            "its slot of {due} was claimed, but it was too late to send it when the"
+            " broker could be reached"
+        ),
+        "see whether the broker was away; delivery 'at_least_once' is sent again",
+    ),
+    "misfired": (
+        "expired",
+        "its slot of {due} was found later than its grace or timeout allows",
+        "its misfire policy or grace says so; see whether schedulers lived then",
+    ),
+    "failed_to_send": (
+        "failed_to_send",
+        (
+            "a message for its slot of {due} could not be sent, or nobody knows whether"
+            " it was"
+        ),
+        "see the scheduler's log at {when}",
+    ),
+    "paused": ("paused", "its slot of {due} passed while it was paused", None),
+    "held": (
+        "gated",
+        "its slot of {due} was held back by the gate (pecker_gate)",
+        "it runs when the gate opens, by its misfire policy",
+    ),
+    "asked": (
+        "asked",
+        "somebody asked for that run at {due}",
+        "it is taken within seconds",
+    ),
+    "started": (
+        "started",
+        "its run of {due} has started at {when}{late} and did not yet end",
+        None,
+    ),
+    "succeeded": ("succeeded", "its run of {due} ended well at {when}{late}", None),
+    "failed": (
+        "failed",
+        "its run of {due} started{late} and failed at {when}",
+        "see the worker's log, or the task's result",
+    ),
+    "overrun": (
+        "overrun",
+        "its run of {due} went past its deadline and was ended at {when}",
+        "give it a longer timeout, or less to do",
+    ),
+    "refused_late": (
+        "expired",
+        (
+            "a worker got the message of {due} at {when}, after its deadline, and"
+            " refused it"
+        ),
+        (
+            "workers are busy or too few, or the queue is long: its timeout is"
+            " counted from the slot"
+        ),
+    ),
+    "refused_overtaken": (
+        "overtaken",
+        (
+            "a worker refused the message of {due} at {when}: a newer run of the entry"
+            " was claimed or had started, or this one had run already"
+        ),
+        (
+            "runs take longer than the period, or messages wait in the queue; a message"
+            " that was delivered twice is refused so, too"
+        ),
+    ),
+    "refused_unknown": (
+        "refused",
+        (
+            "a worker refused the message of {due} at {when}: it could not ask the"
+            " database whether the run may start"
+        ),
+        "see whether the worker reaches PostgreSQL (pecker_dsn)",
+    ),
+}
+"""By what was reported of a slot: verdict, sentence, advice."""
+
+GIVEN_UP = (
+    "given_up",
+    (
+        "the run that somebody asked for at {due} was given up at {when}: for five"
+        " minutes nobody could send it, or the entry's timeout left no room between"
+        " two slots"
+    ),
+    (
+        "ask again while a scheduler lives that reaches the broker; a timeout as long"
+        " as the period never leaves room"
+    ),
+)
+"""Of a run that was asked for and that nobody has taken."""
