@@ -13,6 +13,8 @@ Nouns
     *holder*   one process life of a replica
     *era*      raised when the database's clock was found to have stepped back
     *misfire*  a slot found late: skip, coalesce, catch up
+    *run*      what a task does for a slot: dispatched to any worker, or local in the
+               worker that won; within its deadline, and fenced by its epoch
 
 Who is the authority
     for time, and for who won: PostgreSQL, in one statement. The monotonic clock of a
@@ -28,33 +30,57 @@ Under failure
     the database's clock steps     back: the era rises and claiming goes on
 
 Not promised
-    that a task runs exactly once (Celery delivers its message), that a lost slot of an
-    at-most-once entry is made up for, an order between entries.
+    that a task without a timeout runs exactly once (Celery delivers its message), that
+    a lost slot of an at-most-once entry is made up for, an order between entries, that
+    code which nobody can interrupt ends at its deadline.
 
-Where things are: ``schedules/`` decides and claims; ``publisher/`` puts messages on
-the wire; ``beat``, ``worker``, ``cli`` are the edges to Celery and people;
-``testing/`` is for your tests too. The invariants have numbers (I1 …), told in
-docs/explanation/invariants.md.
+Where things are
+    decide and claim     ``schedules/``, ``declarations/``, ``recurrence``
+    send                 ``publisher/``
+    run                  ``local/`` (in the winner), ``runs/`` (who may start, and
+                         write), ``deadline/`` (how long), ``tasks`` (decorator, base)
+    edges to Celery      ``beat``, ``worker/``, ``replica`` (what both have)
+    what people see      ``overview/`` and ``history/`` (read), ``cli/``, ``flower/``,
+                         ``metrics/``, ``tracing``, ``heartbeat``
+    for your tests too   ``testing/``
+
+The invariants have numbers (I1 …), told in docs/explanation/invariants.md.
 """
 
+from importlib import import_module as _import
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
 
+from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
     LeaseLost,
     Misconfigured,
+    Overtaken,
     PeckerError,
     PublishUncertain,
     SchemaOutdated,
 )
 from celery_pecker.gate import Gate
-from celery_pecker.schedules.model import Delivery, Misfire
+from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+
+if TYPE_CHECKING:
+    from celery_pecker.runs import Run
+    from celery_pecker.runs import current as current_run
+    from celery_pecker.tasks import Pecker, ScheduledTask
 
 __all__ = [  # noqa: RUF022  # grouped for the reader
+    # a task and its schedule in one place
+    "Pecker",
+    "ScheduledTask",
     # policies of an entry
     "Delivery",
     "Misfire",
+    "RunMode",
+    # which run this code is in
+    "Run",
+    "current_run",
     # what may hold entries back
     "Gate",
     # errors, by what to do about them
@@ -62,6 +88,8 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
     "Misconfigured",
     "SchemaOutdated",
     "LeaseLost",
+    "Overtaken",
+    "DeadlineExceeded",
     "DatabaseUnavailable",
     "BrokerUnavailable",
     "PublishUncertain",
@@ -72,3 +100,24 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
 def version() -> str:
     """Return the version of the installed distribution."""
     return _version("celery-pecker")
+
+
+_WHERE = {
+    "Pecker": ("tasks", "Pecker"),
+    "ScheduledTask": ("tasks", "ScheduledTask"),
+    "Run": ("runs", "Run"),
+    "current_run": ("runs", "current"),
+}
+"""What loads Celery or psycopg is loaded by those who use it: each `celery` command
+imports this package before it knows what it is asked for."""
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name that is loaded when it is first used."""
+    if name not in _WHERE:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    module, attribute = _WHERE[name]
+    found: object = getattr(_import(f"{__name__}.{module}"), attribute)
+    globals()[name] = found
+    return found

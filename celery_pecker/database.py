@@ -12,13 +12,17 @@ did is unknown.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, LiteralString, TypeVar
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
-from psycopg import conninfo, errors, sql
-from psycopg.abc import PQGen
+from psycopg import capabilities, conninfo, errors, sql
+from psycopg.abc import PQGen, PQGenConn
 
+from celery_pecker.clock import SYSTEM
 from celery_pecker.errors import (
     DatabaseUnavailable,
     LeaseLost,
@@ -26,12 +30,13 @@ from celery_pecker.errors import (
     SchemaOutdated,
     TooManyRows,
 )
+from celery_pecker.settings import Settings
 from celery_pecker.sql import statements
 
 Result = TypeVar("Result")
 
 LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
-RACES = {"claim_due", "reclaim_pending"}
+RACES = {"claim_due", "reclaim_pending", "take_asked"}
 """Where a serialization failure is a lost race: an empty answer, no error."""
 MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 REFUSALS = (
@@ -42,10 +47,35 @@ REFUSALS = (
 MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
 
 
+_connected_by: ContextVar[float | None] = ContextVar("connected_by", default=None)
+"""By which monotonic moment a connection that is being made must stand."""
+
+
 class _Patient(psycopg.Connection[tuple[Any, ...]]):
     """A connection that waits no longer than its budget for anything."""
 
     budget: float | None = None
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[_Patient]:
+        """Connect; give up at the limit, which libpq's timeout of 2 s is too long for.
+
+        Seen with a run that had half a second left and a server that did not answer.
+        """
+        connecting = super()._connect_gen(conninfo)
+        limit = _connected_by.get()
+        try:
+            waited = next(connecting)
+            while True:
+                ready = yield waited
+                if limit is not None and SYSTEM.monotonic() >= limit:
+                    connecting.close()
+                    message = "the time for connecting is over"
+                    raise errors.ConnectionTimeout(message)
+                waited = connecting.send(ready)
+        except StopIteration as made:
+            connection: _Patient = made.value
+            return connection
 
     def wait(
         self,
@@ -91,6 +121,18 @@ class Database:
             label: render(text, schema) for label, text in statements().items()
         }
         self._connection: _Patient | None = None
+        self._hurried = False
+        self._calling_off = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings, *, role: str = "scheduler") -> Self:
+        """Return a database as an app's settings say, not yet connected."""
+        return cls(
+            settings.dsn,
+            schema=settings.schema,
+            timeout=settings.database_timeout,
+            role=role,
+        )
 
     @property
     def where(self) -> str:
@@ -103,6 +145,23 @@ class Database:
     def connected(self) -> bool:
         """Whether a connection stands (as far as is known)."""
         return self._connection is not None and not self._connection.closed
+
+    def hurry(self, seconds: float) -> None:
+        """From now on wait at most this long for anything, connecting included."""
+        self._timeout = seconds
+        self._hurried = True
+        if self._connection is not None:
+            self._connection.budget = seconds
+
+    def call_off(self, within: float) -> None:
+        """From now on have the server end what it did not answer in time.
+
+        For who is in no hurry. A statement that waits for a table's lock goes on
+        waiting when its client has left, and a client that comes again and again fills
+        all of the server's connections: seen with a locked pecker_history, one more
+        every two seconds.
+        """
+        self._calling_off = within
 
     def run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a statement; no rows for a lost race.
@@ -131,6 +190,16 @@ class Database:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def abandon(self) -> None:
+        """This process, a fork of the owner, holds the owner's connection open no more.
+
+        Nothing is said to the server: it is the owner's.
+        """
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.closed:
+            with suppress(psycopg.Error, OSError):
+                os.close(connection.fileno())
 
     def _execute(
         self, label: str, params: dict[str, object]
@@ -167,12 +236,23 @@ class Database:
             )
             raise Misconfigured(message) from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            self._cancel()
             self.close()
             said = " ".join(str(error).split()) or type(error).__name__
             if not isinstance(error, psycopg.InterfaceError) and _refused(said):
                 raise self._refused(error) from error
             message = f"celery_pecker:{label} got no answer from {self.where}: {said}"
             raise DatabaseUnavailable(message) from error
+
+    def _cancel(self) -> None:
+        """Say that nobody waits any more, where there is time for it."""
+        connection = self._connection
+        # Older versions of libpq wait for the answer for as long as it takes.
+        if not self._calling_off or self._hurried or not capabilities.has_cancel_safe():
+            return
+        if connection is not None and not connection.closed:
+            with suppress(psycopg.Error, OSError):
+                connection.cancel_safe(timeout=self._calling_off)
 
     def _refused(self, error: Exception) -> Misconfigured:
         said = " ".join(str(error).split())
@@ -184,9 +264,14 @@ class Database:
     def _connected(self) -> _Patient:
         if self._connection is not None and not self._connection.closed:
             return self._connection
-        connection = _Patient.connect(
-            self._dsn, autocommit=True, prepare_threshold=None
-        )
+        limit = SYSTEM.monotonic() + self._timeout if self._hurried else None
+        token = _connected_by.set(limit)
+        try:
+            connection = _Patient.connect(
+                self._dsn, autocommit=True, prepare_threshold=None
+            )
+        finally:
+            _connected_by.reset(token)
         connection.budget = self._timeout
         self._connection = connection
         return connection

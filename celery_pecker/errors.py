@@ -26,6 +26,10 @@ class LeaseLost(PeckerError):
     """Another holder has the row now: stop, and write nothing more."""
 
 
+class Overtaken(PeckerError):
+    """A newer run of this entry was claimed or has started: write nothing."""
+
+
 class TooManyRows(PeckerError):
     """A statement changed more rows than can be right: a bug, not a race."""
 
@@ -53,3 +57,17 @@ class PublishUncertain(PeckerError):
         """The same token makes another try exact (Redis fast lane)."""
         self.done = done
         """Names of entries whose message is known to have arrived."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return f"the broker may or may not have them: {self}"
+
+
+class NotStarted(PublishUncertain):
+    """Some slots were not run here, and will not be: the text says why."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return str(self)

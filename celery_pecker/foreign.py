@@ -30,3 +30,22 @@ def call(
     except (Exception, SystemExit):  # whatever foreign code raises
         logger.exception("pecker: %s failed", what)
         return otherwise
+
+
+def survive(
+    what: str,
+    function: Callable[Given, object],
+    *args: Given.args,
+    **kwargs: Given.kwargs,
+) -> BaseException | None:
+    """Return what the function raised, whatever it is, or None.
+
+    For threads that run users' tasks one after another: no KeyboardInterrupt out of a
+    task may end them either.
+    """
+    try:
+        function(*args, **kwargs)
+    except BaseException as error:
+        logger.exception("pecker: %s failed", what)
+        return error
+    return None

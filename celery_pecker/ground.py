@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import click
+
 from celery_pecker import migrations
 from celery_pecker.database import MIGRATE, Database, render
 from celery_pecker.errors import DatabaseUnavailable, Misconfigured, SchemaOutdated
 
 OLDEST = 140_000
 """date_bin() came with PostgreSQL 14."""
+
+
+class Refused(Misconfigured, click.ClickException):
+    """This process cannot start like this; said in one line on the command line."""
+
+    def __init__(self, message: str) -> None:
+        click.ClickException.__init__(self, message)
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
 
 
 def stand(database: Database, *, app: str) -> None:

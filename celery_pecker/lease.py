@@ -81,3 +81,13 @@ class ClockOffset:
         moment = instant_us / SECOND - self._low
         age = max(moment - (self._at or moment), 0.0)
         return moment + DRIFT * age / (1 - DRIFT)
+
+    def before(self, instant_us: int) -> float:
+        """Return a moment at which the database's clock surely does not yet show it.
+
+        What must be over by an instant of the database is over by this moment (I2):
+        however long an answer took, it counts from before the question was sent.
+        """
+        moment = instant_us / SECOND - self._high
+        age = max(moment - (self._at or moment), 0.0)
+        return moment - DRIFT * age

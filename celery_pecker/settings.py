@@ -38,6 +38,20 @@ class Settings:
     """Whether workers get the step that survives a restart of Redis."""
     gate: str | None = None
     """Dotted path of a callable ``(app) -> Gate`` that may hold entries back."""
+    worker: bool = False
+    """Whether every worker runs a scheduler too, so that no beat process is needed."""
+    local_threads: int = 8
+    """How many local runs a worker has going at once."""
+    history: int = 600
+    """Slots whose reports are kept for each entry; 0: none."""
+    metrics_port: int = 0
+    """Where a scheduler answers Prometheus and probes; 0: nowhere."""
+    metrics_address: str = "127.0.0.1"
+    """The address of that port."""
+    tracing: bool = False
+    """Whether OpenTelemetry spans lead from the claim to the task and its subtasks."""
+    heartbeat_dir: str | None = None
+    """Where schedulers show that they live; default below the temporary folder."""
 
     @classmethod
     def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
@@ -73,32 +87,61 @@ def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> Non
             raise Misconfigured(message)
 
 
+TEXTS = {"dsn", "app", "gate", "metrics_address", "heartbeat_dir"}
+SWITCHES = {"redis_guard", "worker", "tracing"}
+COUNTS = {
+    "local_threads": (1, 1_000),
+    "history": (0, 100_000),
+    "metrics_port": (0, 65_535),
+}
+
+
 def _check(name: str, value: object) -> None:
     key = PREFIX + name
-    if name in {"dsn", "app", "gate"}:
+    if name in TEXTS:
         if not isinstance(value, str) or not value or "\0" in value:
             shown = type(value).__name__ if name == "dsn" else repr(value)
             message = f"{key} must be a non-empty string, not {shown}"
             raise Misconfigured(message)
     elif name == "schema":
-        if (
-            not isinstance(value, str)
-            or not 0 < len(value.encode()) <= MAX_IDENTIFIER
-            or "\0" in value
-            or "{" in value
-            or "%" in value
-        ):
-            message = (
-                f"{key} must be the name of a PostgreSQL schema"
-                f" (1 to {MAX_IDENTIFIER} bytes, without NUL, '{{' or '%'),"
-                f" not {value!r}"
-            )
-            raise Misconfigured(message)
-    elif name == "redis_guard":
+        _check_schema(key, value)
+    elif name in SWITCHES:
         if not isinstance(value, bool):
             message = f"{key} must be True or False, not {value!r}"
             raise Misconfigured(message)
-    elif (
+    elif name in COUNTS:
+        least, most = COUNTS[name]
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not least <= value <= most
+        ):
+            message = (
+                f"{key} must be a whole number from {least} to {most}, not {value!r}"
+            )
+            raise Misconfigured(message)
+    else:
+        _check_seconds(name, value)
+
+
+def _check_schema(key: str, value: object) -> None:
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value.encode()) <= MAX_IDENTIFIER
+        or "\0" in value
+        or "{" in value
+        or "%" in value
+    ):
+        message = (
+            f"{key} must be the name of a PostgreSQL schema"
+            f" (1 to {MAX_IDENTIFIER} bytes, without NUL, '{{' or '%'),"
+            f" not {value!r}"
+        )
+        raise Misconfigured(message)
+
+
+def _check_seconds(name: str, value: object) -> None:
+    if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
         or not 0 <= value <= LONGEST
@@ -106,6 +149,7 @@ def _check(name: str, value: object) -> None:
     ):
         least = "above zero" if name.endswith("timeout") else "from zero"
         message = (
-            f"{key} must be a number of seconds {least} to {LONGEST}, not {value!r}"
+            f"{PREFIX}{name} must be a number of seconds {least} to {LONGEST},"
+            f" not {value!r}"
         )
         raise Misconfigured(message)

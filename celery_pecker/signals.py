@@ -65,6 +65,31 @@ class ClockStepped:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A run that was not started here."""
+
+    name: str
+    """The entry's."""
+    task: str
+    reason: str
+    """``late``, ``overtaken``, ``repeated`` or ``unknown``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    """A run of an entry that ended in this process."""
+
+    name: str
+    """The entry's."""
+    task: str
+    state: str
+    """``succeeded``, ``failed`` or ``overrun`` (its deadline ended it)."""
+    seconds: float
+
+
 woke: Signal[Woke] = Signal("woke")
 missed: Signal[Missed] = Signal("missed")
 clock_stepped: Signal[ClockStepped] = Signal("clock_stepped")
+refused: Signal[Refused] = Signal("refused")
+run_ended: Signal[RunEnded] = Signal("run_ended")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
 import socket
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import kombu.transport.pyamqp
@@ -144,6 +145,19 @@ class Link:
         if connection is not None:
             _hang_up(connection, self.kind)
 
+    def abandon(self) -> None:
+        """This process, a fork of the owner, holds the owner's sockets open no more.
+
+        Else what the owner aborts would live on here: the kernel would go on sending
+        what the owner gave up. Nothing is said to the broker.
+        """
+        connection, self._connection = self._connection, None
+        self.channel = self.side = self.confirms = None
+        if connection is not None:
+            for sock in _sockets(connection, self.kind):
+                with contextlib.suppress(OSError):
+                    os.close(sock.detach())
+
     def _looks_alive(self) -> bool:
         """Say whether the socket still stands; about 20 µs, no round trip."""
         try:
@@ -248,33 +262,39 @@ class Link:
 
 def _hang_up(connection: Any, kind: Kind) -> None:
     """Close the sockets of a kombu connection as if the process had died."""
+    if kind is Kind.OTHER:
+        # Who knows what this transport does to say goodbye: let it, elsewhere.
+        threading.Thread(target=connection.release, daemon=True).start()
+        return
+    for sock in _sockets(connection, kind):
+        _abort(sock)
+    if kind is Kind.REDIS:
+        for channel in list(connection.transport.channels):
+            channel._disconnect_pools()  # noqa: SLF001 (close() may talk to Redis)
+    elif connection._connection is not None:  # noqa: SLF001 (the property would connect)
+        connection._connection.collect()  # noqa: SLF001 (as above)
+
+
+def _sockets(connection: Any, kind: Kind) -> Iterator[socket.socket]:
+    """Return the open sockets of a kombu connection."""
     if kind is Kind.REDIS:
         for channel in list(connection.transport.channels):
             for pool in (channel._pool, channel._async_pool):  # noqa: SLF001 (the properties would connect)
-                _abort_all(pool)
-            channel._disconnect_pools()  # noqa: SLF001 (close() may talk to Redis)
+                yield from _pooled(pool)
     elif kind is Kind.RABBITMQ:
         amqp = connection._connection  # noqa: SLF001 (the property would connect)
-        if amqp is None:
-            return
-        transport = amqp._transport  # noqa: SLF001 (as above)
+        transport = None if amqp is None else amqp._transport  # noqa: SLF001 (as above)
         if transport is not None and transport.sock is not None:
-            _abort(transport.sock)
-        amqp.collect()
-    else:
-        # Who knows what this transport does to say goodbye: let it, elsewhere.
-        threading.Thread(target=connection.release, daemon=True).start()
+            yield transport.sock
 
 
-def _abort_all(pool: Any) -> None:
-    """Abort every socket of a redis-py pool."""
-    if pool is None:
-        return
+def _pooled(pool: Any) -> Iterator[socket.socket]:
+    """Return the sockets of a redis-py pool, if there is one."""
     for connections in ("_available_connections", "_in_use_connections"):
         for connection in list(getattr(pool, connections, None) or ()):
             sock = getattr(connection, "_sock", None)
             if sock is not None:
-                _abort(sock)
+                yield sock
 
 
 def _abort(sock: socket.socket) -> None:

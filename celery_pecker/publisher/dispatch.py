@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Dispatch:
-    """One slot to put on the wire."""
+    """One slot to put on the wire. Not to be changed (see schedules.model.Slot)."""
 
     name: str
     """The entry's name, as given to `Publisher.prepare`."""
@@ -20,6 +20,10 @@ class Dispatch:
     expires: datetime | None = None
     """An absolute, aware instant. None: the `expires` of the entry or of its task
     counts from the host's clock, as in Celery's beat."""
+    ends: float | None = None
+    """By which monotonic moment a run in this process must have ended. None: ever."""
+    latest: float | None = None
+    """After which monotonic moment a run in this process does not start any more."""
 
 
 def names_in(batch: Iterable[Dispatch], task_ids: AbstractSet[str]) -> frozenset[str]:

@@ -153,6 +153,10 @@ class Publisher:
         """The sockets are closed, at once; a publish under way fails."""
         self._link.drop()
 
+    def abandon(self) -> None:
+        """This process is a fork of the one whose publisher it is: see Link."""
+        self._link.abandon()
+
     def _sort(
         self, work: list[tuple[_Known, Dispatch]], token: str
     ) -> tuple[list[tuple[Any, Dispatch]], list[tuple[ScheduleEntry, Dispatch]]]:

@@ -7,6 +7,8 @@
 
 ``model`` names things; ``grid``, ``misfire`` and ``wanting`` decide (pure); ``agenda``
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
-tables, ``outgoing`` to the broker; ``upkeep`` looks after what no wake-up shows;
-``service`` does one step of it all in order.
+tables, ``outgoing`` to the broker; ``upkeep`` looks after what no wake-up shows,
+``answering`` after runs that people ask for (``asking`` decides), ``doubts`` after
+answers that did not come, ``debts`` after what is still to be written; ``telling`` says
+what was done; ``service`` does one step of it all in order.
 """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from celery_pecker.schedules.grid import latest
-from celery_pecker.schedules.model import Entry, Win
+from celery_pecker.schedules.model import Entry, Row, Win
 
 STAGGER_US = 100_000
 
@@ -29,7 +29,10 @@ class _Belief:
     last_us: int
     wake_us: int
     """The planned wake-up; 0 for none."""
-    epoch: int = 0
+    era: int = 0
+    won_epoch: int = 0
+    won_us: int = 0
+    """The last slot that was won here."""
     behind: bool = False
     """Whether somebody else keeps the pace of this entry."""
 
@@ -77,14 +80,15 @@ class Agenda:
         """
         return self._beliefs[name].ahead_us
 
-    def learn(self, rows: Mapping[str, int], now_us: int) -> None:
-        """Take in what the table says: the last slot by name."""
-        for name, executed_us in rows.items():
+    def learn(self, rows: Mapping[str, Row], now_us: int) -> None:
+        """Take in what the table says, by name."""
+        for name, row in rows.items():
             belief = self._beliefs.get(name)
-            if belief is not None and (
-                belief.last_us != executed_us or not belief.wake_us
-            ):
-                belief.last_us = executed_us
+            if belief is None:
+                continue
+            belief.era = row.era
+            if belief.last_us != row.executed_us or not belief.wake_us:
+                belief.last_us = row.executed_us
                 self._plan(belief, now_us)
 
     def due(self, now_us: int) -> list[Entry]:
@@ -106,16 +110,23 @@ class Agenda:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def epoch(self, name: str) -> int:
-        """Return the epoch of the last win here that is known of."""
-        return self._beliefs[name].epoch
+    def last_win(self, name: str) -> tuple[int, int]:
+        """Return (epoch, slot) of the last win here that is known of."""
+        belief = self._beliefs[name]
+        return belief.won_epoch, belief.won_us
+
+    def following(self, name: str, now_us: int) -> tuple[int, int]:
+        """Return (slot, era) of what comes next, as far as is known."""
+        belief = self._beliefs[name]
+        return self._due_us(belief, now_us), belief.era
 
     def won(self, name: str, win: Win, now_us: int) -> None:
         """A slot was won here: wake at the very instant next time."""
         belief = self._beliefs[name]
         belief.behind = False
-        belief.last_us = win.due_us
-        belief.epoch = win.epoch
+        belief.last_us = belief.won_us = win.due_us
+        belief.won_epoch = win.epoch
+        belief.era = win.era
         self._plan(belief, now_us)
 
     def lost(self, name: str, now_us: int) -> bool:

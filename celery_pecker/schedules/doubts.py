@@ -41,7 +41,8 @@ class Doubts:
         """Return the slots that it won, to be published if there is time left.
 
         They are known as won from here on: another claim without answer must not find
-        the same epoch new again.
+        the same epoch new again. A run that somebody asked for raises the epoch and
+        leaves the slot: that is no win.
         """
         doubt = self._doubt
         if doubt is None:
@@ -53,11 +54,13 @@ class Doubts:
             row = rows.get(entry.name)
             if row is None:
                 continue
-            known = self._agenda.epoch(entry.name)
-            if row.holder == self._holder and row.epoch > known:
-                win = Win(0, row.executed_us, row.epoch, row.era, 0, stepped=False)
+            epoch, due_us = self._agenda.last_win(entry.name)
+            won = row.epoch > epoch and row.executed_us != due_us
+            if row.holder == self._holder and won:
+                win = Win(0, row.executed_us, row.epoch, row.era, 0, row.paused)
                 self._agenda.won(entry.name, win, now_us)
-                found.append(slot_of(entry, win, doubt.sent_us))
+                if not row.paused:
+                    found.append(slot_of(entry, win, doubt.sent_us))
             else:
-                self._agenda.learn({entry.name: row.executed_us}, now_us)
+                self._agenda.learn({entry.name: row}, now_us)
         return found

@@ -36,6 +36,15 @@ class Misfire(StrEnum):
     """The last few of them run, oldest first, up to a bound."""
 
 
+class RunMode(StrEnum):
+    """Where a claimed slot is run."""
+
+    DISPATCH = "dispatch"
+    """Published to the broker: any worker takes it."""
+    LOCAL = "local"
+    """In the worker that won it, in a thread of its own: no broker is involved."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What an entry asks beyond plain beat. Durations in microseconds."""
@@ -48,6 +57,7 @@ class Policy:
     """A slot found later than this is not run; None: however late."""
     depth: int = 1
     """How many missed slots are caught up at most."""
+    run: RunMode = RunMode.DISPATCH
 
 
 class Recurrence(Protocol):
@@ -75,9 +85,13 @@ class Entry:
     recurrence: Recurrence | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Slot:
-    """One named instant of one entry, won under an epoch."""
+    """One named instant of one entry, won under an epoch.
+
+    Nobody changes it, yet it is not frozen: a frozen one takes 2 us longer to make,
+    and a thousand are made between a claim and its messages. So with Win and Dispatch.
+    """
 
     entry: Entry
     due_us: int
@@ -87,10 +101,22 @@ class Slot:
     """When it is too late to publish it at all: trust or deadline is over."""
     turn_us: int
     """When it is not tried again any more: the next slot's turn has come."""
+    asked: bool = False
+    """Somebody asked for it: it lies beside the grid."""
+    ends_us: int | None = None
+    """The deadline, if it is not the slot plus the timeout: of a run that was asked
+    for, and of one whose next slot may come before."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether a row stands for it until it is confirmed."""
+        return self.asked or self.entry.policy.delivery is Delivery.AT_LEAST_ONCE
 
     @property
     def deadline_us(self) -> int | None:
         """When its run must have ended, if the entry has a timeout."""
+        if self.asked or self.ends_us is not None:
+            return self.ends_us
         timeout_us = self.entry.policy.timeout_us
         return None if timeout_us is None else self.due_us + timeout_us
 
@@ -106,7 +132,7 @@ class Wanted:
     passed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Win:
     """A slot that a claim took."""
 
@@ -115,7 +141,8 @@ class Win:
     epoch: int
     era: int
     passed: int
-    stepped: bool
+    paused: bool
+    """The entry's slots pass without a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +153,7 @@ class Row:
     epoch: int
     era: int
     holder: uuid.UUID | None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +165,36 @@ class Orphan:
     epoch: int
     era: int
     attempt: int
+    asked: bool
+    ends_us: int | None
+    """The deadline, if it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run that somebody asked for, and its entry's row at that time."""
+
+    name: str
+    due_us: int
+    """When it was asked for."""
+    era: int
+    epoch: int
+    """0 until a replica takes it."""
+    taken: bool
+    """Whether a replica is sending it."""
+    ends_us: int | None
+    executed_us: int
+    task_epoch: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody has taken it."""
+        return not self.epoch
+
+    def over(self, now_us: int) -> bool:
+        """Whether it was sent, and its deadline is over."""
+        sent = self.epoch > 0 and not self.taken
+        return sent and (self.ends_us is None or self.ends_us <= now_us)
 
 
 def task_id(schema: str, name: str, due_us: int, era: int) -> str:

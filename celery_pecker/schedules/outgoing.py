@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -20,9 +20,10 @@ from typing import Protocol
 from celery_pecker import signals
 from celery_pecker.clock import from_us
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.history import Report
 from celery_pecker.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.model import Delivery, Slot, task_id
+from celery_pecker.schedules.model import RunMode, Slot, task_id
 
 logger = logging.getLogger(__name__)
 
@@ -51,18 +52,31 @@ class Outgoing:
     """Publishes slots; keeps, bounded, what may be tried again."""
 
     def __init__(
-        self, publisher: Publisher, *, schema: str, holder: str, skew: float
+        self,
+        publisher: Publisher,
+        *,
+        schema: str,
+        holder: str,
+        skew: float,
+        trace: Callable[[Slot], str | None] | None = None,
     ) -> None:
         self._publisher = publisher
         self._schema = schema
         self._holder = holder
         self._skew = timedelta(seconds=skew)
+        self._trace = trace
         self._kept: list[_Kept] = []
         self._batches = 0
         self.missed: Counter[str] = Counter()
         """Slots that will have no message, not yet written to the table."""
         self.confirmed: list[tuple[str, int]] = []
-        """At-least-once slots that the broker has, not yet confirmed in the table."""
+        """Slots that are done with, not yet confirmed in the table."""
+        self.rested: list[tuple[str, int]] = []
+        """Runs asked for that the broker has, and whose deadline is to come."""
+        self.fates: list[tuple[Sequence[Slot], Report]] = []
+        """What became of slots, not yet told to the history."""
+        self.before: Callable[[int], float] | None = None
+        """By which moment of this process an instant of the database has not come."""
 
     @property
     def waiting(self) -> int:
@@ -101,10 +115,11 @@ class Outgoing:
             kept.slots = self._in_time(kept, now_us)
         self._kept = [kept for kept in self._kept if kept.slots]
 
-    def miss(self, slots: Sequence[Slot], reason: str) -> None:
+    def miss(self, slots: Sequence[Slot], reason: str, report: Report) -> None:
         """Count slots that will have no message."""
         if not slots:
             return
+        self.fates.append((slots, report))
         names = [slot.entry.name for slot in slots]
         self.missed.update(names)
         logger.warning(
@@ -157,14 +172,13 @@ class Outgoing:
             )
             self._kept.append(_Kept(kept.token, rest, again=True))
         else:
-            self._give_up(rest, f"the broker may or may not have them: {error}")
+            self._give_up(rest, error.why)
         return len(done)
 
     def _give_up(self, slots: Sequence[Slot], reason: str) -> None:
         """Count as missed what nobody will send again; the rest stays pending."""
-        once = Delivery.AT_MOST_ONCE
-        lost = [slot for slot in slots if slot.entry.policy.delivery is once]
-        self.miss(lost, reason)
+        lost = [slot for slot in slots if not slot.kept]
+        self.miss(lost, reason, Report.FAILED_TO_SEND)
         if len(lost) < len(slots):
             logger.warning(
                 "pecker: %d slots stay pending (%s)", len(slots) - len(lost), reason
@@ -180,16 +194,26 @@ class Outgoing:
                     slot.era,
                     slot.epoch,
                 )
-        self.confirmed += [
-            (slot.entry.name, slot.epoch)
-            for slot in slots
-            if slot.entry.policy.delivery is Delivery.AT_LEAST_ONCE
-        ]
+        self.fates.append((slots, Report.PUBLISHED))
+        for slot in slots:
+            if slot.kept:
+                rests = slot.asked and slot.ends_us is not None
+                done = self.rested if rests else self.confirmed
+                done.append((slot.entry.name, slot.epoch))
 
-    def refuse(self, slots: Sequence[Slot], reason: str) -> None:
+    def refuse(
+        self,
+        slots: Sequence[Slot],
+        reason: str,
+        report: Report = Report.MISFIRED,
+    ) -> None:
         """Count slots that are not run, and let nobody else run them."""
-        self.miss(slots, reason)
-        self._delivered(slots)
+        self.miss(slots, reason, report)
+        self.confirmed += [(s.entry.name, s.epoch) for s in slots if s.kept]
+
+    def skip(self, slots: Sequence[Slot]) -> None:
+        """Let slots pass that nobody wants to run: their entry is paused."""
+        self.fates.append((slots, Report.PAUSED))
 
     def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
@@ -203,27 +227,38 @@ class Outgoing:
         for slot in kept.slots:
             if (slot.turn_us if kept.again else slot.until_us) > now_us:
                 timely.append(slot)
-            elif slot.entry.policy.delivery is Delivery.AT_MOST_ONCE:
+            elif not slot.kept:
                 late.append(slot)
             elif slot.deadline_us is not None and slot.deadline_us <= now_us:
                 over.append(slot)
-        self.miss(late, "too late to be sent")
-        self.refuse(over, "their deadline is over")
+        self.miss(late, "too late to be sent", Report.MISSED)
+        self.refuse(over, "their deadline is over", Report.MISSED)
         return timely
 
     def _dispatch(self, slot: Slot) -> Dispatch:
         name, deadline_us = slot.entry.name, slot.deadline_us
+        header: dict[str, object] = {
+            "name": name,
+            "due_at": _told(slot.due_us),
+            "era": slot.era,
+            "epoch": slot.epoch,
+            "deadline": None if deadline_us is None else _told(deadline_us),
+        }
+        if slot.asked:
+            header["asked"] = True
+        if self._trace is not None and (parent := self._trace(slot)) is not None:
+            header["traceparent"] = parent
+        ends = latest = None
+        if self.before is not None and slot.entry.policy.run is RunMode.LOCAL:
+            latest = self.before(slot.until_us)
+            ends = None if deadline_us is None else self.before(deadline_us)
         return Dispatch(
             name=name,
             task_id=task_id(self._schema, name, slot.due_us, slot.era),
-            header={
-                "name": name,
-                "due_at": _told(slot.due_us),
-                "era": slot.era,
-                "epoch": slot.epoch,
-                "deadline": None if deadline_us is None else _told(deadline_us),
-            },
+            header=header,
             expires=None if deadline_us is None else from_us(deadline_us) + self._skew,
+            ends=ends,
+            latest=latest,
         )
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from celery_pecker.clock import from_us
 from celery_pecker.database import Database
-from celery_pecker.schedules.model import Delivery, Entry, Orphan, Row, Wanted, Win
+from celery_pecker.schedules.model import (
+    Asked,
+    Delivery,
+    Entry,
+    Orphan,
+    Row,
+    Wanted,
+    Win,
+)
 
 CHUNK = 1_000
 """A claim takes at most so many rows, and its answer stays under 64 kB: a client that
@@ -24,9 +32,11 @@ class Repository:
         database: Database,
         holder: uuid.UUID,
         *,
+        kind: str = "beat",
         now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._database = database
+        self._kind = kind
         self._now = now
         """None in production: the database reads its own clock. Tests say when."""
         self.holder = holder
@@ -118,6 +128,51 @@ class Repository:
         )
         return [Orphan(*row) for row in rows]
 
+    def asked(self) -> tuple[int, list[Asked]]:
+        """Return the database's time and the runs that people asked for."""
+        rows = self._database.run("read_asked", now=self._now())
+        return rows[0][0], [Asked(*row[1:]) for row in rows if row[1] is not None]
+
+    def take_asked(
+        self, wanted: Sequence[tuple[Asked, int | None]], *, until_us: int
+    ) -> list[tuple[str, int, int, int]]:
+        """Take runs with their deadlines; return (name, due_us, epoch, era) of each.
+
+        Only where the entry's row says what it said when it was read: no slot and no
+        other question came in between.
+        """
+        rows = self._database.run(
+            "take_asked",
+            now=self._now(),
+            until=from_us(until_us),
+            holder=self.holder,
+            names=[one.name for one, _ in wanted],
+            dues=[from_us(one.due_us) for one, _ in wanted],
+            eras=[one.era for one, _ in wanted],
+            epochs=[one.task_epoch for one, _ in wanted],
+            deadlines=[_instant(ends_us) for _, ends_us in wanted],
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+    def rest(self, sent: Sequence[tuple[str, int]]) -> int:
+        """The broker has these (name, epoch); they stay until their deadline."""
+        return self._database.change(
+            "rest_asked",
+            names=[name for name, _ in sent],
+            epochs=[epoch for _, epoch in sent],
+        )
+
+    def drop_asked(self, gone: Sequence[Asked]) -> list[tuple[str, int, int]]:
+        """Remove runs, each only as it was read; return (name, due_us, era)."""
+        rows = self._database.run(
+            "drop_asked",
+            names=[one.name for one in gone],
+            dues=[from_us(one.due_us) for one in gone],
+            eras=[one.era for one in gone],
+            epochs=[one.epoch for one in gone],
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
     def declare(self, entries: Sequence[Entry], *, term: float) -> None:
         """Say for a term that this replica's code declares these, at most CHUNK."""
         self._database.change(
@@ -128,6 +183,9 @@ class Repository:
             tasks=[entry.task for entry in entries],
             schedules=[entry.described for entry in entries],
             deliveries=[entry.policy.delivery.value for entry in entries],
+            periods=[entry.period_us for entry in entries],
+            timeouts=[entry.policy.timeout_us for entry in entries],
+            runs=[entry.policy.run.value for entry in entries],
         )
 
     def announce(self, *, host: str, pid: int, version: str, entries: int) -> None:
@@ -140,6 +198,7 @@ class Repository:
             pid=pid,
             version=version,
             entries=entries,
+            kind=self._kind,
         )
 
     def forget(self, *, after: float) -> list[str]:

@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import islice
 
-from celery_pecker import foreign, signals
+from celery_pecker import foreign
 from celery_pecker.backoff import Backoff
 from celery_pecker.clock import Clock, chance
 from celery_pecker.errors import DatabaseUnavailable
 from celery_pecker.gate import Gate
+from celery_pecker.history import Historian, NoHistory
 from celery_pecker.lease import SECOND
-from celery_pecker.schedules import misfire
+from celery_pecker.schedules import debts, misfire
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.answering import Answering
 from celery_pecker.schedules.doubts import Doubts
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import CHUNK, Repository
+from celery_pecker.schedules.telling import Telling
 from celery_pecker.schedules.timekeeper import Timekeeper
 from celery_pecker.schedules.upkeep import Pace, Upkeep
-from celery_pecker.schedules.wanting import slot_of, want
+from celery_pecker.schedules.wanting import orphan_slot, slot_of, still_runs, want
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -37,7 +39,7 @@ MOST_ATTEMPTS = 100
 class Service:
     """The scheduler of one replica, without a thread of its own (see loop)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its four seams, and time
         self,
         entries: Sequence[Entry],
         repository: Repository,
@@ -46,6 +48,7 @@ class Service:
         *,
         clock: Clock,
         pace: Pace,
+        history: Historian | None = None,
     ) -> None:
         self._repository = repository
         self._outgoing = outgoing
@@ -53,7 +56,19 @@ class Service:
         self._timeout = pace.timeout
         self._agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         self._time = Timekeeper(clock, repository, self._agenda)
+        outgoing.before = self._time.before
+        self._telling = Telling(
+            self._agenda, outgoing, self._time, history or NoHistory()
+        )
         self._upkeep = Upkeep(self._agenda, repository, self._time, pace=pace)
+        self._answering = Answering(
+            self._agenda,
+            repository,
+            self._time,
+            outgoing,
+            every=pace.look_every,
+            timeout=pace.timeout,
+        )
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
         self._doubts = Doubts(self._agenda, self._time, repository.holder)
@@ -63,6 +78,10 @@ class Service:
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""
         self._stopping = True
+
+    def now_us(self) -> int:
+        """Return the database's time, as far as is known; on any thread."""
+        return self._time.now_us()
 
     def ask_the_time(self) -> None:
         """Know the database's time to within this round trip."""
@@ -80,6 +99,8 @@ class Service:
             self._fire_all()
         else:
             self._failures += 1
+        if self._answering.due:
+            self._answer(deliverable=deliverable)
         if self._upkeep.due:
             self._round(deliverable=deliverable)
         return self._pause()
@@ -94,12 +115,9 @@ class Service:
             return False
         if not self._ready:
             self._ready = True
-            logger.info(
-                "pecker: ready, %d entries, holder %s",
-                len(self._agenda.names),
-                self._repository.holder,
-            )
+            self._telling.ready(self._repository.holder)
         self._outgoing.retry(self._time.now_us())
+        self._telling.fates()
         return not self._outgoing.waiting
 
     def _fire_all(self) -> None:
@@ -124,6 +142,7 @@ class Service:
         wanted: list[Wanted] = []
         for entry in chunk:
             if entry.name in held:
+                self._telling.held(entry.name, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
                 self._agenda.again(entry.name, now_us + pause_us)
                 continue
@@ -148,7 +167,7 @@ class Service:
         missed = self._outgoing.missed.total() - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.tell()
-        self._tell(due, wins, (published, missed), (sent, claimed))
+        self._telling.woke(due, wins, (published, missed), (sent, claimed))
         if unknown:
             self._time.learn(unknown)
 
@@ -171,6 +190,7 @@ class Service:
         won = {win.nth - 1: win for win in wins}
         slots: list[Slot] = []
         refused: list[Slot] = []
+        paused: list[Slot] = []
         unknown: list[str] = []
         for nth, one in enumerate(wanted):
             entry, win = one.entry, won.get(nth)
@@ -180,26 +200,31 @@ class Service:
                 continue
             self._agenda.won(entry.name, win, now_us)
             runs = misfire.runs(entry.policy, win.due_us, now_us)
-            (slots if runs else refused).append(slot_of(entry, win, sent_us))
+            which = paused if win.paused else slots if runs else refused
+            which.append(slot_of(entry, win, sent_us))
         if refused:
             self._outgoing.refuse(refused, "found after their grace or deadline")
+        if paused:
+            self._outgoing.skip(paused)
         return slots, unknown
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        outgoing = self._outgoing
+        self._telling.fates()
         found = self._doubts.resolve()
         if found:
             logger.info("pecker: %d slots won by a claim without answer", len(found))
-            outgoing.send(found, self._time.now_us())
-        while outgoing.missed:
-            some = dict(islice(outgoing.missed.items(), CHUNK))
-            self._repository.count_missed(some)
-            for name in some:
-                del outgoing.missed[name]
-        while outgoing.confirmed:
-            self._repository.confirm(outgoing.confirmed[:CHUNK])
-            del outgoing.confirmed[:CHUNK]
+            self._outgoing.send(found, self._time.now_us())
+            self._telling.fates()
+        debts.pay(self._outgoing, self._repository)
+
+    def _answer(self, *, deliverable: bool) -> None:
+        """Send what people asked for."""
+        if not deliverable or self._stopping:
+            self._answering.postpone()
+            return
+        if self._answering.go():
+            self._settle()
 
     def _round(self, *, deliverable: bool) -> None:
         sent = self._time.now()
@@ -210,11 +235,9 @@ class Service:
             slots: list[Slot] = []
             over: list[Slot] = []
             for one in orphans:
-                entry = self._agenda.entry(one.name)
-                win = Win(0, one.due_us, one.epoch, one.era, 0, stepped=False)
+                slot = orphan_slot(self._agenda.entry(one.name), one, sent_us)
                 tired = one.attempt > MOST_ATTEMPTS
-                runs = misfire.runs(entry.policy, one.due_us, now_us) and not tired
-                (slots if runs else over).append(slot_of(entry, win, sent_us))
+                (slots if not tired and still_runs(slot, now_us) else over).append(slot)
             why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
             self._outgoing.refuse(over, why)
             self._outgoing.send(slots, self._time.now_us())
@@ -231,37 +254,6 @@ class Service:
             wake_us = self._agenda.next_wake_us()
             if wake_us is not None:
                 until = min(until, self._time.until(wake_us))
+            until = min(until, self._answering.next)
+        self._telling.idle(until)
         return max(until - now, 0.0)
-
-    def _tell(
-        self,
-        due: int,
-        wins: list[Win],
-        outcome: tuple[int, int],
-        moments: tuple[float, float],
-    ) -> None:
-        (published, missed), (sent, claimed) = outcome, moments
-        now = self._time.now()
-        first_us = min((win.due_us for win in wins), default=None)
-        late_us = 0 if first_us is None else max(self._time.at_us(now) - first_us, 0)
-        woke = signals.Woke(
-            due=due,
-            won=len(wins),
-            published=published,
-            missed=sum(win.passed for win in wins) + missed,
-            claim_seconds=claimed - sent,
-            publish_seconds=now - claimed,
-            lateness_seconds=late_us / SECOND,
-        )
-        logger.info(
-            "pecker: woke, due=%d won=%d published=%d missed=%d"
-            " claim=%.1fms publish=%.1fms late=%.1fms",
-            woke.due,
-            woke.won,
-            woke.published,
-            woke.missed,
-            woke.claim_seconds * 1e3,
-            woke.publish_seconds * 1e3,
-            woke.lateness_seconds * 1e3,
-        )
-        signals.woke.send(woke)

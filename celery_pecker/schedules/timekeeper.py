@@ -44,6 +44,10 @@ class Timekeeper:
         """Return the moment at which the database surely shows that instant."""
         return self._offset.monotonic(instant_us)
 
+    def before(self, instant_us: int) -> float:
+        """Return a moment at which the database surely does not show it yet."""
+        return self._offset.before(instant_us)
+
     def observe(self, instant_us: int, *, sent: float) -> None:
         """Take in an answer that came just now."""
         self._stepped += self._offset.observe(
@@ -80,6 +84,4 @@ class Timekeeper:
             self._repository.enroll(missing)
             now_us, again = self.read(missing)
             rows |= again
-        self._agenda.learn(
-            {name: row.executed_us for name, row in rows.items()}, now_us
-        )
+        self._agenda.learn(rows, now_us)

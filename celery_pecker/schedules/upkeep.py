@@ -39,6 +39,11 @@ class Pace:
     round_every: float = 5.0
     """Between looks at what no wake-up shows."""
 
+    @property
+    def look_every(self) -> float:
+        """Between looks for runs that people ask for: they wait for them."""
+        return self.round_every / 5
+
 
 class Upkeep:
     """The rounds of one replica."""
@@ -60,7 +65,6 @@ class Upkeep:
         self._cursor = 0
         self._declared = 0
         self._next_forgetting = 0.0
-        self._due_upkeep = False
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
 
@@ -88,15 +92,10 @@ class Upkeep:
         self._timekeeper.read(())  # a short round trip tells the time best
         self._timekeeper.learn(names[self._cursor : self._cursor + CHUNK])
         self._cursor += CHUNK
-        orphans = self._orphans() if reclaim else []
-        self._due_upkeep = True
-        return orphans
+        return self._orphans() if reclaim else []
 
     def keep_house(self) -> None:
         """Renew what people see: after a round, so that nothing waits for it."""
-        if not self._due_upkeep:
-            return
-        self._due_upkeep = False
         self._announce()
         names = len(self._agenda.names)
         rounds = max(int(TERM / 3 / self._every), 1)

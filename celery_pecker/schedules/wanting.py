@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from celery_pecker.lease import SECOND
 from celery_pecker.schedules import misfire
-from celery_pecker.schedules.model import Delivery, Entry, Misfire, Slot, Wanted, Win
+from celery_pecker.schedules.asking import PATIENCE_US as ASKED_US
+from celery_pecker.schedules.model import (
+    Delivery,
+    Entry,
+    Misfire,
+    Orphan,
+    Slot,
+    Wanted,
+    Win,
+)
 
 TRUST_US = 10 * SECOND
 """How long an at-least-once slot may be published by who claimed it."""
@@ -60,6 +69,10 @@ def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
     seconds after the claim where that is later (a scheduler slower than the period must
     run late, not never), and before the broker forgets the token under which a retry is
     exact. Never after the deadline.
+
+    A grid's timeout is at most its period. The gaps of other schedules differ, so there
+    the deadline is the next slot if that comes before the timeout is over; of a
+    schedule that can only be asked "now?" nobody knows.
     """
     policy = entry.policy
     turn_us = sent_us + PATIENCE_US
@@ -69,8 +82,14 @@ def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
         turn_us = until_us = sent_us + TRUST_US
     else:
         until_us = max(turn_us, sent_us + SLOWEST_US)
+    ends_us = None
     if policy.timeout_us is not None:
-        until_us = min(until_us, win.due_us + policy.timeout_us)
+        deadline_us = win.due_us + policy.timeout_us
+        recurrence = entry.recurrence
+        if recurrence is not None and not recurrence.asks:
+            # asked a moment ago, when the next wake-up was planned: it remembers
+            ends_us = min(deadline_us, recurrence.next(win.due_us, sent_us))
+        until_us = min(until_us, deadline_us if ends_us is None else ends_us)
     return Slot(
         entry=entry,
         due_us=win.due_us,
@@ -78,4 +97,43 @@ def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
         epoch=win.epoch,
         until_us=until_us,
         turn_us=min(turn_us, until_us),
+        ends_us=ends_us,
+    )
+
+
+def orphan_slot(entry: Entry, orphan: Orphan, sent_us: int) -> Slot:
+    """Name a slot that somebody claimed and never confirmed, reclaimed here."""
+    if orphan.asked:
+        won = (orphan.due_us, orphan.era, orphan.epoch)
+        return asked_slot(entry, won, orphan.ends_us, sent_us)
+    win = Win(0, orphan.due_us, orphan.epoch, orphan.era, 0, paused=False)
+    return slot_of(entry, win, sent_us)
+
+
+def still_runs(slot: Slot, now_us: int) -> bool:
+    """Whether a slot that was found now still runs."""
+    if not slot.asked:
+        return misfire.runs(slot.entry.policy, slot.due_us, now_us)
+    if now_us - slot.due_us >= ASKED_US:
+        return False
+    return slot.ends_us is None or now_us < slot.ends_us
+
+
+def asked_slot(
+    entry: Entry, won: tuple[int, int, int], ends_us: int | None, sent_us: int
+) -> Slot:
+    """Name a run that was asked for, won as (due_us, era, epoch)."""
+    due_us, era, epoch = won
+    until_us = sent_us + TRUST_US
+    if ends_us is not None:
+        until_us = min(until_us, ends_us)
+    return Slot(
+        entry=entry,
+        due_us=due_us,
+        era=era,
+        epoch=epoch,
+        until_us=until_us,
+        turn_us=until_us,
+        asked=True,
+        ends_us=ends_us,
     )

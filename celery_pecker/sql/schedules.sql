@@ -11,6 +11,8 @@
 -- columns:       one that says the usual for every entry comes as an empty array, which
 --                unnest fills up with nulls; the others come in binary. Writing nine
 --                arrays as text cost a third of the claim.
+-- paused:        the row moves on as ever and its slots are not counted, so that there is no
+--                backlog when the entry is resumed; nobody runs them.
 -- until:         a statement that reaches the server after its sender gave up on it (frozen
 --                server, lost packet) must claim nothing (I2).
 --
@@ -83,13 +85,13 @@ claimed as (
             task.epoch + 1,
             (extract(epoch from due.now) * 1000000)::bigint),
         era = task.era + due.stepped::integer,
-        missed = task.missed + due.passed,
+        missed = task.missed + case when task.paused then 0 else due.passed end,
         holder = %(holder)s
     from due
     where task.ctid = any (array(select ctid from due))
         and task.name = due.name
     returning due.nth, due.name, due.kept, due.timeout, due.now,
-        due.passed, due.stepped, task.executed_at, task.epoch, task.era
+        due.passed, task.executed_at, task.epoch, task.era, task.paused
 ),
 pending as (
     insert into {schema}.pecker_pending
@@ -97,7 +99,7 @@ pending as (
     select name, executed_at, era, epoch, %(holder)s, now,
            executed_at + timeout * interval '1 microsecond'
     from claimed
-    where kept
+    where kept and not paused
     on conflict (name, due_at, era) do update
     set epoch = excluded.epoch,
         holder = excluded.holder,
@@ -109,7 +111,7 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        null::bigint as epoch,
        null::integer as era,
        null::integer as passed,
-       null::boolean as stepped
+       null::boolean as paused
 from clock
 union all
 select null,
@@ -117,8 +119,9 @@ select null,
        (extract(epoch from claimed.executed_at) * 1000000)::bigint,
        claimed.epoch,
        claimed.era,
-       least(claimed.passed, 2147483647)::integer,
-       claimed.stepped
+       case when claimed.paused then 0
+            else least(claimed.passed, 2147483647) end::integer,
+       claimed.paused
 from claimed
 
 /* celery_pecker:enroll */
@@ -140,26 +143,31 @@ with clock as materialized (
 ),
 stale as (
     select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
+           wanted.period_us, wanted.timeout_us, wanted.run,
            clock.now + %(term)s * interval '1 second' as until
     from clock
     cross join unnest(
         %(names)s::text[], %(tasks)s::text[],
-        %(schedules)s::text[], %(deliveries)s::text[]
-    ) as wanted (name, task, schedule, delivery)
+        %(schedules)s::text[], %(deliveries)s::text[],
+        %(periods)s::bigint[], %(timeouts)s::bigint[], %(runs)s::text[]
+    ) as wanted (name, task, schedule, delivery, period_us, timeout_us, run)
     left join {schema}.pecker_declarations as kept on kept.name = wanted.name
     where kept.name is null
         or kept.declared_until < clock.now + %(term)s * 2 / 3.0 * interval '1 second'
         or kept.declared_until > clock.now + (%(term)s + 1) * interval '1 second'
 )
 insert into {schema}.pecker_declarations as kept
-    (name, task, schedule, delivery, declared_until)
-select name, task, schedule, delivery, until
+    (name, task, schedule, delivery, period_us, timeout_us, run, declared_until)
+select name, task, schedule, delivery, period_us, timeout_us, run, until
 from stale
 order by name
 on conflict (name) do update
 set task = excluded.task,
     schedule = excluded.schedule,
     delivery = excluded.delivery,
+    period_us = excluded.period_us,
+    timeout_us = excluded.timeout_us,
+    run = excluded.run,
     declared_until = excluded.declared_until
 
 /* celery_pecker:announce */
@@ -173,14 +181,15 @@ forgotten as (
     where seen_at < clock.now - interval '1 day' and holder <> %(holder)s
 )
 insert into {schema}.pecker_replicas as replica
-    (holder, host, pid, version, entries, started_at, seen_at)
-select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, clock.now, clock.now
+    (holder, host, pid, version, entries, kind, started_at, seen_at)
+select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(kind)s,
+       clock.now, clock.now
 from clock
 on conflict (holder) do update
 set entries = excluded.entries, seen_at = excluded.seen_at
 
 /* celery_pecker:forget_undeclared */
--- Rows that no living code has declared for a day go, with their declaration.
+-- Rows that no living code has declared for a day go, with all that hangs on them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -194,6 +203,16 @@ unconfirmed as (
     delete from {schema}.pecker_pending as pending
     using undeclared
     where pending.name = undeclared.name
+),
+unfenced as (
+    delete from {schema}.pecker_fences as fence
+    using undeclared
+    where fence.name = undeclared.name
+),
+untold as (
+    delete from {schema}.pecker_history as page
+    using undeclared
+    where page.name = undeclared.name
 )
 delete from {schema}.pecker_tasks as task
 using undeclared
@@ -210,7 +229,8 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
        task.epoch,
        task.era,
-       task.holder
+       task.holder,
+       task.paused
 from clock
 left join {schema}.pecker_tasks as task on task.name = any (%(names)s::text[])
 
@@ -251,31 +271,39 @@ with clock as materialized (
 )
 select pending.name
 from {schema}.pecker_pending as pending, clock
-where pending.claimed_at < clock.now - %(lease)s * interval '1 second'
-order by pending.claimed_at
+where least(pending.claimed_at, pending.taken_at)
+    < clock.now - %(lease)s * interval '1 second'
+order by least(pending.claimed_at, pending.taken_at)
 limit 1000
 
 /* celery_pecker:reclaim_pending */
 -- Slots that somebody claimed and did not confirm within the lease: published again
--- by whoever comes first, under a higher epoch and the same task id.
+-- by whoever comes first, under a higher epoch and the same task id. Runs that were asked
+-- for have taken_at, and an infinite claimed_at. The epoch passes that of the entry's row,
+-- too: with a clock that stepped back it would stay below, and its run be "overtaken".
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 orphaned as materialized (
     select pending.name, pending.due_at, pending.era
     from {schema}.pecker_pending as pending, clock
-    where pending.claimed_at < clock.now - %(lease)s * interval '1 second'
+    where least(pending.claimed_at, pending.taken_at)
+            < clock.now - %(lease)s * interval '1 second'
         and pending.name = any (%(names)s::text[])
         and clock.now < %(until)s::timestamptz
-    order by pending.claimed_at
+    order by least(pending.claimed_at, pending.taken_at)
     limit 1000
     for update of pending skip locked
 )
 update {schema}.pecker_pending as pending
 set holder = %(holder)s,
     epoch = greatest(
-        pending.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
-    claimed_at = clock.now,
+        pending.epoch + 1,
+        (select task.epoch + 1 from {schema}.pecker_tasks as task
+         where task.name = pending.name),
+        (extract(epoch from clock.now) * 1000000)::bigint),
+    claimed_at = case when pending.asked then pending.claimed_at else clock.now end,
+    taken_at = case when pending.asked then clock.now end,
     attempt = pending.attempt + 1
 from orphaned, clock
 where pending.name = orphaned.name
@@ -285,4 +313,120 @@ returning pending.name,
     (extract(epoch from pending.due_at) * 1000000)::bigint as due,
     pending.epoch,
     pending.era,
-    pending.attempt
+    pending.attempt,
+    pending.asked,
+    (extract(epoch from pending.deadline) * 1000000)::bigint as ends
+
+/* celery_pecker:read_asked */
+-- Runs that people asked for, with the rows of their entries, and what time it is. Read
+-- every second by every replica, so it only reads.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+asked as materialized (
+    select pending.name, pending.due_at, pending.era, pending.epoch,
+           pending.taken_at is not null as taken, pending.deadline,
+           task.executed_at, task.epoch as task_epoch
+    from {schema}.pecker_pending as pending
+    join {schema}.pecker_tasks as task on task.name = pending.name
+    where pending.asked
+    order by pending.due_at
+    limit 1000
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       asked.name,
+       (extract(epoch from asked.due_at) * 1000000)::bigint as due,
+       asked.era,
+       asked.epoch,
+       asked.taken,
+       (extract(epoch from asked.deadline) * 1000000)::bigint as ends,
+       (extract(epoch from asked.executed_at) * 1000000)::bigint as executed,
+       asked.task_epoch
+from clock
+left join asked on true
+order by asked.due_at
+
+/* celery_pecker:take_asked */
+-- Takes runs that people asked for, each once (I5). The entry's row must have the epoch
+-- that was read: then no slot was claimed and no other such run taken in between, and
+-- the deadline, worked out from that row, still keeps this run apart from all others.
+-- The epoch of the row rises (I3): an older run that writes after this one is refused.
+-- The row's slot and holder stay: no slot was won.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+held as materialized (
+    select task.ctid, wanted.name, wanted.due_at, wanted.era, wanted.deadline,
+           clock.now
+    from clock
+    cross join unnest(
+        %(names)s::text[], %(dues)s::timestamptz[], %(eras)s::integer[],
+        %(epochs)s::bigint[], %(deadlines)s::timestamptz[]
+    ) as wanted (name, due_at, era, epoch, deadline),
+        lateral (
+            select row.ctid
+            from {schema}.pecker_tasks as row
+            where row.name = wanted.name
+                and row.epoch = wanted.epoch
+                and clock.now < %(until)s::timestamptz
+                and clock.now < coalesce(wanted.deadline, 'infinity')
+            for update skip locked
+        ) as task,
+        lateral (
+            select from {schema}.pecker_pending as asked
+            where asked.name = wanted.name
+                and asked.due_at = wanted.due_at
+                and asked.era = wanted.era
+                and asked.epoch = 0
+                and asked.asked
+            for update skip locked
+        ) as slot
+),
+raised as (
+    update {schema}.pecker_tasks as task
+    set epoch = greatest(
+        task.epoch + 1, (extract(epoch from held.now) * 1000000)::bigint)
+    from held
+    where task.ctid = any (array(select ctid from held))
+        and task.name = held.name
+    returning task.name, task.epoch, held.due_at, held.era, held.deadline, held.now
+)
+update {schema}.pecker_pending as pending
+set epoch = raised.epoch,
+    holder = %(holder)s,
+    taken_at = raised.now,
+    deadline = raised.deadline
+from raised
+where pending.name = raised.name
+    and pending.due_at = raised.due_at
+    and pending.era = raised.era
+returning pending.name,
+    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
+    pending.epoch,
+    pending.era
+
+/* celery_pecker:rest_asked */
+-- The broker has a run that was asked for: its row rests until its deadline, so that the
+-- next one waits for it. Fenced by the epoch (I3).
+update {schema}.pecker_pending as pending
+set taken_at = null
+from unnest(%(names)s::text[], %(epochs)s::bigint[]) as sent (name, epoch)
+where pending.name = sent.name
+    and pending.epoch = sent.epoch
+    and pending.asked
+
+/* celery_pecker:drop_asked */
+-- Removes runs that were asked for, each only as it was read: given up, or long ended.
+delete from {schema}.pecker_pending as pending
+using unnest(
+    %(names)s::text[], %(dues)s::timestamptz[], %(eras)s::integer[],
+    %(epochs)s::bigint[]
+) as gone (name, due_at, era, epoch)
+where pending.name = gone.name
+    and pending.due_at = gone.due_at
+    and pending.era = gone.era
+    and pending.epoch = gone.epoch
+    and pending.asked
+returning pending.name,
+    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
+    pending.era

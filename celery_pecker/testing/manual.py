@@ -23,6 +23,7 @@ from celery_pecker.clock import from_us, new_id, to_us
 from celery_pecker.database import Database
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.gate import Gate, OpenGate
+from celery_pecker.history import Recorder
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.outgoing import Outgoing
@@ -85,10 +86,28 @@ class RecordingPublisher:
             self.sent += batch
 
 
-class ManualPecker:
-    """One replica of an app's scheduler on real tables, turned by hand."""
+class _History:
+    """Writes reports whenever the replica has nothing to do."""
 
-    def __init__(
+    def __init__(self, recorder: Recorder, database: Database) -> None:
+        self._recorder = recorder
+        self._database = database
+        self.note = recorder.note
+
+    def allow(self, until: float) -> None:
+        """Write all there is."""
+        del until
+        while self._recorder.pending():
+            self._recorder.flush(self._database, rows=1_000)
+
+
+class ManualPecker:
+    """One replica of an app's scheduler on real tables, turned by hand.
+
+    With ``history`` it keeps so many slots of each entry in pecker_history.
+    """
+
+    def __init__(  # noqa: PLR0913  # what a test may choose
         self,
         app: Celery | Sequence[Entry],
         *,
@@ -97,6 +116,7 @@ class ManualPecker:
         clock: ManualClock | None = None,
         gate: Gate | None = None,
         pace: Pace | None = None,
+        history: int = 0,
     ) -> None:
         self.clock = clock or ManualClock()
         self.publisher = RecordingPublisher()
@@ -109,6 +129,7 @@ class ManualPecker:
             gate or OpenGate(),
             clock=self.clock,
             pace=pace or Pace(),
+            history=_History(Recorder(holder, history), self._database),
         )
         try:
             self.turn()

@@ -7,6 +7,7 @@ the server is well, the way to it is not. All states hold until the next one is 
 - `hang`: connections are accepted, bytes are taken and kept: a server that never
   answers. They arrive when the proxy opens again, as TCP retransmits them;
 - `mute`: requests arrive, answers are kept: the client cannot know what was done;
+- `drip`: answers arrive byte by byte, so that no single wait is ever long;
 - `refuse`: nobody listens, and all connections are reset.
 
 `cut()` resets the connections of this moment and changes nothing else.
@@ -43,6 +44,7 @@ class Way(enum.StrEnum):
     OPEN = "open"
     HANG = "hang"
     MUTE = "mute"
+    DRIP = "drip"
     REFUSE = "refuse"
 
 
@@ -67,6 +69,7 @@ class Proxy:
     def __init__(self, host: str, port: int) -> None:
         self.target = (host, port)
         self.delay = 0.0
+        self.every = 0.0
         self._way = Way.OPEN
         self._selector = selectors.DefaultSelector()
         self._pipes: dict[socket.socket, _Pipe] = {}
@@ -106,6 +109,11 @@ class Proxy:
     def mute(self) -> None:
         """Requests arrive at the server, its answers do not come back."""
         self._set(Way.MUTE)
+
+    def drip(self, every: float = 0.02) -> None:
+        """Answers arrive one byte at a time, so many seconds apart."""
+        self.every = every
+        self._set(Way.DRIP)
 
     def refuse(self) -> None:
         """Nobody listens on the port; connections are reset."""
@@ -231,6 +239,9 @@ class Proxy:
         for pipe in list(self._pipes.values()):
             while self._flows(pipe) and pipe.waiting[0][0] <= now:
                 _, data = pipe.waiting.popleft()
+                if self._way is Way.DRIP and pipe.answers and len(data) > 1:
+                    pipe.waiting.appendleft((now + self.every, data[1:]))
+                    data = data[:1]
                 try:
                     if data:
                         pipe.sink.sendall(data)

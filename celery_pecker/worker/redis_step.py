@@ -1,15 +1,10 @@
-"""What celery-pecker adds to a Celery worker.
-
-Today one thing: the guard that lets a worker survive a restart of Redis
-(`celery_pecker.redis_guard` says how). It comes by itself where `pecker_dsn` is set
-and `pecker_redis_guard` is not False; `install(app)` adds it to any other app.
-"""
+"""The guard on Redis, hung on a worker."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from celery import Celery, bootsteps, signals
+from celery import bootsteps
 
 
 class RedisGuardStep(bootsteps.StartStopStep):
@@ -35,24 +30,3 @@ class RedisGuardStep(bootsteps.StartStopStep):
         from celery_pecker.redis_guard import RedisGuard  # noqa: PLC0415
 
         RedisGuard(parent).watch()
-
-
-def install(app: Celery) -> None:
-    """Workers of `app` that start from now on are guarded; may be called again."""
-    app.steps["worker"].add(RedisGuardStep)
-
-
-def connect() -> None:
-    """Apps that use celery-pecker get their guard when their worker starts.
-
-    Celery sends the signal before the worker's steps are put together, and only from
-    the `worker` command: workers made in other ways call `install`.
-    """
-    signals.celeryd_init.connect(
-        _on_worker_init, dispatch_uid="celery_pecker.worker", weak=False
-    )
-
-
-def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
-    if conf.get("pecker_dsn") and conf.get("pecker_redis_guard") is not False:
-        install(instance.app)

@@ -1,0 +1,153 @@
+"""``pecker run``, ``pause``, ``resume``: what people do to an entry."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+
+import click
+from celery.backends.base import DisabledBackend
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.cli.bounded import bounded
+from celery_pecker.cli.desk import NO, UNKNOWN, Desk, as_json, instant
+from celery_pecker.clock import SYSTEM
+from celery_pecker.clock import pause as sleep
+from celery_pecker.overview import SlotRow
+from celery_pecker.schedules.model import task_id
+
+LOOK = 0.2
+"""Seconds between two looks at what became of a run."""
+GOOD = {"succeeded", "published"}
+BAD = {
+    "failed",
+    "failed_to_send",
+    "misfired",
+    "missed",
+    "overrun",
+    "refused_late",
+    "refused_overtaken",
+    "refused_unknown",
+}
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def pause(ctx: click.Context, *, name: str, json: bool) -> None:
+    """Let an entry's slots pass without a run, until it is resumed."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.overview.pause(name)
+        if not desk.told({"name": name, "paused": True}):
+            click.echo(f"{name!r} is paused from its next slot on")
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def resume(ctx: click.Context, *, name: str, json: bool) -> None:
+    """Let an entry's slots run again; what passed meanwhile is not made up for."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.overview.resume(name)
+        if not desk.told({"name": name, "paused": False}):
+            click.echo(f"{name!r} runs again from its next slot on")
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@click.option("--wait", is_flag=True, help="Wait until it has run.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 86_400.0),
+    default=60.0,
+    show_default=True,
+    help="With --wait: seconds.",
+)
+@as_json
+@click.pass_context
+def run(
+    ctx: click.Context, *, name: str, wait: bool, timeout: float, json: bool
+) -> None:
+    """Ask for a run of an entry now, beside its slots.
+
+    A scheduler that declares it takes it within seconds, under the entry's own policy:
+    with a timeout, when the run before must have ended. Asked again while one waits,
+    it is the one that waits.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        due_us = desk.overview.ask(name, by=_who())
+        id_ = _task_id(desk, name, due_us)
+        found: dict[str, object] = {
+            "name": name,
+            "due": instant(due_us),
+            "task_id": id_,
+        }
+        if not wait:
+            if not desk.told({**found, "state": "asked"}):
+                click.echo(f"asked for a run of {name!r}, task id {id_}")
+            return
+        state = _wait(desk, name, due_us, id_, timeout)
+        if not desk.told({**found, "state": state}):
+            click.echo(f"{name!r}: {state}, task id {id_}")
+        if state in BAD:
+            desk.leave(NO)
+        if state not in GOOD:
+            desk.leave(UNKNOWN)
+
+
+def _wait(desk: Desk, name: str, due_us: int, id_: str, timeout: float) -> str:
+    """Return what became of the run, as far as it is known in time."""
+    until = SYSTEM.monotonic() + timeout
+    while True:
+        slot = _slot(desk, name, due_us)
+        state = slot.state if slot is not None else "asked"
+        if state in BAD or state == "succeeded":
+            return state
+        left = until - SYSTEM.monotonic()
+        if state == "published" and not _keeps_results(desk):
+            return state
+        if state == "published":
+            told = bounded(max(left, LOOK), _result, desk, id_, max(left, LOOK))
+            return told or "published_no_result"
+        if left <= 0:
+            return state if state != "asked" else "waiting"
+        sleep(min(LOOK, left))
+
+
+def _slot(desk: Desk, name: str, due_us: int) -> SlotRow | None:
+    detail = desk.overview.entry(name, limit=60)
+    if detail is None:
+        return None
+    return next((slot for slot in detail.slots if slot.due_us == due_us), None)
+
+
+def _keeps_results(desk: Desk) -> bool:
+    return not isinstance(desk.app.backend, DisabledBackend) and not bool(
+        desk.app.conf.task_ignore_result
+    )
+
+
+def _result(desk: Desk, id_: str, timeout: float) -> str:
+    result = desk.app.AsyncResult(id_)
+    result.get(timeout=timeout, propagate=False)
+    return "succeeded" if result.successful() else "failed"
+
+
+def _task_id(desk: Desk, name: str, due_us: int) -> str:
+    detail = desk.overview.entry(name, limit=0)
+    era = 0
+    if detail is not None:
+        eras = [one.era for one in detail.pending if one.due_us == due_us]
+        era = eras[0] if eras else detail.row.era
+    return task_id(desk.settings.schema, name, due_us, era)
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

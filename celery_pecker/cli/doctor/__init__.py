@@ -1,0 +1,47 @@
+"""``pecker doctor``: everything that is known to go wrong, looked at once.
+
+``postgres`` and ``broker`` ask, ``judge`` and the functions of ``broker`` that are
+marked so decide; a ``finding`` is ok, warn or fail, and says what to do. Each server
+is asked in bounded time, and one that gives no answer hides nothing of the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.cli.desk import NO, Desk, as_json
+from celery_pecker.cli.doctor import broker, postgres
+from celery_pecker.cli.doctor.finding import Grade
+
+MARKS = {
+    Grade.OK: "[green]✓[/] ",
+    Grade.WARN: "[yellow]![/] ",
+    Grade.FAIL: "[bold red]✗[/] ",
+}
+
+
+@click.command(cls=CeleryCommand)
+@as_json
+@click.pass_context
+def doctor(ctx: click.Context, *, json: bool) -> None:
+    """Look at database, broker, clocks and workers; say what to mend.
+
+    Ends with 1 if something is wrong; what is only worth a look does not count.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        found = []
+        for examine in (postgres.examine, broker.examine):
+            for finding in examine(desk):
+                found.append(finding)
+                if json:
+                    continue
+                desk.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
+                if finding.advice:
+                    desk.print("  → ", finding.advice)
+        counted = Counter(finding.grade for finding in found)
+        desk.told({"healthy": not counted[Grade.FAIL], "findings": found})
+        if counted[Grade.FAIL]:
+            desk.leave(NO)

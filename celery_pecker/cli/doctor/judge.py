@@ -1,0 +1,201 @@
+"""What is found of PostgreSQL, judged. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.ground import OLDEST
+from celery_pecker.lease import SECOND
+
+OFFSET_SEEN_US = SECOND // 2
+HELD_US = 60 * SECOND
+HELD_LONG_US = 3_600 * SECOND
+DEAD = 50_000
+"""Dead rows from which on a claim walks visibly farther; autovacuum begins at 5,000."""
+UPDATED = 1_000
+"""Updates from which on the share of HOT ones says something."""
+HOT = 0.9
+SNAPSHOTS = "docs/how-to/long-transactions.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What PostgreSQL says of itself."""
+
+    version: str
+    number: int
+    isolation: str
+    standby: bool
+    vacuums: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Something that keeps old row versions alive."""
+
+    what: str
+    who: str
+    versions: int | None
+    since_us: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table that every slot writes to."""
+
+    name: str
+    live: int
+    dead: int
+    updated: int
+    hot: int
+    options: str
+    indexes: int
+
+
+def server(found: Server) -> list[Finding]:
+    """Judge version, role and isolation."""
+    findings = [
+        ok("server version", f"PostgreSQL {found.version}")
+        if found.number >= OLDEST
+        else fail(
+            "server version",
+            f"PostgreSQL {found.version}; 14 and newer are allowed",
+            "upgrade the server, or give pecker_dsn another one",
+        ),
+        ok("isolation", found.isolation)
+        if found.isolation == "read committed"
+        else fail(
+            "isolation",
+            f"{found.isolation!r}; 'read committed' is needed, in which a lost race"
+            " is an empty answer",
+            "alter role … set default_transaction_isolation to 'read committed'",
+        ),
+    ]
+    if found.standby:
+        findings.append(
+            fail(
+                "primary",
+                "this server is a standby, which cannot be written to",
+                "name the primary in pecker_dsn, or all hosts with"
+                " target_session_attrs=read-write",
+            )
+        )
+    return findings
+
+
+def pooler(processes: Sequence[int]) -> Finding:
+    """Judge the server's processes behind connections A, B, and A again."""
+    first, second, again = processes
+    if first == second or first != again:
+        return ok(
+            "pooler",
+            "transaction or statement pooling: fine for schedulers; take the"
+            " migrations over a direct connection",
+        )
+    return ok("pooler", "each connection has a server process of its own")
+
+
+def clock(offset_us: int, error_us: int, skew_us: int) -> Finding:
+    """Judge how far the host's clock is from the database's."""
+    text = (
+        f"this host's clock is {offset_us / 1000:+.1f} ms from the database's"
+        f" (± {error_us / 1000:.1f} ms)"
+    )
+    away = abs(offset_us) - error_us
+    if away > skew_us:
+        return fail(
+            "clock",
+            text + "; Celery compares 'expires' with the clocks of workers",
+            "let NTP set the clocks of all hosts, or raise pecker_clock_skew",
+        )
+    if away > OFFSET_SEEN_US:
+        return warn("clock", text, "let NTP set the clocks of all hosts")
+    return ok("clock", text)
+
+
+def snapshots(found: Sequence[Held], vacuums: bool) -> Finding:
+    """Judge what keeps dead rows from being cleaned up."""
+    worst = next(
+        (one for one in found if one.since_us is None or one.since_us > HELD_US), None
+    )
+    if not vacuums:
+        return fail(
+            "held snapshots",
+            "autovacuum or track_counts is off: dead rows are never cleaned up",
+            "set both to on",
+        )
+    if worst is None:
+        return ok("held snapshots", "none older than a minute")
+    since = "" if worst.since_us is None else f" for {worst.since_us / SECOND:.0f} s"
+    text = f"{worst.what} ({worst.who}) holds back the clean-up of dead rows{since}"
+    advice = f"end it, or see that it ends: {SNAPSHOTS}"
+    if worst.since_us is not None and worst.since_us > HELD_LONG_US:
+        return fail("held snapshots", text, advice)
+    return warn("held snapshots", text, advice)
+
+
+def table(found: Table) -> Finding:
+    """Judge dead rows, HOT updates and what keeps them so."""
+    check = f"table {found.name}"
+    share = found.hot / found.updated if found.updated else 1.0
+    text = f"{found.live} rows, {found.dead} dead, {share:.1%} of the updates were HOT"
+    if "autovacuum_enabled=false" in found.options:
+        return fail(
+            check,
+            text + "; autovacuum is off for it",
+            f"alter table {found.name} reset (autovacuum_enabled)",
+        )
+    if found.indexes > 1:
+        return warn(
+            check,
+            text + f"; it has {found.indexes} indexes, where one is ours",
+            "drop the others: an index on a column that slots change ends HOT updates",
+        )
+    if "fillfactor=35" not in found.options:
+        return warn(
+            check,
+            text + "; its fillfactor was changed",
+            f"alter table {found.name} set (fillfactor = 35)",
+        )
+    if found.dead > max(DEAD, 5 * found.live):
+        return warn(
+            check,
+            text,
+            "something holds back the clean-up, or autovacuum does not come:"
+            f" {SNAPSHOTS}",
+        )
+    if found.updated > UPDATED and share < HOT:
+        return warn(
+            check,
+            text + ": there is no room beside the rows",
+            f"vacuum full {found.name} once, and see what held snapshots",
+        )
+    return ok(check, text)
+
+
+def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
+    """Judge what the role may not do: (role, table, right)."""
+    if not lacking:
+        return ok("rights", "the role may do what a scheduler does")
+    role = lacking[0][0]
+    named = ", ".join(f"{right} on {name}" for _, name, right in lacking)
+    return fail(
+        "rights",
+        f"the role {role!r} lacks {named}",
+        "grant them: docs/how-to/rights-and-migrations.md",
+    )
+
+
+def owner(found: str | None, app: str) -> Finding:
+    """Judge whose schema it is."""
+    if found is None:
+        return ok("owner", f"nobody's yet; the first scheduler makes it {app!r}'s")
+    if found == app:
+        return ok("owner", f"app {app!r}")
+    return fail(
+        "owner",
+        f"the schema belongs to app {found!r}, this app is {app!r}",
+        "give each app a schema of its own (pecker_schema), or set pecker_app",
+    )

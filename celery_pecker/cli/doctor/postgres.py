@@ -1,0 +1,144 @@
+"""PostgreSQL, asked over two connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from celery_pecker import migrations
+from celery_pecker.cli.desk import Desk
+from celery_pecker.cli.doctor import judge
+from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.clock import SYSTEM, to_us
+from celery_pecker.database import Database, render
+from celery_pecker.errors import DatabaseUnavailable, Misconfigured, PeckerError
+from celery_pecker.lease import SECOND
+
+ALL = ("delete", "insert", "select", "update")
+NEEDED = {
+    "pecker_declarations": ALL,
+    "pecker_fences": ALL,
+    "pecker_history": ALL,
+    "pecker_migrations": ("select",),
+    "pecker_owner": ("insert", "select", "update"),
+    "pecker_pending": ALL,
+    "pecker_replicas": ALL,
+    "pecker_tasks": ALL,
+}
+"""The rights of docs/how-to/rights-and-migrations.md."""
+
+
+def examine(desk: Desk) -> Iterator[Finding]:
+    """Give what is found; ends at the first question that gets no answer."""
+    settings, database = desk.settings, desk.database
+    try:
+        yield from _server(desk)
+        yield from _schema(database, settings.app)
+        held = database.run("examine_snapshots", now=None)
+        yield judge.snapshots(
+            [
+                judge.Held(what=what, who=who, versions=versions, since_us=since_us)
+                for what, who, versions, since_us in held
+            ],
+            vacuums=True,
+        )
+        yield from _schedulers(desk)
+    except DatabaseUnavailable as error:
+        yield fail("database", str(error), "see that pecker_dsn is reached from here")
+    except PeckerError as error:
+        yield fail("database", str(error), "mend pecker_dsn, or the rights of its role")
+
+
+def _server(desk: Desk) -> Iterator[Finding]:
+    settings, database = desk.settings, desk.database
+    other = Database.of(settings, role="cli")
+    try:
+        first = database.run("examine_server", now=None)[0]
+        second = other.run("examine_server", now=None)[0]
+        before = to_us(SYSTEM.now())
+        again = database.run("examine_server", now=None)[0]
+        after = to_us(SYSTEM.now())
+    finally:
+        other.close()
+    _, process, version, number, isolation, standby, vacuums = again
+    yield from judge.server(
+        judge.Server(
+            version=version,
+            number=number,
+            isolation=isolation,
+            standby=standby,
+            vacuums=vacuums,
+        )
+    )
+    yield judge.pooler([first[1], second[1], process])
+    yield judge.clock(
+        (before + after) // 2 - again[0],
+        (after - before) // 2,
+        round(settings.clock_skew * SECOND),
+    )
+    if not vacuums:
+        yield judge.snapshots([], vacuums=False)
+
+
+def _schema(database: Database, app: str) -> Iterator[Finding]:
+    try:
+        migrations.check(database)
+    except Misconfigured as error:
+        yield fail("schema", str(error), "celery -A proj pecker migrate")
+        return
+    yield ok("schema", f"{database.schema!r} is at step {migrations.LATEST}")
+    needed = [(name, right) for name, rights in NEEDED.items() for right in rights]
+    rows = database.run(
+        "examine_rights",
+        schema=database.schema,
+        tables=[name for name, _ in needed],
+        privileges=[right for _, right in needed],
+    )
+    lacking = [(role, name, right) for role, name, right in rows]
+    yield judge.rights(lacking)
+    if not any(
+        name == "pecker_owner" and right == "select" for _, name, right in lacking
+    ):
+        owners = database.run("examine_owner")
+        yield judge.owner(owners[0][0] if owners else None, app)
+    for row in database.run(
+        "examine_tables",
+        tasks=render("{schema}.pecker_tasks", database.schema),
+        fences=render("{schema}.pecker_fences", database.schema),
+    ):
+        name, live, dead, updated, hot, options, indexes = row
+        yield judge.table(
+            judge.Table(
+                name=name,
+                live=live,
+                dead=dead,
+                updated=updated,
+                hot=hot,
+                options=options,
+                indexes=indexes,
+            )
+        )
+
+
+def _schedulers(desk: Desk) -> Iterator[Finding]:
+    alive = [one for one in desk.overview.replicas() if one.living]
+    if not alive:
+        yield warn(
+            "schedulers",
+            "none lives",
+            "start one: celery -A proj beat -S pecker, or a worker with"
+            " pecker_worker = True",
+        )
+        return
+    text = ", ".join(f"{one.kind} on {one.host} ({one.version})" for one in alive)
+    if len({one.version for one in alive}) > 1:
+        yield warn(
+            "schedulers",
+            f"of several versions: {text}",
+            "fine while a deploy rolls; restart the older ones otherwise",
+        )
+    elif len(alive) == 1:
+        yield warn(
+            "schedulers", f"only one: {text}", "run a second one on another host"
+        )
+    else:
+        yield ok("schedulers", text)

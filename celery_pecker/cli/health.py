@@ -1,0 +1,150 @@
+"""``pecker health``: two questions for probes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker import heartbeat
+from celery_pecker.cli.desk import NO, Desk, as_json, seconds
+from celery_pecker.clock import SYSTEM
+from celery_pecker.lease import SECOND
+from celery_pecker.schedules.model import Entry, Row
+from celery_pecker.schedules.repository import CHUNK, Repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """An entry whose due slot nobody has won."""
+
+    name: str
+    overdue_us: int | None
+    """None where no scheduler has ever seen it."""
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--live", is_flag=True, help="Does every scheduler of this host turn?")
+@click.option("--pace", is_flag=True, help="Was every due entry won, by anybody?")
+@click.option(
+    "--within",
+    type=click.FloatRange(0.0, 86_400.0),
+    default=10.0,
+    show_default=True,
+    help="With --pace: seconds by which a slot may be late.",
+)
+@as_json
+@click.pass_context
+def health(
+    ctx: click.Context, *, live: bool, pace: bool, within: float, json: bool
+) -> None:
+    """Answer a probe by the exit code: 0 healthy, 1 not, 3 nobody can say.
+
+    --live asks neither database nor broker; --pace asks the database.
+    """
+    if not live and not pace:
+        message = "ask --live, or --pace, or both"
+        raise click.UsageError(message)
+    with Desk.open(ctx, json=json) as desk:
+        found: dict[str, object] = {}
+        healthy = True
+        if live:
+            healthy &= _live(desk, found)
+        if pace:
+            healthy &= _pace(desk, found, round(within * SECOND))
+        desk.told({"healthy": healthy, **found})
+        if not healthy:
+            desk.leave(NO)
+
+
+def _live(desk: Desk, found: dict[str, object]) -> bool:
+    lives = heartbeat.living(desk.settings, clock=SYSTEM)
+    found["live"] = [asdict(life) for life in lives]
+    if not desk.json:
+        for life in lives:
+            word = "hangs" if life.stale else "lives"
+            click.echo(f"{life.kind} {life.pid} {word}, turned {life.age:.1f} s ago")
+        if not lives:
+            where = heartbeat.folder(desk.settings)
+            click.echo(f"no scheduler of this host shows life in {where}")
+    return bool(lives) and not any(life.stale for life in lives)
+
+
+def _pace(desk: Desk, found: dict[str, object], within_us: int) -> bool:
+    entries = desk.declared
+    now_us, rows = rows_of(desk, [*entries])
+    late = overdue(entries, rows, now_us, within_us)
+    there = desk.overview.pace(patience=within_us / SECOND)
+    kept = not late and not there.overdue
+    found["pace"] = {
+        "kept": kept,
+        "entries": len(entries),
+        "overdue": max(len(late), there.overdue),
+        "worst": plain_worst(late),
+        "schedulers": there.replicas,
+        "now_us": now_us,
+    }
+    if not desk.json:
+        if kept:
+            click.echo(f"{len(entries)} entries, every due one was won")
+        elif late:
+            click.echo(
+                f"{len(late)} of {len(entries)} entries are overdue; {told(late[0])};"
+                f" {there.replicas} schedulers live"
+            )
+        else:
+            click.echo(
+                f"{there.overdue} entries that other code declares are overdue,"
+                f" {there.worst!r} for {seconds(there.worst_us)}"
+            )
+    return kept
+
+
+def overdue(
+    entries: dict[str, Entry], rows: dict[str, Row], now_us: int, within_us: int
+) -> list[Overdue]:
+    """Return the entries whose due slot nobody has won, the worst first. Pure.
+
+    By this code, not by the tables: when all schedulers are gone, nobody declares
+    anything there any more, and a crontab's instants are known to code only.
+    """
+    late = []
+    for name, entry in entries.items():
+        row = rows.get(name)
+        if row is None:
+            late.append(Overdue(name=name, overdue_us=None))
+            continue
+        if entry.period_us is not None:
+            due_us = row.executed_us + entry.period_us
+        elif entry.recurrence is not None and not entry.recurrence.asks:
+            due_us = entry.recurrence.next(row.executed_us, now_us)
+        else:
+            continue
+        if now_us - due_us > within_us:
+            late.append(Overdue(name=name, overdue_us=now_us - due_us))
+    late.sort(key=lambda one: (one.overdue_us is not None, -(one.overdue_us or 0)))
+    return late
+
+
+def told(one: Overdue) -> str:
+    """Return an overdue entry in words."""
+    if one.overdue_us is None:
+        return f"{one.name!r} was never seen by a scheduler"
+    return f"{one.name!r} for {seconds(one.overdue_us)}"
+
+
+def plain_worst(late: list[Overdue]) -> list[dict[str, object]]:
+    """Return the worst ten."""
+    return [asdict(one) for one in late[:10]]
+
+
+def rows_of(desk: Desk, names: list[str]) -> tuple[int, dict[str, Row]]:
+    """Return the database's time, and the rows of entries."""
+    repository = Repository(desk.database, uuid.UUID(int=0))
+    now_us, rows = repository.read(names[:CHUNK])
+    for start in range(CHUNK, len(names), CHUNK):
+        now_us, more = repository.read(names[start : start + CHUNK])
+        rows |= more
+    return now_us, rows

@@ -1,0 +1,45 @@
+"""``pecker migrate``: the tables."""
+
+from __future__ import annotations
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker import migrations
+from celery_pecker.cli.desk import Desk, as_json
+
+
+@click.command(cls=CeleryCommand)
+@click.option(
+    "--sql",
+    "as_sql",
+    is_flag=True,
+    help="Print the statements for your DBA instead of running them.",
+)
+@click.option(
+    "--after",
+    type=click.IntRange(0, migrations.LATEST),
+    default=0,
+    show_default=True,
+    help="With --sql: leave out the steps up to this one.",
+)
+@as_json
+@click.pass_context
+def migrate(ctx: click.Context, *, as_sql: bool, after: int, json: bool) -> None:
+    """Bring the tables up to this version. Safe to run again, and side by side."""
+    with Desk.open(ctx, json=json) as desk:
+        settings = desk.settings
+        if as_sql:
+            click.echo(migrations.script(settings.schema, after=after), nl=False)
+            return
+        taken = migrations.migrate(settings.dsn, schema=settings.schema)
+        found = {
+            "schema": settings.schema,
+            "step": migrations.LATEST,
+            "taken": [step.version for step in taken],
+        }
+        if desk.told(found):
+            return
+        for step in taken:
+            desk.console.print(f"[green]✓[/] {step.version:04} {step.name}")
+        desk.console.print(f"schema {settings.schema!r} is at step {migrations.LATEST}")

@@ -1,0 +1,196 @@
+"""``pecker tasks``: every entry, once or live."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Iterator
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from celery_pecker.cli.desk import Desk, as_json, plain, seconds
+from celery_pecker.cli.upcoming import first_after
+from celery_pecker.clock import from_us, pause
+from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.overview import ORDERS, EntryRow, Page
+
+STYLES = {
+    "overdue": "bold red",
+    "undeclared": "yellow",
+    "paused": "cyan",
+    "ok": "green",
+}
+BARS = "▁▂▃▄▅▆▇█"
+WIDE = 120
+"""Letters of a terminal's line from which all columns fit."""
+SHOWN = 12
+"""Slots in a sparkline here."""
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3_600),
+    default=1.0,
+    show_default=True,
+    help="With --watch: seconds between two looks.",
+)
+@click.option(
+    "--times", type=click.IntRange(1), help="With --watch: end after so many looks."
+)
+@click.option("--search", default="", help="Names and tasks that contain this.")
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="name",
+    show_default=True,
+    help="What to sort by; state: trouble first.",
+)
+@click.option("--desc", is_flag=True, help="The other way round.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Entries shown at most.",
+)
+@click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
+@as_json
+@click.pass_context
+def tasks(  # noqa: PLR0913  # what a table can be asked
+    ctx: click.Context,
+    *,
+    watch: bool,
+    every: float,
+    times: int | None,
+    search: str,
+    order: str,
+    desc: bool,
+    limit: int,
+    offset: int,
+    json: bool,
+) -> None:
+    """List the entries: last and next slot, lateness, holder, what they missed."""
+    with Desk.open(ctx, json=json) as desk:
+
+        def look() -> Page:
+            return desk.overview.page(
+                search=search,
+                order=order,
+                descending=desc,
+                limit=limit,
+                offset=offset,
+            )
+
+        if not watch:
+            page = look()
+            if not desk.told(_document(desk, page)):
+                _unfold(desk.console)
+                desk.console.print(_table(desk, page))
+            return
+        if json:
+            for _ in _turns(every, times):
+                click.echo(jsons.dumps(plain(_document(desk, look()))))
+            return
+        with Live(console=desk.console, auto_refresh=False, transient=False) as live:
+            for _ in _turns(every, times):
+                try:
+                    shown: RenderableType = _table(desk, look())
+                except DatabaseUnavailable as error:
+                    shown = Group(live.renderable, Text(str(error), style="red"))
+                live.update(shown, refresh=True)
+
+
+def _unfold(console: Console) -> None:
+    """Fold lines for people only: a pipe gets one line for each entry."""
+    if not console.is_terminal:
+        console.width = 10_000
+
+
+def _turns(every: float, times: int | None) -> Iterator[int]:
+    nth = 0
+    while times is None or nth < times:
+        if nth:
+            pause(every)
+        nth += 1
+        yield nth
+
+
+def _document(desk: Desk, page: Page) -> dict[str, object]:
+    return {
+        "now_us": page.now_us,
+        "total": page.total,
+        "entries": [
+            {**plain(row), **plain({"next_us": _next(desk, row, page.now_us)})}
+            for row in page.rows
+        ],
+    }
+
+
+def _next(desk: Desk, row: EntryRow, now_us: int) -> int | None:
+    return first_after(desk.declared.get(row.name), row, now_us)
+
+
+def _table(desk: Desk, page: Page) -> Table:
+    shown = f"{len(page.rows)} of {page.total} entries, {desk.at(page.now_us)}"
+    table = Table(title=shown, title_justify="left", box=None, pad_edge=False)
+    # What does not fit squeezes the names to nothing: then these two are left out.
+    wide = desk.console.width >= WIDE
+    for name in ("entry", "last", "next", "late", "", "holder", "missed", "epoch"):
+        if not wide and name in {"", "epoch"}:
+            continue
+        table.add_column(
+            name,
+            justify="right" if name in {"late", "missed", "epoch"} else "left",
+            overflow="fold",
+            no_wrap=name not in {"entry", "holder"},
+            # A name of 1,000 letters would leave two for all names.
+            min_width=16 if name == "entry" else None,
+        )
+    table.add_column("state", no_wrap=True, min_width=10)
+    for row in page.rows:
+        # Text, not str: a name may look like markup.
+        table.add_row(
+            Text(visible(row.name)),
+            Text(_last(desk, row, page.now_us)),
+            Text(_due(_next(desk, row, page.now_us), page.now_us)),
+            Text(seconds(row.late_us)),
+            *([Text(bars(row.spark[-SHOWN:]))] if wide else []),
+            Text(row.host or "-"),
+            Text(str(row.missed)),
+            *([Text(str(row.epoch))] if wide else []),
+            Text(row.state, style=STYLES.get(row.state, "")),
+        )
+    return table
+
+
+def _last(desk: Desk, row: EntryRow, now_us: int) -> str:
+    if not row.epoch:
+        return "never"
+    local = from_us(row.last_us).astimezone(desk.zone)
+    same_day = from_us(now_us).astimezone(desk.zone).date() == local.date()
+    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+
+
+def _due(next_us: int | None, now_us: int) -> str:
+    if next_us is None:
+        return "-"
+    if next_us < now_us:
+        return f"{seconds(now_us - next_us)} ago"
+    return f"in {seconds(next_us - now_us)}"
+
+
+def visible(name: str) -> str:
+    """Return a name without what would move the cursor or colour the rest."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
+def bars(values: list[int]) -> str:
+    """Return a sparkline: the highest bar is the largest value, or 100 ms."""
+    top = max([*values, 100_000])
+    return "".join(BARS[min(max(one, 0) * len(BARS) // (top + 1), 7)] for one in values)

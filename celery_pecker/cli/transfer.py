@@ -1,0 +1,91 @@
+"""``pecker import`` and ``export``: from another scheduler, and back."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections import Counter
+from pathlib import Path
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.cli.carried import Carried, plan, read
+from celery_pecker.cli.desk import NO, Desk, as_json, instant
+from celery_pecker.cli.health import rows_of
+from celery_pecker.clock import from_us
+from celery_pecker.schedules.repository import CHUNK
+
+WORDS = {
+    "set": "ran last at",
+    "kept": "has run here already, kept; not",
+    "undeclared": "is not in this code's beat_schedule, left out; ran last at",
+    "ahead": "is left out: that instant has not come:",
+}
+
+
+@click.command(name="import", cls=CeleryCommand)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Also entries that ran here already: their slots since then may come twice.",
+)
+@as_json
+@click.pass_context
+def import_(
+    ctx: click.Context, *, file: Path, dry_run: bool, overwrite: bool, json: bool
+) -> None:
+    """Take over when entries ran last, from beat's file or from JSON.
+
+    JSON is an object of instants by name: {"sweep": "2026-01-01T12:00:00+00:00"}.
+    Beat's file is a pickle: read none that somebody else could have written.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        declared = desk.declared
+        given = read(file)
+        now_us, rows = rows_of(desk, [*given])
+        found = plan(given, rows, declared=declared, now_us=now_us, overwrite=overwrite)
+        if not dry_run:
+            _write(desk, [one for one in found if one.verdict == "set"], overwrite)
+        counted = Counter(one.verdict for one in found)
+        if not desk.told({"dry_run": dry_run, "entries": found, **counted}):
+            for one in found:
+                click.echo(f"{one.name} {WORDS[one.verdict]} {desk.at(one.last_us)}")
+            did = "would be set" if dry_run else "set"
+            click.echo(f"{counted['set']} of {len(found)} entries {did}")
+        alive = [one for one in desk.overview.replicas() if one.living]
+        if alive and not dry_run:
+            click.echo(
+                f"note: {len(alive)} schedulers live; what they have sent already is"
+                " not taken back",
+                err=True,
+            )
+        if not counted["set"] and not counted["kept"]:
+            desk.leave(NO)
+
+
+def _write(desk: Desk, carried: list[Carried], overwrite: bool) -> None:
+    for start in range(0, len(carried), CHUNK):
+        chunk = carried[start : start + CHUNK]
+        desk.database.run(
+            "import_last",
+            now=None,
+            names=[one.name for one in chunk],
+            instants=[from_us(one.last_us) for one in chunk],
+            overwrite=overwrite,
+        )
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--json", is_flag=True, help="It is JSON in any case.")
+@click.pass_context
+def export(ctx: click.Context, *, json: bool) -> None:
+    """Print when this code's entries ran last, as JSON that import reads.
+
+    To standard output; for going back to another scheduler, or to another database.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        _, rows = rows_of(desk, [*desk.declared])
+        found = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
+        click.echo(jsons.dumps(found, indent=2, ensure_ascii=False))

@@ -1,0 +1,37 @@
+"""A Celery app's ``beat_schedule``, read into entries and checked (I11).
+
+=============  =========================================================
+``entry``      Celery's entry, which may carry policies of ours
+``given``      what is refused before Celery itself would answer with a
+               bare TypeError
+``policies``   what stands under the key ``pecker`` of an entry
+``reading``    both together: the entries that a scheduler works with
+``tied``       entries that stand beside their task's code
+``twins``      two different entries of one name
+``book``       Celery's own scheduler, which reads all of it
+=============  =========================================================
+
+Nothing here knows a clock or a server: whatever can be wrong with a schedule is said
+before anything is connected.
+"""
+
+from celery_pecker.declarations.book import Book
+from celery_pecker.declarations.entry import PeckerEntry
+from celery_pecker.declarations.given import KEYS, check_given
+from celery_pecker.declarations.policies import POLICIES
+from celery_pecker.declarations.reading import entries
+from celery_pecker.declarations.tied import enter_tied, tie
+from celery_pecker.declarations.twins import refuse_twins, watch_for_twins
+
+__all__ = [
+    "KEYS",
+    "POLICIES",
+    "Book",
+    "PeckerEntry",
+    "check_given",
+    "enter_tied",
+    "entries",
+    "refuse_twins",
+    "tie",
+    "watch_for_twins",
+]

@@ -1,0 +1,62 @@
+"""Celery's own scheduler as what it is good for: reading schedules.
+
+It names entries, adds Celery's default ones, and its `apply_entry` is how the slow
+lane sends. It never ticks.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.beat import ScheduleEntry, Scheduler
+
+from celery_pecker.declarations.entry import PeckerEntry
+from celery_pecker.declarations.given import check_given
+from celery_pecker.declarations.tied import enter_tied
+from celery_pecker.declarations.twins import refuse_twins
+
+
+class _PerEntry(logging.Filter):
+    """Keep Celery's line per sent entry for those who log at DEBUG.
+
+    A thousand a second would flood the log (the slow lane is Celery's own code; the
+    line per wake-up is ours).
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether the record is to be seen."""
+        per_entry = str(record.msg).startswith("Scheduler: Sending due task")
+        return not per_entry or logging.getLogger(record.name).isEnabledFor(
+            logging.DEBUG
+        )
+
+
+_PER_ENTRY = _PerEntry()
+
+
+class Book(Scheduler):
+    """The entries of an app, checked, as Celery's beat would have them."""
+
+    Entry = PeckerEntry
+
+    def setup_schedule(self) -> None:
+        """Read the app's entries; raise Misconfigured for what cannot be meant."""
+        logging.getLogger("celery.beat").addFilter(_PER_ENTRY)
+        enter_tied(self.app)
+        refuse_twins(self.app)
+        check_given(self.app.conf.beat_schedule)
+        self.merge_inplace(self.app.conf.beat_schedule)
+        self.install_default_entries(self.schedule)
+
+    def tick(self, *_args: Any, **_kwargs: Any) -> float:
+        """Send nothing: a replica's loop does that."""
+        return 1.0
+
+    def should_sync(self) -> bool:
+        """There is nothing to sync: the table is the memory."""
+        return False
+
+    def reserve(self, entry: ScheduleEntry) -> ScheduleEntry:  # type: ignore[override]  # the stubs name another class than Celery's code
+        """The claim has reserved it."""
+        return entry

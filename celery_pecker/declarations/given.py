@@ -1,0 +1,97 @@
+"""What is refused of a ``beat_schedule`` before Celery reads it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from celery.beat import ScheduleEntry
+
+from celery_pecker.errors import Misconfigured
+
+SHORTEST = 0.1
+"""Seconds: the shortest period."""
+TEN_YEARS = 10 * 366 * 86_400
+"""Seconds: the longest period, timeout and grace."""
+LONGEST = 1_000
+"""Bytes in the name of an entry: it is the key of an index, and part of each claim."""
+KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "pecker")
+
+
+def check_given(beat_schedule: Any) -> None:
+    """Refuse entries that Celery itself would answer with a bare TypeError."""
+    if not isinstance(beat_schedule, Mapping):
+        message = (
+            f"beat_schedule is {beat_schedule!r}; allowed is a dict of entries by name"
+        )
+        raise Misconfigured(message)
+    for name, given in beat_schedule.items():
+        where = f"beat_schedule[{name!r}]"
+        if not _storable(name):
+            message = (
+                f"{where[:200]}: the name must be a string of 1 to {LONGEST} bytes of"
+                " UTF-8 without NUL"
+            )
+            raise Misconfigured(message)
+        if not isinstance(given, ScheduleEntry):
+            _check_one(where, given)
+
+
+def _storable(name: object) -> bool:
+    """Whether PostgreSQL can store the name, and index it."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    try:
+        return 0 < len(name.encode()) <= LONGEST
+    except UnicodeEncodeError:
+        return False
+
+
+def _check_one(where: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        message = f"{where} is {given!r}; allowed is a dict of {', '.join(KEYS)}"
+        raise Misconfigured(message)
+    for key in given:
+        if key not in KEYS:
+            message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
+            raise Misconfigured(message)
+    for key in ("task", "schedule"):
+        if given.get(key) in (None, ""):
+            message = f"{where} has no {key!r}"
+            raise Misconfigured(message)
+    check_schedule(where, given["schedule"])
+    for key, kind, allowed in (
+        ("task", str, "the name of a task"),
+        ("args", Iterable, "a list or tuple"),
+        ("kwargs", Mapping, "a dict"),
+        ("options", Mapping, "a dict of options of apply_async"),
+    ):
+        value = given.get(key)
+        if value is not None and not isinstance(value, kind):
+            message = f"{where}[{key!r}] is {value!r}; allowed is {allowed}"
+            raise Misconfigured(message)
+    headers = (given.get("options") or {}).get("headers")
+    if headers is not None and not isinstance(headers, Mapping):
+        message = f"{where}['options']['headers'] is {headers!r}; allowed is a dict"
+        raise Misconfigured(message)
+
+
+def check_schedule(where: str, given: object) -> None:
+    """Refuse what is neither a schedule nor a length of time, or no real one."""
+    if hasattr(given, "is_due"):
+        return
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        message = (
+            f"{where}: schedule is {given!r}; allowed are seconds, a timedelta,"
+            " crontab, solar or another celery schedule"
+        )
+        raise Misconfigured(message)
+    if math.isnan(seconds) or not SHORTEST <= seconds <= TEN_YEARS:
+        message = (
+            f"{where}: schedule is every {seconds:g} s; allowed are {SHORTEST} s to"
+            " ten years"
+        )
+        raise Misconfigured(message)

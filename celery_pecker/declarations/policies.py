@@ -1,0 +1,174 @@
+"""What stands under the key ``pecker`` of an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from celery.schedules import crontab, solar
+
+from celery_pecker.declarations.given import TEN_YEARS
+from celery_pecker.errors import Misconfigured
+from celery_pecker.lease import SECOND
+from celery_pecker.schedules.misfire import default_grace_us
+from celery_pecker.schedules.model import Delivery, Misfire, Policy, RunMode
+
+Kind = TypeVar("Kind", Delivery, Misfire, RunMode)
+
+DEEPEST = 1_000
+"""Slots: the most that may be caught up."""
+MINUTE_US = 60 * SECOND
+"""From here on a lost slot hurts more than a second write costs."""
+LOCAL_SHARE = 0.9
+"""Of the period: the timeout of a local run that was given none, so that its thread
+is free, and its deadline over, when the next slot comes."""
+POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up", "run")
+
+
+def policy(
+    where: str,
+    given: object,
+    recurs: object,
+    period: int | None,
+    *,
+    conf: Mapping[str, Any],
+) -> Policy:
+    """Return the checked policy of an entry.
+
+    ``recurs`` is its schedule, ``period`` that of a grid in microseconds.
+    """
+    read = _read(f"{where}['pecker']", {} if given is None else given, recurs, period)
+    if read.grace_us is None and isinstance(recurs, crontab):
+        starting = _seconds("", "beat_cron_starting_deadline", conf)
+        if starting is not None:
+            return replace(read, grace_us=starting)
+    return read
+
+
+def _read(where: str, given: object, recurs: object, period: int | None) -> Policy:
+    if not isinstance(given, Mapping):
+        message = f"{where} is {given!r}; allowed is a dict of {', '.join(POLICIES)}"
+        raise Misconfigured(message)
+    for key in given:
+        if key not in POLICIES:
+            message = (
+                f"{where} has no policy {key!r}; allowed are {', '.join(POLICIES)}"
+            )
+            raise Misconfigured(message)
+    misfire = _choice(where, "misfire", given, Misfire, Misfire.COALESCE)
+    run = _choice(where, "run", given, RunMode, RunMode.DISPATCH)
+    if run is RunMode.LOCAL and misfire is Misfire.CATCH_UP:
+        # Several slots of one entry at one moment: all but the first would be missed.
+        message = (
+            f"{where}['misfire'] is 'catch_up'; allowed with 'run': 'local' are 'skip'"
+            " and 'coalesce': a worker runs one slot of an entry at a time"
+        )
+        raise Misconfigured(message)
+    grace_us = _seconds(where, "grace", given)
+    return Policy(
+        delivery=_delivery(where, given, run, recurs, period),
+        misfire=misfire,
+        timeout_us=_timeout(where, given, run, period),
+        grace_us=default_grace_us(misfire, period) if grace_us is None else grace_us,
+        depth=_depth(where, given, misfire),
+        run=run,
+    )
+
+
+def _timeout(
+    where: str, given: Mapping[str, object], run: RunMode, period: int | None
+) -> int | None:
+    timeout_us = _seconds(where, "timeout", given)
+    if timeout_us is None and run is RunMode.LOCAL and period is not None:
+        return int(period * LOCAL_SHARE)
+    if timeout_us is not None and period is not None and timeout_us > period:
+        message = (
+            f"{where}['timeout'] is {timeout_us / SECOND:g} s; allowed is up to the"
+            f" period, {period / SECOND:g} s, so that no two runs overlap"
+        )
+        raise Misconfigured(message)
+    return timeout_us
+
+
+def _depth(where: str, given: Mapping[str, object], misfire: Misfire) -> int:
+    depth = given.get("catch_up")
+    if misfire is not Misfire.CATCH_UP:
+        if depth is not None:
+            message = f"{where}['catch_up'] goes with 'misfire': 'catch_up' only"
+            raise Misconfigured(message)
+        return 1
+    depth = 10 if depth is None else depth
+    if (
+        isinstance(depth, bool)
+        or not isinstance(depth, int)
+        or not 1 <= depth <= DEEPEST
+    ):
+        message = f"{where}['catch_up'] is {depth!r}; allowed are 1 to {DEEPEST} slots"
+        raise Misconfigured(message)
+    return depth
+
+
+def _delivery(
+    where: str,
+    given: Mapping[str, object],
+    run: RunMode,
+    recurs: object,
+    period: int | None,
+) -> Delivery:
+    if run is RunMode.DISPATCH:
+        default = _default_delivery(recurs, period)
+        return _choice(where, "delivery", given, Delivery, default)
+    delivery = _choice(where, "delivery", given, Delivery, Delivery.AT_MOST_ONCE)
+    if delivery is Delivery.AT_LEAST_ONCE:
+        # Another replica could send a message again; nobody can run a run again.
+        message = (
+            f"{where}['delivery'] is 'at_least_once'; allowed with 'run': 'local' is"
+            " 'at_most_once': a run that was begun in a worker ends with that worker"
+        )
+        raise Misconfigured(message)
+    return delivery
+
+
+def _default_delivery(given: object, period: int | None) -> Delivery:
+    seldom = (
+        period >= MINUTE_US
+        if period is not None
+        else isinstance(given, (crontab, solar))
+    )
+    return Delivery.AT_LEAST_ONCE if seldom else Delivery.AT_MOST_ONCE
+
+
+def _choice(
+    where: str,
+    key: str,
+    given: Mapping[str, object],
+    kind: type[Kind],
+    default: Kind,
+) -> Kind:
+    value = given.get(key, default)
+    for one in kind:
+        if value == one:
+            return one
+    allowed = ", ".join(repr(one.value) for one in kind)
+    message = f"{where}[{key!r}] is {value!r}; allowed are {allowed}"
+    raise Misconfigured(message)
+
+
+def _seconds(where: str, key: str, given: Mapping[str, object]) -> int | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 1 / SECOND <= seconds <= TEN_YEARS  # never true of NaN
+    ):
+        named = f"{where}[{key!r}]" if where else key
+        message = (
+            f"{named} is {value!r}; allowed are seconds above zero, up to ten years"
+        )
+        raise Misconfigured(message)
+    return int(seconds * SECOND)

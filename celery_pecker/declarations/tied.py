@@ -1,0 +1,44 @@
+"""Entries that stand beside their task: an app's ``beat_schedule`` has them too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from celery.beat import ScheduleEntry
+
+from celery_pecker.declarations.twins import alike, note_twin
+
+_TIED = "_pecker_tied"
+_OWN = "_pecker_beat_schedule"
+"""The app's ``beat_schedule``, if nobody else's."""
+
+
+def tie(app: Any, name: str, entry: Mapping[str, Any]) -> None:
+    """The app's ``beat_schedule`` has the entry, now and when it is read."""
+    tied: list[tuple[str, Mapping[str, Any]]] = app.__dict__.setdefault(_TIED, [])
+    if not any(key == name and alike(known, entry) for key, known in tied):
+        tied.append((name, entry))
+    _enter(app, name, entry)
+
+
+def enter_tied(app: Any) -> None:
+    """Enter them again: somebody may have set a new ``beat_schedule`` meanwhile."""
+    for name, entry in app.__dict__.get(_TIED, ()):
+        _enter(app, name, entry)
+
+
+def _enter(app: Any, name: str, entry: Mapping[str, Any]) -> None:
+    given = app.conf.beat_schedule
+    if not isinstance(given, Mapping):
+        return  # refused when a scheduler reads it: every command finalizes the app
+    before = given.get(name)
+    if before is None:
+        # Not into the dict itself: apps that are configured by the same module share
+        # it, and the other one may not know the task.
+        if app.__dict__.get(_OWN) is not given:
+            given = app.__dict__[_OWN] = dict(given)
+            app.conf.beat_schedule = given
+        given[name] = dict(entry)
+    elif isinstance(before, Mapping | ScheduleEntry) and not alike(before, entry):
+        note_twin(app, name)

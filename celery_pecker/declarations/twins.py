@@ -1,0 +1,96 @@
+"""Two different entries of one name: Celery lets the second silently win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from celery import Celery
+from celery.beat import ScheduleEntry
+from celery.schedules import BaseSchedule, solar
+
+from celery_pecker.errors import Misconfigured
+
+_TWINS = "_pecker_twins"
+
+
+def watch_for_twins() -> None:
+    """Remember when ``add_periodic_task`` replaces an entry by a different one.
+
+    Celery lets the second silently win. Called once by the command line, before the
+    app is loaded; it only looks on.
+    """
+    celery: Any = Celery  # what it has no event for is not in its types either
+    original = celery._add_periodic_task  # noqa: SLF001
+    if getattr(original, "watches", False):
+        return
+
+    def watching(
+        self: Any, key: str, entry: Mapping[str, Any], name: str | None = None
+    ) -> None:
+        before = self._conf.beat_schedule.get(key)
+        if before is not None and not alike(before, entry):
+            note_twin(self, key)
+        original(self, key, entry, name=name)
+
+    watching.watches = True  # type: ignore[attr-defined]
+    celery._add_periodic_task = watching  # noqa: SLF001
+
+
+def note_twin(app: Any, name: str) -> None:
+    """Remember that the app has two different entries of that name."""
+    app.__dict__.setdefault(_TWINS, []).append(name)
+
+
+def refuse_twins(app: Celery) -> None:
+    """Refuse an app in which two different entries have one name."""
+    twins = app.__dict__.get(_TWINS, [])
+    if twins:
+        message = (
+            f"beat_schedule has two different entries named {twins[0]!r}: the second"
+            " would silently replace the first; give one of them another name"
+        )
+        raise Misconfigured(message)
+
+
+def alike(
+    one: Mapping[str, Any] | ScheduleEntry, other: Mapping[str, Any] | ScheduleEntry
+) -> bool:
+    """Whether both would send the same message at the same instants."""
+    first, second = _told(one), _told(other)
+    return _recursalike(first.pop("schedule"), second.pop("schedule")) and all(
+        first[key] == second[key] or repr(first[key]) == repr(second[key])
+        for key in first
+    )
+
+
+def _told(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
+    given = vars(entry) if isinstance(entry, ScheduleEntry) else dict(entry)
+    return {
+        "schedule": given.get("schedule"),
+        "relative": bool(given.get("relative")),
+        "task": given.get("task"),
+        "args": [*(given.get("args") or ())],
+        "kwargs": dict(given.get("kwargs") or {}),
+        "options": dict(given.get("options") or {}),
+        "pecker": given.get("pecker"),
+    }
+
+
+def _recursalike(one: object, other: object) -> bool:
+    """Compare schedules; BaseSchedule's own ``==`` knows no fields of subclasses."""
+    if isinstance(one, (int, float)):
+        one = timedelta(seconds=one)
+    if isinstance(other, (int, float)):
+        other = timedelta(seconds=other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, BaseSchedule) and not isinstance(one, solar):
+        return _fields(one) == _fields(other)
+    return one == other
+
+
+def _fields(given: object) -> dict[str, object]:
+    derived = {"_app", "tz", "utc_enabled"}
+    return {key: it for key, it in vars(given).items() if key not in derived}

@@ -1,0 +1,187 @@
+"""A sign of life on disk: a probe needs neither the database nor the broker.
+
+Each scheduler of this host writes a reading of the monotonic clock, which all processes
+of a host share, into a file of its own, at most once a second, for as long as its loop
+turns; in an outage of PostgreSQL too, since a restart would heal nothing. The file goes
+when the scheduler was told to stop. A file that has become old while its process lives
+is a scheduler that hangs or has died within its process; that of a dead process means
+nothing and is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from celery_pecker.clock import Clock
+from celery_pecker.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+EVERY = 1.0
+"""Seconds between two beats, at least."""
+STALE = 10.0
+"""Seconds without a beat after which a scheduler does not live: it turns every five
+seconds at the latest, or as soon as it has given up waiting for a server."""
+WAITS = 2.5
+"""How many times the timeouts of database and broker a turn may last."""
+FORM = "{:020.6f}\n"
+"""Always as long: a beat overwrites the one before in one write."""
+_UNSAFE = re.compile(r"[^\w.]+")
+_OURS = 0o700
+_START = 19
+"""Place of the start among what the kernel tells of a process after its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A scheduler of this host whose process is there."""
+
+    pid: int
+    kind: str
+    """beat, worker or local."""
+    age: float
+    """Seconds since its last beat."""
+    stale: bool
+    """Whether its loop has not turned for too long."""
+
+
+class Heart:
+    """Beats for one scheduler."""
+
+    def __init__(self, settings: Settings, *, kind: str, clock: Clock) -> None:
+        self._folder = folder(settings)
+        self._path = self._folder / f"{_stem(settings)}-{os.getpid()}-{kind}"
+        self._clock = clock
+        self._born = _born(os.getpid())
+        self._last = float("-inf")
+        self._patience = patience(settings)
+        self._failed = False
+
+    def beat(self) -> None:
+        """Show life, at most once a second; a disk that refuses stops nobody."""
+        now = self._clock.monotonic()
+        if now - self._last < EVERY:
+            return
+        self._last = now
+        try:
+            self._write(f"{FORM.format(now)}{self._born}\n".encode())
+        except OSError as error:
+            if not self._failed:
+                logger.warning("pecker: no heartbeat for probes: %s", error)
+            self._failed = True
+
+    @property
+    def beats(self) -> bool:
+        """Whether the last beat was not too long ago."""
+        return self._clock.monotonic() - self._last <= self._patience
+
+    def stop(self) -> None:
+        """Show that this was an end in good order."""
+        with suppress(OSError):
+            self._path.unlink()
+
+    def _write(self, text: bytes) -> None:
+        # NONBLOCK: to open a pipe that nobody reads would wait for ever.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            beat = os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
+            beat = os.open(self._path, flags, 0o600)
+        try:
+            found = os.fstat(beat)
+            if (
+                not stat.S_ISREG(found.st_mode)
+                or found.st_uid != os.geteuid()
+                or found.st_nlink > 1
+            ):
+                message = f"{self._path} is not a file of ours"
+                raise PermissionError(message)
+            os.write(beat, text)
+        finally:
+            os.close(beat)
+
+
+def folder(settings: Settings) -> Path:
+    """Return where the schedulers of this host show life."""
+    if settings.heartbeat_dir is not None:
+        return Path(settings.heartbeat_dir)
+    return Path(tempfile.gettempdir()) / f"celery-pecker-{os.getuid()}"
+
+
+def patience(settings: Settings) -> float:
+    """Return the seconds without a beat after which a scheduler does not live."""
+    waits = WAITS * (settings.database_timeout + settings.broker_timeout)
+    return max(STALE, waits)
+
+
+def living(settings: Settings, *, clock: Clock) -> list[Life]:
+    """Return the schedulers of this app and schema on this host whose process lives.
+
+    Files of dead processes are removed on the way.
+    """
+    found: list[Life] = []
+    stem = f"{_stem(settings)}-"
+    for path in sorted(folder(settings).glob(f"{stem}*")):
+        pid, _, kind = path.name.removeprefix(stem).partition("-")
+        if not pid.isdecimal() or not kind:
+            continue
+        read = _read(path)
+        if not _there(int(pid)) or (read and read[1] not in ("", _born(int(pid)))):
+            with suppress(OSError):
+                path.unlink()
+            continue
+        if read is not None:
+            age = clock.monotonic() - read[0]
+            stale = not 0 <= age <= patience(settings)
+            found.append(Life(pid=int(pid), kind=kind, age=age, stale=stale))
+    return found
+
+
+def _read(path: Path) -> tuple[float, str] | None:
+    """Return the last beat, and when the process that beat was born."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        beat, _, born = path.read_text().partition("\n")
+        return float(beat), born.partition("\n")[0]
+    except (OSError, ValueError):
+        return None  # removed or just made
+
+
+def _there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _born(pid: int) -> str:
+    """Return what tells a process from a later one of the same id, "" if unknown.
+
+    Boot and start of the process. A container that starts anew over a folder that
+    stays gives old ids to new processes, and a probe would say that one of them hangs.
+    """
+    try:
+        told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # no Linux
+        return ""
+    return f"{boot}:{told[_START].decode()}"
+
+
+def _stem(settings: Settings) -> str:
+    """Return what the files of this app and schema begin with, and no others."""
+    exactly = sha256(f"{settings.app}\0{settings.schema}".encode()).hexdigest()[:8]
+    return f"{_UNSAFE.sub('_', f'{settings.app}_{settings.schema}')[:80]}-{exactly}"

@@ -1,0 +1,30 @@
+"""What became of slots, kept for people, bounded, off the hot path.
+
+    report ──note()──▶ Recorder (memory) ──flush()──▶ pecker_history
+                       by Scribe, in the pauses          │
+    Fate ◀──merge()── Told, Told, Told ◀──read───────────┘
+
+Every process reports what it saw: a scheduler that it published, a worker that it
+refused. Nobody writes what a slot *is*: readers merge the reports of one slot, in any
+order, forward only. Nothing depends on the history: what cannot be written is dropped
+and counted.
+
+``report`` names things; ``merge`` decides (pure); ``recorder`` keeps pages of reports
+until they are written; ``scribe`` writes them while the scheduler sleeps.
+"""
+
+from celery_pecker.history.merge import Fate, merge
+from celery_pecker.history.recorder import Recorder
+from celery_pecker.history.report import Historian, NoHistory, Report, Told
+from celery_pecker.history.scribe import Scribe
+
+__all__ = [
+    "Fate",
+    "Historian",
+    "NoHistory",
+    "Recorder",
+    "Report",
+    "Scribe",
+    "Told",
+    "merge",
+]

@@ -1,0 +1,96 @@
+"""Reports of a slot by several processes become one fate. Pure.
+
+Reports arrive in any order, some twice, some from processes that were frozen. So a fate
+is a maximum: it only ever goes forward, whatever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from celery_pecker.history.report import Report, Told
+
+FORWARD = (
+    Report.ASKED,
+    Report.HELD,
+    Report.MISSED,
+    Report.MISFIRED,
+    Report.FAILED_TO_SEND,
+    Report.PAUSED,
+    Report.PUBLISHED,
+    Report.REFUSED_UNKNOWN,
+    Report.REFUSED_LATE,
+    Report.REFUSED_OVERTAKEN,
+    Report.STARTED,
+    Report.FAILED,
+    Report.SUCCEEDED,
+    Report.OVERRUN,
+)
+"""From what says least to what says most. A copy that was refused says less than one
+that ran; a retry that succeeded says more than the failure before; and a run that went
+past its deadline is told of however it ended."""
+_RANK = {report: rank for rank, report in enumerate(FORWARD)}
+_SENT = {Report.PUBLISHED}
+_STARTED = {Report.STARTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What is known of a slot."""
+
+    top: Told
+    """The report that says most; the earliest of those that say the same."""
+    published: Told | None
+    """The earliest word that it was sent."""
+    started: Told | None
+    """The earliest word that it ran."""
+
+    @property
+    def state(self) -> Report:
+        """What became of it, as far as anybody has said."""
+        return self.top.report
+
+    @property
+    def late_us(self) -> int | None:
+        """How late it was sent, or, where nobody said so, started."""
+        first = self.published or self.started
+        return None if first is None else max(first.at_us - first.due_us, 0)
+
+
+def merge(reports: Iterable[Told]) -> dict[tuple[int, int], Fate]:
+    """Return the fates of slots by (era, due_us)."""
+    fates: dict[tuple[int, int], Fate] = {}
+    for told in reports:
+        slot = (told.era, told.due_us)
+        fate, known = _fate(told), fates.get(slot)
+        fates[slot] = fate if known is None else join(known, fate)
+    return fates
+
+
+def join(one: Fate, other: Fate) -> Fate:
+    """Return what two halves of a story say together."""
+    return Fate(
+        top=max(one.top, other.top, key=_weight),
+        published=_first(one.published, other.published),
+        started=_first(one.started, other.started),
+    )
+
+
+def _fate(told: Told) -> Fate:
+    return Fate(
+        top=told,
+        published=told if told.report in _SENT else None,
+        started=told if told.report in _STARTED else None,
+    )
+
+
+def _weight(told: Told) -> tuple[int, int, int, bytes]:
+    """Order reports totally, so that the same one wins in whatever order they come."""
+    return _RANK[told.report], -told.at_us, told.epoch, told.holder.bytes
+
+
+def _first(one: Told | None, other: Told | None) -> Told | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other, key=_weight)

@@ -1,0 +1,76 @@
+"""The nouns: what can be said of a slot, and who said it when."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+
+class Report(IntEnum):
+    """What one process says of one slot. The numbers are in tables: they stay."""
+
+    PUBLISHED = 1
+    """The broker has its message, or this worker has taken it to run."""
+    MISSED = 2
+    """It was too late to send it."""
+    MISFIRED = 3
+    """Its grace or deadline was over when it was found."""
+    FAILED_TO_SEND = 4
+    """It could not be sent, or nobody knows whether it was."""
+    PAUSED = 5
+    """Its entry was paused: it passed without a run."""
+    HELD = 6
+    """A gate held its entry back."""
+    STARTED = 10
+    SUCCEEDED = 11
+    FAILED = 12
+    OVERRUN = 13
+    """The run was still going at its deadline."""
+    REFUSED_LATE = 20
+    """The worker got it after its deadline."""
+    REFUSED_OVERTAKEN = 21
+    """A newer run of the entry was claimed or had started."""
+    REFUSED_UNKNOWN = 22
+    """The worker could not ask whether it may start."""
+    ASKED = 30
+    """Somebody asked for this run; it lies beside the grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One report of one slot."""
+
+    due_us: int
+    era: int
+    epoch: int
+    at_us: int
+    """When, by the database's clock."""
+    report: Report
+    holder: uuid.UUID
+    """Which process life says so."""
+
+
+class Historian(Protocol):
+    """Who takes reports down, and when that is welcome."""
+
+    def note(  # a report has six parts
+        self, name: str, due_us: int, era: int, epoch: int, at_us: int, report: Report
+    ) -> None:
+        """Remember a report of a slot; never waits, never fails."""
+        ...
+
+    def allow(self, until: float) -> None:
+        """Nothing is due before that moment of the monotonic clock: write now."""
+        ...
+
+
+class NoHistory:
+    """Takes nothing down."""
+
+    def note(self, *_: object) -> None:
+        """Forget it."""
+
+    def allow(self, until: float) -> None:
+        """Do nothing."""

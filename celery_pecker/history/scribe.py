@@ -1,0 +1,88 @@
+"""Writes the history while the scheduler sleeps.
+
+On a thread and a connection of its own: whatever the history table suffers (a lock, a
+slow disk, a missing right), no slot waits for it. It writes in small bites, and only
+while nothing is due, because the scheduler's thread shares the interpreter with it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from celery_pecker.backoff import Backoff
+from celery_pecker.clock import Clock
+from celery_pecker.database import Database
+from celery_pecker.errors import PeckerError
+from celery_pecker.history.recorder import Recorder
+from celery_pecker.loop import Loop
+
+BITE = 50
+"""Pages written at once; some milliseconds of work."""
+EVERY = 0.25
+"""Seconds between bites: at most 200 pages a second, for any number of entries."""
+MARGIN = 0.05
+"""Seconds that a bite may take: later than that before a wake-up none is begun."""
+PATIENCE = 5.0
+"""Seconds after which a bite is taken although something is always due."""
+NOTHING = 60.0
+CALLING_OFF = 1.0
+"""Seconds spent on having the server end a bite that it did not take in time."""
+
+
+class Scribe:
+    """Takes reports at any time and writes them when it is allowed to."""
+
+    def __init__(self, recorder: Recorder, database: Database, *, clock: Clock) -> None:
+        self.recorder = recorder
+        self.note = recorder.note
+        self._database = database
+        database.call_off(CALLING_OFF)
+        self._clock = clock
+        self._until = 0.0
+        self._wrote = clock.monotonic()
+        self._rested = self._wrote
+        """From this moment on another bite may be taken; the first one at once."""
+        self._loop = Loop(
+            self._step,
+            name="pecker-history",
+            clock=clock,
+            leave=self._leave,
+            backoff=Backoff(first=EVERY, most=10.0),
+        )
+
+    def start(self) -> None:
+        """Start its thread."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Write what one bite holds, and leave. Safe in a signal handler."""
+        self._loop.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until it has left; whether it has."""
+        return self._loop.join(timeout)
+
+    def allow(self, until: float) -> None:
+        """Nothing is due before that moment of the monotonic clock: write now."""
+        self._until = until
+        if self.recorder.pending():
+            self._loop.wake()
+
+    def _step(self) -> float:
+        if not self.recorder.pending():
+            return NOTHING
+        now = self._clock.monotonic()
+        if now < self._rested:
+            return self._rested - now
+        overdue = self._wrote + PATIENCE
+        if now + MARGIN > self._until and now < overdue:
+            return overdue - now
+        self._wrote, self._rested = now, now + EVERY
+        self.recorder.flush(self._database, rows=BITE)
+        return EVERY
+
+    def _leave(self) -> None:
+        with suppress(PeckerError):  # nothing depends on it
+            if self.recorder.pending():
+                self.recorder.flush(self._database, rows=4 * BITE)
+        self._database.close()

@@ -1,0 +1,24 @@
+"""Runs of local entries, in the worker that won them: no broker is involved.
+
+    Service ──publish()──▶ LocalRunner ──▶ Threads ──▶ traced.run() ──▶ the task
+                               │                            │
+                               └──────▶ Teller ◀────────────┘
+                                          │ celery events, as far as they get out
+
+=============  =========================================================
+``order``      an entry made ready, and one slot of it that is to run
+``threads``    a few daemon threads and the queue before them
+``traced``     a run through Celery's own tracer: signals, logs, hooks
+``teller``     tells `celery events` and Flower, on a thread of its own
+``runner``     takes won slots, refuses what cannot run, keeps count
+=============  =========================================================
+
+A slot that was won here runs here or not at all. What it needs of the world is a thread
+and, by then, the database no more: the claim is made. Neither the broker nor a result
+backend is spoken to on its way; events wait for a broker that is away, bounded.
+"""
+
+from celery_pecker.local.runner import LocalRunner
+from celery_pecker.local.teller import Teller, told_by
+
+__all__ = ["LocalRunner", "Teller", "told_by"]

@@ -1,0 +1,229 @@
+"""A port of our own: figures for Prometheus, answers for probes.
+
+Threads, because a scrape that waits for PostgreSQL must not make a probe wait that
+asks whether this process lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import socketserver
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+from celery_pecker.database import Database
+from celery_pecker.errors import PeckerError
+from celery_pecker.metrics.process import ProcessMetrics
+from celery_pecker.metrics.tables import register
+from celery_pecker.overview import Overview
+from celery_pecker.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that a client may take to say what it wants."""
+
+
+RETRY = 2.0
+"""Seconds until a port that another process has is asked for again."""
+
+
+class Server:
+    """Answers until it is closed, from when it can have its port.
+
+    That may be later: in a deploy the process before this one keeps the port for as
+    long as it waits for its last tasks.
+    """
+
+    def __init__(
+        self, settings: Settings, *, alive: Callable[[], bool], hostname: str
+    ) -> None:
+        self._settings = settings
+        self._alive = alive
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._tables = register(settings, self._registry)
+        self._process = ProcessMetrics(self._registry, hostname=hostname)
+        self._closed = threading.Event()
+        self._change = threading.Lock()
+        self._http = self._opened()
+        _SERVERS.add(self)
+        threading.Thread(
+            target=self._answer, name="pecker metrics", daemon=True
+        ).start()
+
+    @property
+    def port(self) -> int | None:
+        """Where it answers; None while another process has the port."""
+        http = self._http
+        return None if http is None else int(http.server_address[1])
+
+    def close(self) -> None:
+        """Answer no more; does not wait for answers in flight."""
+        with self._change:
+            self._closed.set()
+            http = self._http
+        self._process.close()
+        if http is not None:
+            http.shutdown()
+            http.server_close()
+        self._tables.close()
+
+    def abandon(self) -> None:
+        """This process is a fork: port, connection and counters are its parent's.
+
+        Seen with a pool that replaces its processes: after kill -9 of the worker the
+        port stayed taken until the last of them had ended.
+        """
+        self._process.close()
+        self._tables.abandon()
+        if self._http is not None:
+            with suppress(OSError):
+                self._http.socket.close()
+
+    def _answer(self) -> None:
+        http = self._http
+        while http is None:
+            if self._closed.wait(RETRY):
+                return
+            http = self._opened(quiet=True)
+        with self._change:
+            if self._closed.is_set():  # while the port was opened
+                http.server_close()
+                return
+            self._http = http
+        http.serve_forever()
+
+    def _opened(self, *, quiet: bool = False) -> _Http | None:
+        """Return what answers, None if the port cannot be had now."""
+        address, port = self._settings.metrics_address, self._settings.metrics_port
+        try:
+            http = _Http.on(address, port)
+        except (OSError, UnicodeError) as error:
+            logger.log(
+                logging.DEBUG if quiet else logging.WARNING,
+                "pecker: no metrics from this process, pecker_metrics_port %d of %s"
+                " cannot be had now: %s",
+                port,
+                address,
+                error,
+            )
+            return None
+        http.registry = self._registry
+        http.alive = self._alive
+        http.settings = self._settings
+        if quiet:
+            logger.info("pecker: metrics on port %d of %s at last", port, address)
+        return http
+
+
+_SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for server in [*_SERVERS]:
+        server.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)
+
+
+def serve(settings: Settings, *, alive: Callable[[], bool], hostname: str) -> Server:
+    """Answer on the configured port from now on, or from when it is free.
+
+    ``alive`` says whether this process' scheduler turns. Two schedulers on one host
+    cannot share a port: the second says so in its log and goes on without, until the
+    first has gone.
+    """
+    return Server(settings, alive=alive, hostname=hostname)
+
+
+class _Http(ThreadingHTTPServer):
+    """What the answers are made from."""
+
+    daemon_threads = True
+    registry: CollectorRegistry
+    alive: Callable[[], bool]
+    settings: Settings
+
+    @classmethod
+    def on(cls, address: str, port: int) -> _Http:
+        """Return one that listens there; raise OSError or UnicodeError if it cannot."""
+        found = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family = found[0][0]
+        made: _Http = type(cls.__name__, (cls,), {"address_family": family})(
+            found[0][4][:2], _Answer
+        )
+        return made
+
+    def server_bind(self) -> None:
+        """Take the port without asking a name server who we are.
+
+        The class above this one does, and a worker would wait for that at its start.
+        """
+        socketserver.TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no event of ours."""
+        del request
+        logger.debug("pecker: %s asked for metrics and went away", client_address)
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """One answer."""
+
+    server: _Http
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        """Answer one question."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            encode, kind = choose_encoder(self.headers.get("Accept", ""))
+            self._say(200, encode(self.server.registry), kind)
+        elif path == "/live":
+            alive = self.server.alive()
+            self._say(200 if alive else 503, b"ok\n" if alive else b"stands still\n")
+        elif path == "/pace":
+            self._say(*_pace(self.server.settings))
+        else:
+            self._say(404, b"here are /metrics, /live and /pace\n")
+
+    def _say(self, status: int, body: bytes, kind: str = "text/plain") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name there
+        """Keep a scrape every few seconds out of the log."""
+        logger.debug(format, *args)
+
+
+def _pace(settings: Settings) -> tuple[int, bytes]:
+    """Say whether every due entry is won."""
+    database = Database.of(settings, role="probe")
+    overview = Overview(database)
+    try:
+        pace = overview.pace()
+    except PeckerError as error:
+        return 503, f"unknown: {error}\n".encode()
+    finally:
+        overview.close()
+    if pace.overdue:
+        worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
+        return 503, f"{pace.overdue} of {pace.entries} overdue, {worst}\n".encode()
+    return 200, f"{pace.entries} entries keep their pace\n".encode()

@@ -1,0 +1,181 @@
+"""What the tables say, read at most once a second however often it is asked."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.database import Database
+from celery_pecker.errors import PeckerError
+from celery_pecker.lease import SECOND
+from celery_pecker.overview import EntryRow, Overview, Totals
+from celery_pecker.settings import Settings
+
+MOST_SERIES = 200
+"""Entries, at most, that have series of their own."""
+FRESH = 1.0
+"""Seconds for which what was read is told again."""
+
+logger = logging.getLogger(__name__)
+
+_registered: dict[tuple[str, str], TableCollector] = {}
+_registering = threading.Lock()
+
+
+class TableCollector(Collector):
+    """A collector over the tables; may be asked by several threads at once.
+
+    While PostgreSQL is away ``celery_pecker_up`` is 0 and nothing else is told: a
+    figure that may be hours old is worse than none. One thread reads at a time; who
+    asks meanwhile gets what was read before, and waits if nothing was.
+    """
+
+    def __init__(self, overview: Overview, *, clock: Clock = SYSTEM) -> None:
+        self._overview = overview
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._told: tuple[Totals, list[EntryRow]] | None = None
+        self._read_at: float | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Name nothing: at registration the tables need not be there."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the figures of now, or of the last second."""
+        self._refresh()
+        told = self._told
+        yield up(told is not None)
+        if told is not None:
+            totals, rows = told
+            yield from _totals(totals)
+            yield from _entries(rows, totals.now_us)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._overview.close()
+
+    def abandon(self) -> None:
+        """This process is a fork: the connection is its parent's."""
+        self._overview.abandon()
+
+    def _refresh(self) -> None:
+        # The first answer is waited for: two scrapes that come together after the
+        # start would else tell an outage that there is not.
+        if not self._reading.acquire(blocking=self._read_at is None):
+            return
+        try:
+            now = self._clock.monotonic()
+            if self._read_at is not None and now - self._read_at < FRESH:
+                return
+            self._told = self._read()
+            self._read_at = self._clock.monotonic()
+        finally:
+            self._reading.release()
+
+    def _read(self) -> tuple[Totals, list[EntryRow]] | None:
+        try:
+            totals = self._overview.totals()
+            few = totals.entries <= MOST_SERIES
+            return totals, self._overview.page(limit=MOST_SERIES).rows if few else []
+        except PeckerError:
+            return None
+
+
+def register(
+    settings: Settings, registry: CollectorRegistry = REGISTRY
+) -> TableCollector:
+    """Figures of the tables are told by the registry; idempotent.
+
+    The registry is Prometheus' own one by default: that of a process that tells of
+    itself. It tells of one schema: figures of two would have the same names, which
+    Prometheus refuses.
+    """
+    if registry is not REGISTRY:
+        made = _collector(settings)
+        registry.register(made)
+        return made
+    key = (settings.dsn, settings.schema)
+    with _registering:
+        known = _registered.get(key)
+        if known is None:
+            known = _registered[key] = _collector(settings)
+            if len(_registered) == 1:
+                registry.register(known)
+            else:
+                logger.warning(
+                    "pecker: no metrics of schema %s here: those of another app have"
+                    " the same names; give each app a Flower of its own",
+                    settings.schema,
+                )
+    return known
+
+
+def _collector(settings: Settings) -> TableCollector:
+    database = Database.of(settings, role="metrics")
+    return TableCollector(Overview(database))
+
+
+def up(read: bool) -> Metric:
+    """Return the figure that says whether there are others."""
+    return GaugeMetricFamily(
+        "celery_pecker_up",
+        "Whether the tables of celery-pecker could be read",
+        value=float(read),
+    )
+
+
+def _totals(totals: Totals) -> Iterator[Metric]:
+    for name, told, value in (
+        ("entries", "Entries in the tables", totals.entries),
+        ("entries_declared", "Entries of living replicas", totals.declared),
+        ("entries_undeclared", "Entries that no replica declares", totals.undeclared),
+        ("entries_paused", "Entries that somebody paused", totals.paused),
+        ("entries_overdue", "Entries whose slot nobody won in time", totals.overdue),
+        ("slots_pending", "Slots claimed and not confirmed", totals.pending),
+        ("runs_asked", "Runs asked for by hand, not taken yet", totals.asked),
+        ("replicas", "Schedulers that live", totals.replicas),
+        (
+            "overdue_seconds",
+            "For how long the most overdue slot has been due",
+            totals.worst_us / SECOND,
+        ),
+    ):
+        yield GaugeMetricFamily(f"celery_pecker_{name}", told, value=float(value))
+    yield CounterMetricFamily(
+        "celery_pecker_slots_missed",
+        "Slots that passed without a message or run",
+        value=float(totals.missed),
+    )
+
+
+def _entries(rows: list[EntryRow], now_us: int) -> Iterator[Metric]:
+    labels = ("entry", "name")
+    age = GaugeMetricFamily(
+        "celery_pecker_last_slot_age_seconds",
+        "Since the instant of the last slot that was won",
+        labels=labels,
+    )
+    late = GaugeMetricFamily(
+        "celery_pecker_slot_late_seconds",
+        "How late the last message or run was",
+        labels=labels,
+    )
+    missed = CounterMetricFamily(
+        "celery_pecker_entry_slots_missed",
+        "Slots of the entry that passed without a message or run",
+        labels=labels,
+    )
+    for row in rows:
+        key = (row.name, row.task)
+        age.add_metric(key, max(now_us - row.last_us, 0) / SECOND)
+        missed.add_metric(key, float(row.missed))
+        if row.late_us is not None:
+            late.add_metric(key, row.late_us / SECOND)
+    yield from (age, late, missed)

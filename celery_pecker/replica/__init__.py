@@ -1,0 +1,20 @@
+"""One scheduler of a process, put together: its loop, its connections, its end.
+
+Beat has one of these, a worker has one or two: one that publishes, and one that runs
+local entries, with a thread and a connection of its own, so that a broker that hangs
+never delays a local run.
+
+============  ============================================================
+``replica``   what beat and workers hold in their hands
+``compose``   how it is put together
+``way_out``   where won slots go, and what may hold entries back
+``annals``    one history for all schedulers of a process
+``answerer``  the port for Prometheus and probes
+============  ============================================================
+"""
+
+from celery_pecker.replica.answerer import answerer
+from celery_pecker.replica.compose import compose
+from celery_pecker.replica.replica import LAST_BATCH, Replica
+
+__all__ = ["LAST_BATCH", "Replica", "answerer", "compose"]

@@ -1,0 +1,26 @@
+"""One history for all schedulers of a process."""
+
+from __future__ import annotations
+
+from celery_pecker.history import Scribe
+
+
+class Annals:
+    """One scribe for all schedulers of a process: it writes when none has work."""
+
+    def __init__(self, scribe: Scribe, others: list[Annals]) -> None:
+        self._scribe = scribe
+        self.note = scribe.note
+        self._all = others
+        self.until = float("inf")
+        """Nothing is due before this moment, as far as is known here."""
+        others.append(self)
+
+    def allow(self, until: float) -> None:
+        """Nothing is due here before that moment."""
+        self.until = until
+        self._scribe.allow(min(one.until for one in self._all))
+
+    def another(self) -> Annals:
+        """Return the face of the same scribe for another scheduler."""
+        return Annals(self._scribe, self._all)

@@ -1,0 +1,24 @@
+"""The port for Prometheus and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from celery_pecker.settings import Settings
+
+
+def answerer(
+    settings: Settings, *, alive: Callable[[], bool], hostname: str
+) -> Callable[[], Callable[[], None]]:
+    """Return what opens our port for Prometheus and probes, and returns its end.
+
+    What can be refused of it is refused here, before anything has started.
+    """
+    if not settings.metrics_port:
+        return lambda: lambda: None
+    from celery_pecker import metrics  # noqa: PLC0415  # an extra
+
+    def begin() -> Callable[[], None]:
+        return metrics.serve(settings, alive=alive, hostname=hostname).close
+
+    return begin

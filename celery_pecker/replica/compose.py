@@ -1,0 +1,128 @@
+"""How a replica is put together."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+
+from celery import Celery
+
+from celery_pecker import declarations, signals, tracing
+from celery_pecker.clock import SYSTEM, new_id
+from celery_pecker.database import Database
+from celery_pecker.ground import stand
+from celery_pecker.heartbeat import Heart
+from celery_pecker.history import NoHistory, Recorder, Scribe
+from celery_pecker.loop import Loop
+from celery_pecker.publisher import Publisher
+from celery_pecker.replica.annals import Annals
+from celery_pecker.replica.replica import Replica
+from celery_pecker.replica.way_out import Both, Prepared, Runs, WayOut, gate_of
+from celery_pecker.schedules.model import RunMode
+from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.settings import Settings
+
+
+def compose(  # noqa: PLR0913  # what two kinds of processes have in common and not
+    app: Celery,
+    book: declarations.Book,
+    settings: Settings,
+    *,
+    kind: str,
+    way_out: WayOut | None = None,
+    history: Annals | None = None,
+    ended: Callable[[str], None] = lambda _: None,
+    freeze_heap: bool = True,
+) -> Replica:
+    """Return a replica, not yet started, for the entries of its kind.
+
+    ``kind`` is 'beat' or 'worker' (they publish) or 'local' (which needs a way out).
+    ``history`` is another replica's, in the same process.
+    ``ended`` is called on the replica's thread if that ends untold.
+    """
+    mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
+    declared = declarations.entries(book.schedule, app, conf=app.conf)
+    entries = [entry for entry in declared if entry.policy.run is mode]
+    holder = new_id()
+    database = Database.of(settings)
+    databases, scribe = [database], None
+    if history is None and settings.history:
+        chronicle = Database.of(settings, role="history")
+        databases.append(chronicle)
+        scribe = Scribe(Recorder(holder, settings.history), chronicle, clock=SYSTEM)
+        history = Annals(scribe, [])
+    publisher = way_out or Publisher(app, book, timeout=settings.broker_timeout)
+    runs = publisher if isinstance(publisher, Runs) else None
+    out = Outgoing(
+        Prepared(
+            publisher,
+            [book.schedule[entry.name] for entry in entries],
+            _settle_heap if freeze_heap else lambda: None,
+        ),
+        schema=settings.schema,
+        holder=str(holder),
+        skew=settings.clock_skew,
+        trace=tracing.hook(settings),
+    )
+    gate = gate_of(settings, app)
+    service = Service(
+        entries,
+        Repository(database, holder, kind=kind),
+        out,
+        gate if runs is None else Both(gate, runs),
+        clock=SYSTEM,
+        pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
+        history=history or NoHistory(),
+    )
+    if runs is not None:
+        # Else a run without a deadline would be reported by this host's clock.
+        runs.now_us = service.now_us
+    heart = Heart(settings, kind=kind, clock=SYSTEM)
+
+    def step() -> float:
+        replica.tally.thread = threading.get_ident()
+        heart.beat()
+        if not database.connected:
+            stand(database, app=settings.app)
+        if runs is not None:
+            out.missed.update(runs.take_missed())
+        return service.step()
+
+    def leave() -> None:
+        signals.woke.disconnect(replica.tally.woke)
+        signals.missed.disconnect(replica.tally.missing)
+        publisher.close()
+        database.close()
+        if replica.told:
+            heart.stop()
+        else:
+            ended(str(replica.loop.failure or "its thread has ended; see the log"))
+
+    replica = Replica(
+        kind=kind,
+        holder=str(holder),
+        entries=entries,
+        loop=Loop(step, name=f"pecker-{kind}", clock=SYSTEM, leave=leave),
+        service=service,
+        databases=databases,
+        way_out=publisher,
+        heart=heart,
+        history=history,
+        scribe=scribe,
+    )
+    return replica
+
+
+def _settle_heap() -> None:
+    """Leave all that was made at start out of later garbage collections.
+
+    Celery and a thousand prepared messages are a heap that a full collection walks
+    for 60 ms, and the next one always came in the middle of some wake-up: every tenth
+    slot or so was that much late.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,142 @@
+"""What beat and workers hold in their hands."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery_pecker import signals
+from celery_pecker.clock import SYSTEM
+from celery_pecker.database import Database
+from celery_pecker.heartbeat import Heart
+from celery_pecker.history import Scribe
+from celery_pecker.loop import Loop
+from celery_pecker.replica.annals import Annals
+from celery_pecker.replica.way_out import WayOut
+from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.service import Service
+
+LAST_BATCH = 0.4
+"""Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one replica did since it started."""
+
+    won: int = 0
+    missed: int = 0
+    thread: int = 0
+    """Events of other replicas of this process are told on other threads."""
+
+    def woke(self, event: signals.Woke) -> None:
+        """Count what a wake-up won."""
+        if threading.get_ident() == self.thread:
+            self.won += event.won
+
+    def missing(self, event: signals.Missed) -> None:
+        """Count what will have no run."""
+        if threading.get_ident() == self.thread:
+            self.missed += event.slots
+
+
+@dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
+class Replica:
+    """A scheduler of this process, with its thread."""
+
+    kind: str
+    holder: str
+    entries: list[Entry]
+    loop: Loop
+    service: Service
+    databases: list[Database]
+    way_out: WayOut
+    heart: Heart
+    history: Annals | None
+    scribe: Scribe | None
+    """None: it is another replica's, or nobody writes."""
+    tally: Tally = field(default_factory=Tally)
+    told: bool = False
+    """Whether somebody said stop: an end before that is a failure."""
+
+    def __post_init__(self) -> None:
+        """Be known to forks, and count."""
+        _REPLICAS.add(self)
+        signals.woke.connect(self.tally.woke)
+        signals.missed.connect(self.tally.missing)
+
+    def start(self) -> None:
+        """Start the loop."""
+        if self.scribe is not None:
+            self.scribe.start()
+        self.loop.start()
+
+    def stop(self) -> None:
+        """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
+        self.told = True
+        self.service.stop()
+        self.loop.stop()
+
+    def join(self, timeout: float = LAST_BATCH) -> bool:
+        """Wait for the batch in flight; whether the loop has left."""
+        return self.loop.join(timeout)
+
+    def close_history(self, timeout: float = LAST_BATCH) -> None:
+        """Have the last reports written, if that is possible at once."""
+        if self.scribe is not None:
+            self.scribe.stop()
+            self.scribe.join(timeout)
+
+    @property
+    def failure(self) -> str | None:
+        """Why it ended although nobody told it to; None while all is well."""
+        if self.loop.failure is not None:
+            return str(self.loop.failure)
+        if self.loop.dead:
+            return "the scheduler's thread has ended; see the log above"
+        return None
+
+    @property
+    def idle(self) -> float | None:
+        """Seconds since the last good step; None before the first."""
+        turned = self.loop.turned
+        return None if turned is None else SYSTEM.monotonic() - turned
+
+    @property
+    def alive(self) -> bool:
+        """Whether the loop turns, servers or no servers."""
+        return self.heart.beats
+
+    def abandon(self) -> None:
+        """This process is a fork: the connections are those of the one it came from."""
+        for database in self.databases:
+            database.abandon()
+        self.way_out.abandon()
+
+    def info(self) -> dict[str, Any]:
+        """Return what people may want to know, as JSON can say it."""
+        idle = self.idle
+        return {
+            "kind": self.kind,
+            "holder": self.holder,
+            "entries": len(self.entries),
+            "won": self.tally.won,
+            "missed": self.tally.missed,
+            "last_turn": None if idle is None else round(idle, 3),
+        }
+
+
+_REPLICAS: weakref.WeakSet[Replica] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    """A pool replaces its processes while the scheduler's thread is at work."""
+    for replica in [*_REPLICAS]:
+        replica.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

@@ -1,0 +1,81 @@
+"""What user code is told of the run it is in: which slot, which epoch, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from celery_pecker.clock import to_us
+from celery_pecker.runs.fence import hold, write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of one slot. Instants are aware, UTC, by the database's clock."""
+
+    name: str
+    """The entry's name."""
+    due_at: datetime
+    """The slot's instant."""
+    era: int
+    """How often the database's clock was found to have stepped back."""
+    epoch: int
+    """The fencing token: a newer run of this entry has a higher one."""
+    deadline: datetime | None
+    """When the run must have ended; None: it may take as long as it likes."""
+    attempt: int = 0
+    """Which retry of the task it is, from 0."""
+    schema: str = "public"
+    """The PostgreSQL schema that holds the entry."""
+    inherited: bool = False
+    """Whether this task is no run itself but was sent by one."""
+
+    @property
+    def due_us(self) -> int:
+        """The slot's instant in whole microseconds since 1970."""
+        return to_us(self.due_at)
+
+    def guard(self, connection: Any) -> None:
+        """No newer run starts before the open transaction of `connection` ends.
+
+        `connection` is the user's own, to the database of `pecker_dsn`, inside a
+        transaction: psycopg, SQLAlchemy (Connection or Session), Django, or anything
+        whose `cursor()` takes `%(name)s` parameters.
+
+        Raises:
+            Overtaken: a newer run was claimed, or started: write nothing.
+            Misconfigured: no transaction is open, so nothing would be guarded.
+        """
+        hold(self, connection)
+
+    def guarded(self, connection: Any, statement: Any, params: Any = None) -> Any:
+        """Run the statement under the guard; return its cursor or result.
+
+        Both in one transaction: that of the connection, else one of their own.
+        """
+        return write(self, connection, statement, params)
+
+
+_current: ContextVar[Run | None] = ContextVar("celery_pecker_run", default=None)
+
+
+def current() -> Run | None:
+    """Return the run that this code is part of, None outside of runs.
+
+    It does not enter threads by itself: `celery_pecker.deadline.wrap` carries it.
+    """
+    return _current.get()
+
+
+@contextmanager
+def running(run: Run | None) -> Iterator[Run | None]:
+    """What is called inside is part of that run."""
+    token = _current.set(run)
+    try:
+        yield run
+    finally:
+        _current.reset(token)

@@ -1,0 +1,215 @@
+"""The start check: may this run begin, and by when must it end?
+
+One statement, in bounded time, over one of a few connections that the threads of a
+process share (greenlets come one per task: a connection for each would be dear). They
+are made on first use, so never before a fork, and a child leaves alone what its parent
+has. A connection that was idle for long is not trusted: what lies between may have
+forgotten it without a word.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from celery_pecker.clock import Clock, to_us
+from celery_pecker.database import Database
+from celery_pecker.errors import DatabaseUnavailable, PeckerError
+from celery_pecker.lease import SECOND
+from celery_pecker.runs.instants import Instants
+from celery_pecker.runs.run import Run
+from celery_pecker.settings import Settings
+
+CONNECTIONS = 4
+"""How many starts ask at a time in one process; each takes about a millisecond."""
+IDLE = 60.0
+"""Seconds after which an unused connection is made anew."""
+LEAST = 0.05
+"""Seconds that the question may take at least: the database says what is late, not
+our idea of its clock."""
+PATIENCE = 0.8
+"""The part of that time for which a locked fence is waited for."""
+
+
+class Verdict(enum.StrEnum):
+    """Whether a run starts; its value is the reason that is told."""
+
+    STARTED = "started"
+    LATE = "late"
+    OVERTAKEN = "overtaken"
+    REPEATED = "repeated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What became of the question."""
+
+    verdict: Verdict
+    ends: float = 0.0
+    """The monotonic moment by which the run must have ended."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The row of `start_run`."""
+
+    now_us: int
+    started: bool
+    late: bool
+    repeated: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """Say why not. A run that has started before is not told late as well."""
+        if self.started:
+            return Verdict.STARTED
+        if self.repeated:
+            return Verdict.REPEATED
+        return Verdict.LATE if self.late else Verdict.OVERTAKEN
+
+
+class Starter:
+    """Asks the database whether runs may start."""
+
+    def __init__(self, settings: Settings, instants: Instants, clock: Clock) -> None:
+        self._settings = settings
+        self._instants = instants
+        self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._free: deque[tuple[float, Database]] = deque()
+        self._places = threading.Semaphore(CONNECTIONS)
+
+    def start(self, run: Run, *, asked: bool) -> Start:
+        """Return whether a run that has a deadline may start.
+
+        A second question after a broken connection is safe: if the first one has
+        arrived all the same, the second finds the run started and it is refused.
+        """
+        begun = self._clock.monotonic()
+        budget = self._budget(run, begun)
+        tries, problem = 2, ""
+        while tries:
+            left = begun + budget - self._clock.monotonic()
+            if left <= 0:
+                break
+            tries -= 1
+            sent = self._clock.monotonic()
+            try:
+                answer = self._ask(run, left, asked=asked)
+            except DatabaseUnavailable as error:
+                problem = str(error)
+                continue
+            except PeckerError as error:  # no tables, no rights: no run either
+                problem, tries = str(error), 0
+                continue
+            self._instants.observe(answer.now_us, sent=sent)
+            verdict = answer.verdict
+            if verdict is Verdict.REPEATED and problem:
+                verdict = Verdict.UNKNOWN
+            return Start(
+                verdict=verdict,
+                ends=sent + _left(run, answer.now_us),
+                why=problem,
+            )
+        return Start(verdict=Verdict.UNKNOWN, why=problem or "no connection was free")
+
+    def read_clock(self, within: float) -> None:
+        """Ask the database's clock, if it was not asked lately."""
+        if self._instants.fresh:
+            return
+        sent = self._clock.monotonic()
+        try:
+            with self._database(min(within, self._settings.database_timeout)) as one:
+                ((now_us,),) = one.run("read_clock", now=None)
+        except PeckerError:
+            self._instants.missed()
+        else:
+            self._instants.observe(now_us, sent=sent)
+
+    def close(self) -> None:
+        """Drop the connections that nobody uses."""
+        while self._free:
+            self._free.pop()[1].close()
+
+    def _budget(self, run: Run, now: float) -> float:
+        """Return for how long to ask: as long as there is left, if that is known."""
+        given, deadline = _given(run)
+        budget = min(self._settings.database_timeout, given)
+        if self._instants.fresh:
+            budget = min(budget, self._instants.moment(deadline) - now)
+        return max(budget, LEAST)
+
+    def _ask(self, run: Run, within: float, *, asked: bool) -> Answer:
+        with self._database(within) as database:
+            (row,) = database.run(
+                "start_run",
+                now=None,
+                name=run.name,
+                era=run.era,
+                due=run.due_at,
+                attempt=run.attempt,
+                epoch=run.epoch,
+                deadline=run.deadline,
+                asked=asked,
+                patience=f"{max(int(within * PATIENCE * 1000), 1)}ms",
+            )
+            return Answer(*row)
+
+    @contextmanager
+    def _database(self, within: float) -> Iterator[Database]:
+        """Lend a connection that waits no longer than this for anything."""
+        if os.getpid() != self._pid:
+            self._begin()
+        begun = self._clock.monotonic()
+        places = self._places
+        if not places.acquire(timeout=within):
+            message = f"no connection was free within {within:.3f} s"
+            raise DatabaseUnavailable(message)
+        try:
+            database = self._take()
+            database.hurry(max(begun + within - self._clock.monotonic(), 0.001))
+            try:
+                yield database
+            except BaseException:
+                database.close()  # what it still does, or was told, is unknown
+                raise
+            self._free.append((self._clock.monotonic(), database))
+        finally:
+            places.release()
+
+    def _take(self) -> Database:
+        now = self._clock.monotonic()
+        while self._free:
+            used, database = self._free.pop()
+            if now - used < IDLE:
+                return database
+            database.close()
+        return Database.of(self._settings, role="run")
+
+
+def _given(run: Run) -> tuple[float, datetime]:
+    """Return the seconds from slot to deadline, and the deadline."""
+    if run.deadline is None:
+        message = f"the run of {run.name!r} has no deadline: nothing is to be asked"
+        raise ValueError(message)
+    return (run.deadline - run.due_at).total_seconds(), run.deadline
+
+
+def _left(run: Run, now_us: int) -> float:
+    """Return what is left by the database's clock; never more than was given.
+
+    That clock may have stepped back since the claim.
+    """
+    given, deadline = _given(run)
+    return min((to_us(deadline) - now_us) / SECOND, given)

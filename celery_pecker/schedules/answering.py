@@ -1,0 +1,125 @@
+"""Runs that people ask for, found and taken.
+
+"Run now" is a row of pecker_pending that nobody has claimed: whoever declares the
+entry and comes first takes it, under an epoch above the last slot's. From then on it is
+like a slot that is delivered at least once. One with a deadline stays as a row until
+then, so that the next one waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from celery_pecker.history import Report
+from celery_pecker.schedules import asking
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.model import Asked, Slot
+from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.timekeeper import Timekeeper
+from celery_pecker.schedules.wanting import asked_slot
+
+logger = logging.getLogger("celery_pecker.beat")
+
+Taken = tuple[Asked, int | None]
+"""A run and its deadline."""
+Given = tuple[Asked, str]
+"""A run that is given up, and why."""
+
+
+class Answering:
+    """The looks of one replica; a look that finds nothing only reads."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        repository: Repository,
+        timekeeper: Timekeeper,
+        outgoing: Outgoing,
+        *,
+        every: float,
+        timeout: float,
+    ) -> None:
+        self._agenda = agenda
+        self._repository = repository
+        self._timekeeper = timekeeper
+        self._outgoing = outgoing
+        self._every = every
+        self._timeout = timeout
+        self.next = 0.0
+        """When the next look is due by the monotonic clock."""
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a look."""
+        return self._timekeeper.now() >= self.next
+
+    def postpone(self) -> None:
+        """Look later: what is taken now could not be sent."""
+        self.next = self._timekeeper.now() + self._every
+
+    def go(self) -> bool:
+        """Look once, take and send what may be sent; whether there was anything."""
+        self.postpone()
+        time = self._timekeeper
+        sent = time.now()
+        now_us, found = self._repository.asked()
+        time.observe(now_us, sent=sent)
+        time.tell()
+        over = [one for one in found if one.over(now_us)]
+        if over:
+            self._repository.drop_asked(over)
+        ours = [one for one in found if self._agenda.knows(one.name)]
+        take, give_up = self._sort(ours, now_us)
+        if give_up:
+            self._give_up(give_up)
+        slots = self._take(take, sent) if take else []
+        if slots:
+            logger.info("pecker: %d runs that were asked for", len(slots))
+            self._outgoing.fates.append((slots, Report.ASKED))
+            self._outgoing.send(slots, time.now_us())
+        return bool(take or give_up)
+
+    def _sort(self, found: list[Asked], now_us: int) -> tuple[list[Taken], list[Given]]:
+        """Return what to take, one of each entry, and what to give up."""
+        busy: dict[str, int] = {}
+        for one in found:
+            if not one.waits:
+                busy[one.name] = max(busy.get(one.name, 0), one.ends_us or 0)
+        take: dict[str, Taken] = {}
+        give_up: list[Given] = []
+        for one in found:
+            if not one.waits or one.name in take:
+                continue
+            entry, busy_us = self._agenda.entry(one.name), busy.get(one.name, 0)
+            said = asking.decide(entry, one, busy_us=busy_us, now_us=now_us)
+            if isinstance(said, asking.Take):
+                take[one.name] = one, said.ends_us
+            elif isinstance(said, asking.Drop):
+                give_up.append((one, said.reason))
+            elif said.until_us is not None:
+                self.next = min(self.next, self._timekeeper.until(said.until_us))
+        return [*take.values()], give_up
+
+    def _take(self, take: list[Taken], sent: float) -> list[Slot]:
+        time = self._timekeeper
+        wins = self._repository.take_asked(
+            take, until_us=time.at_us(sent + self._timeout)
+        )
+        ends = {one.name: ends_us for one, ends_us in take}
+        sent_us = time.at_us(sent)
+        return [
+            asked_slot(
+                self._agenda.entry(name), (due_us, era, epoch), ends[name], sent_us
+            )
+            for name, due_us, epoch, era in wins
+        ]
+
+    def _give_up(self, drop: list[Given]) -> None:
+        """Count what nobody else gave up before."""
+        why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
+        for gone in self._repository.drop_asked([one for one, _ in drop]):
+            name, due_us, era = gone
+            entry = self._agenda.entry(name)
+            slot = asked_slot(entry, (due_us, era, 0), None, sent_us=due_us)
+            self._outgoing.miss([slot], why[gone], Report.MISSED)

@@ -1,0 +1,93 @@
+"""What a replica says of what it did: to the log, to listeners, to the history."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from celery_pecker import signals
+from celery_pecker.history import Historian, Report
+from celery_pecker.lease import SECOND
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.model import Win
+from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.timekeeper import Timekeeper
+
+logger = logging.getLogger("celery_pecker.beat")
+
+
+class Telling:
+    """Tells when nothing waits between claim and publish."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        outgoing: Outgoing,
+        timekeeper: Timekeeper,
+        history: Historian,
+    ) -> None:
+        self._agenda = agenda
+        self._outgoing = outgoing
+        self._timekeeper = timekeeper
+        self._history = history
+        self._held: dict[str, int] = {}
+        """Slots that a gate holds back, told once each."""
+
+    def ready(self, holder: object) -> None:
+        """Tables and broker are there."""
+        logger.info(
+            "pecker: ready, %d entries, holder %s", len(self._agenda.names), holder
+        )
+
+    def fates(self) -> None:
+        """Hand on what became of slots: a thousand take a millisecond."""
+        fates, self._outgoing.fates = self._outgoing.fates, []
+        at_us, note = self._timekeeper.now_us(), self._history.note
+        for slots, report in fates:
+            for slot in slots:
+                note(slot.entry.name, slot.due_us, slot.era, slot.epoch, at_us, report)
+
+    def held(self, name: str, now_us: int) -> None:
+        """Say once that a gate holds a slot back."""
+        due_us, era = self._agenda.following(name, now_us)
+        if self._held.get(name) != due_us:
+            self._held[name] = due_us
+            self._history.note(name, due_us, era, 0, now_us, Report.HELD)
+
+    def idle(self, until: float) -> None:
+        """Nothing is due before that moment."""
+        self._history.allow(until)
+
+    def woke(
+        self,
+        due: int,
+        wins: Sequence[Win],
+        outcome: tuple[int, int],
+        moments: tuple[float, float],
+    ) -> None:
+        """Tell of one claim: (published, missed) when it was (sent, answered)."""
+        (published, missed), (sent, claimed) = outcome, moments
+        now, at_us = self._timekeeper.now(), self._timekeeper.at_us
+        first_us = min((win.due_us for win in wins), default=None)
+        late_us = 0 if first_us is None else max(at_us(now) - first_us, 0)
+        woke = signals.Woke(
+            due=due,
+            won=len(wins),
+            published=published,
+            missed=sum(win.passed for win in wins) + missed,
+            claim_seconds=claimed - sent,
+            publish_seconds=now - claimed,
+            lateness_seconds=late_us / SECOND,
+        )
+        logger.info(
+            "pecker: woke, due=%d won=%d published=%d missed=%d"
+            " claim=%.1fms publish=%.1fms late=%.1fms",
+            woke.due,
+            woke.won,
+            woke.published,
+            woke.missed,
+            woke.claim_seconds * 1e3,
+            woke.publish_seconds * 1e3,
+            woke.lateness_seconds * 1e3,
+        )
+        signals.woke.send(woke)

@@ -1,0 +1,300 @@
+/* celery_pecker:list_entries */
+-- One page of the entries, searched and sorted, for people. The states, and what is
+-- overdue, follow from the rows alone:
+--
+-- overdue     a slot on the grid should have been won longer ago than the patience
+-- undeclared  no living replica's code declares it: its rows go after a day
+-- paused      its slots pass without a run
+-- new         it never had a slot
+--
+-- Everything is sorted by one number or one text, so that the statement is the same
+-- whatever the order; what only some orders need is joined under a condition that is
+-- false for the others, and costs nothing then. The lateness of all entries is looked up
+-- only where it sorts, in the last reports of each: 5 to 10 us an entry. All else is joined for the
+-- rows of the page alone. What was published (1), or started (10) here and by no
+-- broker, tells how late a slot was.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+listed as materialized (
+    select task.name,
+           case %(order)s::text when 'task' then declared.task collate "C" end as word,
+           case %(order)s::text
+               when 'last' then extract(epoch from task.executed_at)::float8
+               when 'missed' then task.missed::float8
+               when 'late' then last.late_us::float8
+               when 'state' then case
+                   when coalesce(declared.declared_until < clock.now, true) then 1
+                   when task.paused then 2
+                   when clock.now > task.executed_at
+                       + declared.period_us * interval '1 microsecond'
+                       + %(patience)s * interval '1 second' then 0
+                   when task.epoch = 0 then 3
+                   else 4
+               end::float8
+           end as number
+    from {schema}.pecker_tasks as task
+    cross join clock
+    left join {schema}.pecker_declarations as declared
+        on declared.name = task.name
+        and (%(order)s::text in ('task', 'state') or %(search)s::text <> '')
+    left join lateral (
+        select (report.at_us)[cardinality(report.at_us)]
+               - (report.due_us)[cardinality(report.due_us)] as late_us
+        from {schema}.pecker_history as report
+        where %(order)s::text = 'late' and report.name = task.name
+        order by report.first_due desc
+        limit 1
+    ) as last on true
+    where %(search)s::text = ''
+        or strpos(lower(task.name), lower(%(search)s::text)) > 0
+        or strpos(lower(declared.task), lower(%(search)s::text)) > 0
+),
+page as materialized (
+    select name, row_number() over () as nth
+    from (
+        select name
+        from listed
+        order by
+            case when not %(descending)s then number end nulls last,
+            case when %(descending)s then number end desc nulls last,
+            case when not %(descending)s then word end nulls last,
+            case when %(descending)s then word end desc nulls last,
+            case when not %(descending)s or %(order)s::text <> 'name'
+                then name collate "C" end,
+            name collate "C" desc
+        limit %(limit)s offset %(offset)s
+    ) as sorted
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       counted.entries,
+       task.name, declared.task, declared.schedule, declared.run, declared.delivery,
+       declared.period_us, declared.timeout_us,
+       (extract(epoch from task.executed_at) * 1000000)::bigint as last,
+       task.epoch, task.era, task.missed, task.paused,
+       coalesce(declared.declared_until >= clock.now, false) as declared,
+       task.holder, replica.host, seen.spark
+from clock
+cross join (select count(*) as entries from listed) as counted
+left join page on true
+left join {schema}.pecker_tasks as task on task.name = page.name
+left join {schema}.pecker_declarations as declared on declared.name = page.name
+left join {schema}.pecker_replicas as replica on replica.holder = task.holder
+left join lateral (
+    select array_agg(slot.late_us order by slot.due_us) as spark
+    from (
+        select said.due_us,
+               greatest(min(said.at_us - said.due_us), 0) as late_us
+        from (
+            select due_us, at_us, report
+            from (
+                select due_us, at_us, report, first_due
+                from {schema}.pecker_history as report
+                where report.name = page.name
+                order by report.first_due desc
+                limit 64
+            ) as newest
+            where newest.report && array[1, 10]::smallint[]
+            order by newest.first_due desc
+            limit 2
+        ) as block,
+            unnest(block.due_us, block.at_us, block.report)
+                as said (due_us, at_us, report)
+        where said.report in (1, 10)
+        group by said.due_us
+        order by said.due_us desc
+        limit %(shown)s
+    ) as slot
+) as seen on true
+order by page.nth
+
+/* celery_pecker:read_entry */
+-- One entry, by its name.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       task.name, declared.task, declared.schedule, declared.run, declared.delivery,
+       declared.period_us, declared.timeout_us,
+       (extract(epoch from task.executed_at) * 1000000)::bigint as last,
+       task.epoch, task.era, task.missed, task.paused,
+       coalesce(declared.declared_until >= clock.now, false) as declared,
+       task.holder, replica.host,
+       (extract(epoch from declared.declared_until) * 1000000)::bigint as until,
+       (extract(epoch from replica.seen_at) * 1000000)::bigint as seen,
+       fence.epoch as fence_epoch,
+       fence.era as fence_era,
+       fence.attempt as fence_attempt,
+       (extract(epoch from fence.due_at) * 1000000)::bigint as fence_due,
+       (extract(epoch from fence.started_at) * 1000000)::bigint as fence_started
+from clock,
+    {schema}.pecker_tasks as task
+    left join {schema}.pecker_declarations as declared on declared.name = task.name
+    left join {schema}.pecker_replicas as replica on replica.holder = task.holder
+    left join {schema}.pecker_fences as fence on fence.name = task.name
+where task.name = %(name)s
+
+/* celery_pecker:read_reports */
+-- What processes reported of the last slots of an entry, newest first; a row holds up to 60.
+select report.era, report.holder, replica.host,
+       report.due_us, report.epoch, report.at_us, report.report
+from {schema}.pecker_history as report
+left join {schema}.pecker_replicas as replica on replica.holder = report.holder
+where report.name = %(name)s
+order by report.first_due desc
+limit %(limit)s
+
+/* celery_pecker:read_pending */
+-- Slots of an entry that were claimed and not confirmed, and runs that somebody asked for.
+-- One that was sent and rests until its deadline is neither.
+select (extract(epoch from pending.due_at) * 1000000)::bigint as due,
+       pending.era, pending.epoch, pending.attempt, pending.asked, pending.asked_by,
+       case when pending.asked
+           then (extract(epoch from pending.taken_at) * 1000000)::bigint
+           else (extract(epoch from pending.claimed_at) * 1000000)::bigint
+       end as claimed
+from {schema}.pecker_pending as pending
+where pending.name = %(name)s
+    and (not pending.asked or pending.epoch = 0 or pending.taken_at is not null)
+order by pending.due_at desc
+limit 100
+
+/* celery_pecker:list_replicas */
+-- Every process life that was seen within a day, and of how many entries it won the last slot.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+won as (
+    select task.holder, count(*) as slots
+    from {schema}.pecker_tasks as task
+    group by task.holder
+)
+select replica.holder, replica.host, replica.pid, replica.version, replica.kind,
+       replica.entries,
+       (extract(epoch from replica.started_at) * 1000000)::bigint as started,
+       (extract(epoch from replica.seen_at) * 1000000)::bigint as seen,
+       replica.seen_at > clock.now - %(term)s * interval '1 second' as living,
+       coalesce(won.slots, 0) as won
+from clock,
+    {schema}.pecker_replicas as replica
+    left join won on won.holder = replica.holder
+order by replica.seen_at desc, replica.holder
+
+/* celery_pecker:count_entries */
+-- The figures of all entries at once: for the pace, for metrics, for the head of a page.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+known as materialized (
+    select task.name, task.epoch, task.missed, task.paused,
+           coalesce(declared.declared_until >= clock.now, false) as declared,
+           declared.run = 'local' as local,
+           declared.period_us is not null as grid,
+           clock.now - task.executed_at
+               - declared.period_us * interval '1 microsecond' as overdue
+    from clock,
+        {schema}.pecker_tasks as task
+        left join {schema}.pecker_declarations as declared on declared.name = task.name
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       entries.*, worst.name as worst, waiting.*, replicas.living
+from clock,
+    (
+        select count(*) as entries,
+               count(*) filter (where declared) as declared,
+               count(*) filter (where not declared) as undeclared,
+               count(*) filter (where declared and grid) as grid,
+               count(*) filter (where declared and local) as local,
+               count(*) filter (where paused) as paused,
+               count(*) filter (where epoch = 0) as new,
+               count(*) filter (
+                   where declared and overdue > %(patience)s * interval '1 second'
+               ) as overdue,
+               coalesce(sum(missed), 0)::bigint as missed,
+               greatest(coalesce((extract(epoch from
+                   max(overdue) filter (where declared)) * 1000000)::bigint, 0), 0)
+                   as worst_us
+        from known
+    ) as entries
+    left join (
+        select name, overdue
+        from known
+        where declared and overdue > interval '0'
+        order by overdue desc
+        limit 1
+    ) as worst on true,
+    (
+        select count(*) filter (where not pending.asked) as pending,
+               count(*) filter (where pending.asked and pending.epoch = 0) as asked
+        from {schema}.pecker_pending as pending
+    ) as waiting,
+    (
+        select count(*) filter (
+            where replica.seen_at > clock.now - %(term)s * interval '1 second'
+        ) as living
+        from {schema}.pecker_replicas as replica, clock
+    ) as replicas
+
+/* celery_pecker:set_paused */
+-- Pauses an entry or lets it go on, from its next claim on.
+update {schema}.pecker_tasks as task
+set paused = %(paused)s
+where task.name = %(name)s
+returning task.name
+
+/* celery_pecker:ask_run */
+-- Asks for a run now: a slot beside the grid that nobody has claimed yet, until a replica
+-- that declares the entry takes it (taken_at; claimed_at stays infinity). Asked again while one waits,
+-- the answer is the one that waits. None at all for an entry that no living code declares,
+-- or whose timeout is as long as its period: there is no room between two of its runs.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+known as (
+    select task.name, task.era
+    from clock,
+        {schema}.pecker_tasks as task
+        join {schema}.pecker_declarations as declared on declared.name = task.name
+    where task.name = %(name)s and declared.declared_until >= clock.now
+        and not (
+            task.epoch > 0 and coalesce(declared.timeout_us >= declared.period_us, false))
+),
+waiting as (
+    select pending.due_at
+    from known, {schema}.pecker_pending as pending
+    where pending.name = known.name
+        and pending.asked and pending.epoch = 0
+    order by pending.due_at
+    limit 1
+),
+asked as (
+    insert into {schema}.pecker_pending
+        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    select known.name, clock.now, known.era, 0, '00000000-0000-0000-0000-000000000000',
+           'infinity', true, %(by)s
+    from clock, known
+    where not exists (select from waiting)
+    on conflict (name, due_at, era) do nothing
+    returning due_at
+)
+select (extract(epoch from due_at) * 1000000)::bigint as due from asked
+union all
+select (extract(epoch from due_at) * 1000000)::bigint from waiting
+
+/* celery_pecker:import_last */
+-- Sets when entries ran last, as another scheduler remembers it. What has been won here
+-- already is left alone unless asked for, or its slots would come twice; what lies in the
+-- future would be taken for a clock that stepped back.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_tasks as task (name, executed_at)
+select given.name, given.instant
+from clock,
+    unnest(%(names)s::text[], %(instants)s::timestamptz[]) as given (name, instant)
+where given.instant <= clock.now
+order by given.name
+on conflict (name) do update
+set executed_at = excluded.executed_at
+where task.epoch = 0 or %(overwrite)s
+returning task.name

@@ -1,0 +1,120 @@
+/* celery_pecker:start_run */
+-- A run of an entry with a timeout starts here, or not at all: one statement, one write.
+--
+-- late:       its deadline is over.
+-- overtaken:  a newer slot of the entry was claimed, or its run has started.
+-- repeated:   this very run has started before: redelivered by the broker, or published
+--             again because its confirmation was lost (the same slot, a higher epoch).
+--             Retries of the task are new attempts of the same run, and pass.
+-- asked:      a run that somebody asked for lies beside the grid: it may be sent after
+--             slots that are younger than the question, so only its epoch counts.
+-- patience:   the row is locked for as long as an older run's guarded transaction is open.
+--             It is waited for, but not longer; the setting is gone with this statement.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+patient as materialized (
+    select set_config('lock_timeout', %(patience)s::text, true)
+),
+claimed as materialized (
+    select task.epoch
+    from {schema}.pecker_tasks as task
+    where task.name = %(name)s
+),
+started as (
+    insert into {schema}.pecker_fences as fence
+        (name, era, due_at, attempt, epoch, started_at)
+    select %(name)s, %(era)s, %(due)s::timestamptz, %(attempt)s, %(epoch)s, clock.now
+    from clock, patient
+    where clock.now < %(deadline)s::timestamptz
+        and not exists (select from claimed where claimed.epoch > %(epoch)s)
+    on conflict (name) do update
+    set era = excluded.era,
+        due_at = excluded.due_at,
+        attempt = excluded.attempt,
+        epoch = excluded.epoch,
+        started_at = excluded.started_at
+    where case
+        when (fence.era, fence.due_at) = (excluded.era, excluded.due_at) then
+            excluded.attempt > fence.attempt and excluded.epoch >= fence.epoch
+        else
+            excluded.epoch > fence.epoch
+            and (%(asked)s or (excluded.era, excluded.due_at) > (fence.era, fence.due_at))
+    end
+    returning true
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       exists (select from started) as started,
+       clock.now >= %(deadline)s::timestamptz as late,
+       coalesce(
+           (fence.era, fence.due_at) = (%(era)s, %(due)s::timestamptz)
+           and fence.attempt >= %(attempt)s, false
+       ) as repeated
+from clock
+left join {schema}.pecker_fences as fence on fence.name = %(name)s
+
+/* celery_pecker:hold_fence */
+-- Run inside a user's own transaction, before what it writes: until that transaction ends
+-- no newer run of the entry starts, and if one was claimed or has started there is no row
+-- (I3). A run that had no start check (local, or without a timeout) takes the fence here.
+--
+-- bounded:  a process that is frozen with this transaction open would keep newer runs
+--           from starting. So the server ends it: at the deadline (PostgreSQL 17 on), or
+--           when it was idle for as long as was left (before). Both settings end with it,
+--           and neither is loosened where the user's own is stricter. A longer one of his
+--           is counting already and would go on: it is switched off before ours is on.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+budget as materialized (
+    select least(2147483647, greatest(
+               1000, extract(epoch from %(deadline)s::timestamptz - clock.now) * 1000
+           ))::bigint as left_ms,
+           nullif((extract(epoch from current_setting(
+               'idle_in_transaction_session_timeout'
+           )::interval) * 1000)::bigint, 0) as idle_ms,
+           nullif((extract(epoch from current_setting(
+               'transaction_timeout', true
+           )::interval) * 1000)::bigint, 0) as whole_ms
+    from clock
+    where %(deadline)s::timestamptz is not null
+),
+bounded as materialized (
+    select set_config(
+               'idle_in_transaction_session_timeout',
+               least(left_ms, idle_ms)::text, true),
+           case when current_setting('server_version_num')::integer >= 170000
+               and (whole_ms is null or 1000 < left_ms and left_ms < whole_ms)
+           then
+               set_config('transaction_timeout', '0', true)
+               || set_config('transaction_timeout', left_ms::text, true)
+           end
+    from budget
+),
+held as (
+    insert into {schema}.pecker_fences as fence
+        (name, era, due_at, attempt, epoch, started_at)
+    select %(name)s, %(era)s, %(due)s::timestamptz, %(attempt)s, %(epoch)s, clock.now
+    from clock
+    where (select count(*) from bounded) >= 0
+        and not exists (
+            select from {schema}.pecker_tasks as task
+            where task.name = %(name)s and task.epoch > %(epoch)s
+        )
+    on conflict (name) do update
+    set era = excluded.era,
+        due_at = excluded.due_at,
+        attempt = excluded.attempt,
+        epoch = excluded.epoch
+    where (excluded.epoch, excluded.attempt) >= (fence.epoch, fence.attempt)
+    returning true
+)
+select exists (select from held) as held
+
+/* celery_pecker:read_clock */
+-- What time it is by the database.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now
+from clock

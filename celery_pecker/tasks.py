@@ -1,0 +1,269 @@
+"""A task and its schedule in one place.
+
+    pecker = Pecker(app)
+
+    @pecker.task(every=1.0, timeout=0.8)
+    def sweep(): ...
+
+    class Report(ScheduledTask):
+        name = "proj.report"
+        schedule = crontab(hour=7)
+
+        def run(self): ...
+
+    app.register_task(Report())
+
+Both are tasks as any other. Their entry is put into the app's ``beat_schedule`` when
+the app is finalized: under the name of the task, or under ``entry``. An entry of that
+name that says something else is refused when a scheduler starts. Without policies of
+ours it is a plain entry, which Celery's own beat understands as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    overload,
+)
+
+from celery import Celery, Task, shared_task
+from celery._state import connect_on_app_finalize, get_current_app
+from celery.schedules import BaseSchedule
+
+from celery_pecker.declarations import tie
+from celery_pecker.errors import Misconfigured
+from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+Seconds = float | timedelta
+
+
+class Pecker:
+    """Gives an app's tasks their schedule.
+
+    Without an app it is for libraries, as ``shared_task`` is: every app has the task
+    and its entry.
+    """
+
+    def __init__(self, app: Celery | None = None) -> None:
+        self._app = app
+
+    @overload
+    def task(
+        self,
+        *,
+        every: Seconds | None = ...,
+        schedule: BaseSchedule | None = ...,
+        timeout: Seconds | None = ...,
+        run: RunMode | Literal["dispatch", "local"] | None = ...,
+        delivery: Delivery | str | None = ...,
+        misfire: Misfire | str | None = ...,
+        grace: Seconds | None = ...,
+        catch_up: int | None = ...,
+        entry: str | None = ...,
+        args: Iterable[Any] = ...,
+        kwargs: Mapping[str, Any] | None = ...,
+        options: Mapping[str, Any] | None = ...,
+        bind: Literal[True],
+        **task_options: Any,
+    ) -> Callable[[Callable[Concatenate[T, P], R]], Task[P, R]]: ...
+
+    @overload
+    def task(
+        self,
+        *,
+        every: Seconds | None = ...,
+        schedule: BaseSchedule | None = ...,
+        timeout: Seconds | None = ...,
+        run: RunMode | Literal["dispatch", "local"] | None = ...,
+        delivery: Delivery | str | None = ...,
+        misfire: Misfire | str | None = ...,
+        grace: Seconds | None = ...,
+        catch_up: int | None = ...,
+        entry: str | None = ...,
+        args: Iterable[Any] = ...,
+        kwargs: Mapping[str, Any] | None = ...,
+        options: Mapping[str, Any] | None = ...,
+        **task_options: Any,
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    def task(  # noqa: PLR0913  # what may be said of an entry
+        self,
+        *,
+        every: Seconds | None = None,
+        schedule: BaseSchedule | None = None,
+        timeout: Seconds | None = None,
+        run: RunMode | str | None = None,
+        delivery: Delivery | str | None = None,
+        misfire: Misfire | str | None = None,
+        grace: Seconds | None = None,
+        catch_up: int | None = None,
+        entry: str | None = None,
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **task_options: Any,
+    ) -> Callable[[Callable[..., Any]], Any]:
+        """Return a decorator: the function is a task that runs by a schedule.
+
+        Exactly one of ``every`` (seconds or timedelta) and ``schedule`` (crontab,
+        solar, any of Celery's) is given. ``timeout``, ``run``, ``delivery``,
+        ``misfire``, ``grace`` and ``catch_up`` are the entry's policies. ``args`` and
+        ``kwargs`` are what the task is called with, ``options`` those of
+        ``apply_async``; ``entry`` is the entry's name, by default the task's.
+        The rest goes to ``app.task``: ``name``, ``bind``, ``queue`` …
+        """
+        told = _entry(
+            "@pecker.task",
+            every=every,
+            schedule=schedule,
+            args=args,
+            kwargs=kwargs,
+            options=options,
+            pecker={
+                "timeout": timeout,
+                "run": run,
+                "delivery": delivery,
+                "misfire": misfire,
+                "grace": grace,
+                "catch_up": catch_up,
+            },
+        )
+
+        def decorate(function: Callable[..., Any]) -> Any:
+            def enter(app: Any) -> None:
+                name = task_options.get("name") or app.gen_task_name(
+                    function.__name__, function.__module__
+                )
+                tie(app, name if entry is None else entry, {"task": name, **told})
+
+            return self._register(function, task_options, enter)
+
+        return decorate
+
+    def _register(
+        self,
+        function: Callable[..., Any],
+        task_options: dict[str, Any],
+        enter: Callable[[Any], None],
+    ) -> Any:
+        """Return the task; its entry is entered once its app is finalized."""
+
+        def at_last(app: Any) -> None:
+            if app.finalized:
+                enter(app)
+            else:
+                app.on_after_finalize.connect(
+                    lambda sender, **_: enter(sender), weak=False
+                )
+
+        if self._app is not None:
+            task: Any = self._app.task(**task_options)(function)
+            at_last(self._app)
+            return task
+        task = shared_task(**task_options)(function)
+        connect_on_app_finalize(at_last)
+        app: Any = get_current_app()
+        if app.finalized:
+            at_last(app)
+        return task
+
+
+class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[misc]  # generic in the stubs only
+    """A task whose class says when it runs.
+
+    ``every`` or ``schedule``, and the policies, are attributes as those of any task. A
+    class without either is a plain task: others may be derived from it. With
+    ``@app.task(base=ScheduledTask, every=…)`` the entry is wherever the task is: in
+    every app of the process, unless it says ``shared=False``.
+    """
+
+    abstract = True
+
+    every: Seconds | None = None
+    schedule: BaseSchedule | None = None
+    timeout: Seconds | None = None
+    run_mode: RunMode | str | None = None
+    """'dispatch' or 'local'; ``run`` is the task's own method."""
+    delivery: Delivery | str | None = None
+    misfire: Misfire | str | None = None
+    grace: Seconds | None = None
+    catch_up: int | None = None
+    entry: str | None = None
+    """The entry's name; default the task's."""
+    entry_args: Iterable[Any] = ()
+    entry_kwargs: Mapping[str, Any] | None = None
+    entry_options: Mapping[str, Any] | None = None
+
+    @classmethod
+    def on_bound(cls, app: Any) -> None:
+        """The app has the entry; Celery calls this with each app that has the task."""
+        super().on_bound(app)
+        if cls.every is None and cls.schedule is None:
+            return
+        # A class without a name has it on its instance only.
+        name = cls.name or app.gen_task_name(cls.__name__, cls.__module__)
+        told = _entry(
+            f"task {name}",
+            every=cls.every,
+            schedule=cls.schedule,
+            args=cls.entry_args,
+            kwargs=cls.entry_kwargs,
+            options=cls.entry_options,
+            pecker={
+                "timeout": cls.timeout,
+                "run": cls.run_mode,
+                "delivery": cls.delivery,
+                "misfire": cls.misfire,
+                "grace": cls.grace,
+                "catch_up": cls.catch_up,
+            },
+        )
+        tie(app, name if cls.entry is None else cls.entry, {"task": name, **told})
+
+
+def _entry(  # noqa: PLR0913  # the parts of an entry
+    where: str,
+    *,
+    every: Seconds | None,
+    schedule: BaseSchedule | None,
+    args: Iterable[Any],
+    kwargs: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    pecker: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return an entry of ``beat_schedule`` without its task; say what is missing."""
+    if (every is None) == (schedule is None):
+        message = (
+            f"{where} has every={every!r} and schedule={schedule!r}; allowed is exactly"
+            " one of them"
+        )
+        raise Misconfigured(message)
+    for key, value, kinds, allowed in (
+        ("args", args, (list, tuple), "a list or tuple"),
+        ("kwargs", kwargs, (Mapping, type(None)), "a dict"),
+        ("options", options, (Mapping, type(None)), "a dict"),
+    ):
+        if not isinstance(value, kinds):
+            message = f"{where} has {key}={value!r}; allowed is {allowed}"
+            raise Misconfigured(message)
+    told: dict[str, Any] = {
+        "schedule": schedule if every is None else every,
+        "args": tuple(args),
+        "kwargs": dict(kwargs or {}),
+        "options": dict(options or {}),
+    }
+    policies = {key: value for key, value in pecker.items() if value is not None}
+    if policies:
+        told["pecker"] = policies
+    return told

@@ -1,0 +1,66 @@
+"""What celery-pecker adds to a Celery worker, as bootsteps of the worker.
+
+They are started once in a worker's life, not again when its consumer reconnects to
+the broker:
+
+==================  ======================================================
+``redis_step``      a worker on Redis survives a restart of it, and so does
+                    what it holds (`celery_pecker.redis_guard` says how)
+``scheduler_step``  with ``pecker_worker = True`` the worker is a scheduler
+                    too, on a thread of its own: no beat process is needed
+``runs_step``       what runs late, or is overtaken, does not start, and what
+                    runs obeys its deadline (`celery_pecker.runs`)
+``replicas``        its schedulers, put together
+``pools``           what the pool of a worker is
+``remote``          what it answers to `celery inspect` and `celery control`
+==================  ======================================================
+
+They come by themselves where the settings ask for them, in workers that the
+``celery worker`` command starts; `install(app)` adds them to any other worker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery, signals
+
+from celery_pecker.worker import remote
+from celery_pecker.worker.redis_step import RedisGuardStep
+from celery_pecker.worker.runs_step import RunsStep
+from celery_pecker.worker.scheduler_step import SchedulerStep
+
+__all__ = [
+    "RedisGuardStep",
+    "RunsStep",
+    "SchedulerStep",
+    "connect",
+    "install",
+    "remote",
+]
+
+
+def install(app: Celery) -> None:
+    """Give workers of `app` that start from now on what its settings ask for.
+
+    And the guard on Redis in any case; may be called again.
+    """
+    app.steps["worker"].update((RedisGuardStep, RunsStep, SchedulerStep))
+
+
+def connect() -> None:
+    """Apps that use celery-pecker get their steps when their worker starts.
+
+    Celery sends the signal before the worker's steps are put together, and only from
+    the `worker` command: workers made in other ways call `install`.
+    """
+    signals.celeryd_init.connect(
+        _on_worker_init, dispatch_uid="celery_pecker.worker", weak=False
+    )
+
+
+def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
+    steps = instance.app.steps["worker"]
+    if conf.get("pecker_dsn") and conf.get("pecker_redis_guard") is not False:
+        steps.add(RedisGuardStep)
+    steps.update((RunsStep, SchedulerStep))

@@ -1,0 +1,75 @@
+"""What a worker answers to ``celery inspect pecker`` and ``celery control pecker_…``.
+
+What a worker answers without asking anybody is answered at once. A pause is a write to
+PostgreSQL: it is made on a thread of its own, because remote control runs on the thread
+that also takes messages, and a database that hangs must not hold those up.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery.worker.control import control_command, inspect_command
+
+from celery_pecker.database import Database
+from celery_pecker.errors import PeckerError
+from celery_pecker.overview import Overview
+from celery_pecker.settings import Settings
+
+PATIENCE = 0.8
+"""Seconds: the asker waits for one by default, for all workers together."""
+
+
+@inspect_command()
+def pecker(state: Any) -> dict[str, Any]:
+    """Schedulers of this worker: what they hold, won and missed."""
+    worker = state.consumer.controller
+    told: dict[str, Any] = worker.blueprint.info(worker)
+    return {"schedulers": told.get("celery_pecker") or []}
+
+
+@control_command(args=[("name", str)], signature="<entry name>")
+def pecker_pause(state: Any, name: str) -> dict[str, str]:
+    """Let an entry's slots pass without a run."""
+    return _change(state, name, paused=True)
+
+
+@control_command(args=[("name", str)], signature="<entry name>")
+def pecker_resume(state: Any, name: str) -> dict[str, str]:
+    """Let an entry's slots run again."""
+    return _change(state, name, paused=False)
+
+
+def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
+    word = "paused" if paused else "resumed"
+    try:
+        settings = Settings.read(state.app.conf, main=state.app.main)
+    except PeckerError as error:
+        return {"error": str(error)}
+    answer: list[dict[str, str]] = []
+    thread = threading.Thread(
+        target=lambda: answer.append(_write(settings, name, paused=paused, word=word)),
+        name="pecker-remote",
+        daemon=True,
+    )
+    thread.start()
+    thread.join(PATIENCE)
+    if answer:
+        return answer[0]
+    return {"error": f"{name!r}: PostgreSQL has not answered yet; look again"}
+
+
+def _write(settings: Settings, name: str, *, paused: bool, word: str) -> dict[str, str]:
+    database = Database.of(settings, role="remote")
+    overview = Overview(database)
+    try:
+        if paused:
+            overview.pause(name)
+        else:
+            overview.resume(name)
+    except PeckerError as error:
+        return {"error": str(error)}
+    finally:
+        database.close()
+    return {"ok": f"{name!r} is {word}"}

@@ -1,0 +1,144 @@
+"""The schedulers of one worker.
+
+What can be refused is refused while the worker is put together, in one line, as beat
+does: a worker that silently has no schedules would be worse.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from celery.platforms import EX_FAILURE
+from celery.worker import state
+
+from celery_pecker.clock import SYSTEM
+from celery_pecker.database import Database
+from celery_pecker.declarations import Book
+from celery_pecker.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.ground import Refused, stand
+from celery_pecker.local import LocalRunner, told_by
+from celery_pecker.replica import LAST_BATCH, Replica, answerer, compose
+from celery_pecker.settings import Settings
+from celery_pecker.worker.pools import kind_of
+
+logger = logging.getLogger("celery_pecker.worker")
+
+GLANCE = 0.25
+"""Seconds between looks at whether local runs have ended."""
+
+
+class Replicas:
+    """One that publishes, and one for local runs if there are any."""
+
+    def __init__(self, worker: Any) -> None:
+        self._runner: LocalRunner | None = None
+        self._close: Callable[[], None] = lambda: None
+        try:
+            self._settings = Settings.read(worker.app.conf, main=worker.app.main)
+            self._all = self._composed(worker)
+            self._answer = answerer(
+                self._settings, alive=self.alive, hostname=worker.hostname
+            )
+            _look(self._settings)
+        except Misconfigured as error:
+            raise Refused(str(error)) from error
+
+    def _composed(self, worker: Any) -> list[Replica]:
+        app, settings, book = worker.app, self._settings, Book(worker.app)
+        pool = kind_of(worker.pool_cls)
+        # Elsewhere the tasks of this very process would be frozen with it.
+        freeze_heap = pool == "prefork"
+        made = compose(
+            *(app, book, settings), kind="worker", ended=_end, freeze_heap=freeze_heap
+        )
+        if len(made.entries) == len(book.schedule):
+            return [made]
+        self._runner = LocalRunner(
+            app,
+            hostname=worker.hostname,
+            threads=settings.local_threads,
+            recorder=made.history,
+            schema=settings.schema,
+            pool_kind=pool,
+            wanted=told_by(worker),
+        )
+        local = compose(
+            *(app, book, settings),
+            kind="local",
+            way_out=self._runner,
+            history=made.history.another() if made.history is not None else None,
+            ended=_end,
+            freeze_heap=freeze_heap,
+        )
+        for entry in local.entries:  # what cannot run here is refused before the start
+            self._runner.prepare(book.schedule[entry.name])
+        return [made, local]
+
+    def start(self) -> None:
+        """All compete."""
+        for replica in self._all:
+            replica.start()
+        self._close = self._answer()
+
+    def leave(self) -> None:
+        """Claim nothing more. Safe in a signal handler, idempotent."""
+        for replica in self._all:
+            replica.stop()
+
+    def join(self, *, patient: bool) -> None:
+        """Wait for the batches in flight: half a second at most, whatever hangs.
+
+        ``patient``: and for local runs, as Celery waits for tasks; until somebody is
+        in a hurry.
+        """
+        self.leave()
+        until = SYSTEM.monotonic() + LAST_BATCH
+        for replica in self._all:
+            replica.join(max(until - SYSTEM.monotonic(), 0.0))
+        if self._runner is not None:
+            self._runner.stop()
+            while not self._runner.join(GLANCE) and self._runner.going:
+                if not patient or state.should_terminate not in (None, False):
+                    break
+        for replica in self._all:
+            replica.close_history(GLANCE)
+        close, self._close = self._close, lambda: None
+        threading.Thread(target=close, daemon=True).start()  # it waits for a poll
+
+    def alive(self) -> bool:
+        """Whether all loops turn, servers or no servers."""
+        return all(replica.alive for replica in self._all)
+
+    def info(self) -> list[dict[str, Any]]:
+        """Return what people may want to know, as JSON can say it."""
+        told = [replica.info() for replica in self._all]
+        if self._runner is not None:
+            told[-1]["runs"] = self._runner.stats()
+        return told
+
+
+def _look(settings: Settings) -> None:
+    """Refuse a database that a scheduler cannot live with, as far as it answers.
+
+    On a connection of its own, which is closed before the pool forks. One that is away
+    is waited for by the replica: tasks do not need it.
+    """
+    database = Database.of(settings)
+    try:
+        stand(database, app=settings.app)
+    except DatabaseUnavailable as error:
+        logger.warning("pecker: the worker starts without its schedules: %s", error)
+    finally:
+        database.close()
+
+
+def _end(why: str) -> None:
+    """End the worker in good order: its scheduler cannot go on, and nobody would know.
+
+    As Celery's own signal handlers do it; its consumer looks every second or so.
+    """
+    logger.critical("pecker: the worker ends, since its scheduler has ended: %s", why)
+    state.should_stop = EX_FAILURE  # type: ignore[assignment]  # None until then
