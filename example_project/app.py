@@ -1,9 +1,12 @@
-"""The service's Celery app: one entry in an ordinary ``beat_schedule``.
+"""The service's Celery app: two entries in an ordinary ``beat_schedule``.
 
 Run any number of each::
 
     celery -A example_project.app beat -S pecker --pidfile=
     celery -A example_project.app worker -P threads -Q sweep,checks
+
+A worker that starts with ``MEETINGS_LOCAL=1`` is a scheduler too, and runs the pulse
+itself: no broker is needed for it.
 """
 
 from __future__ import annotations
@@ -31,11 +34,19 @@ app.conf.update(
     },
     worker_prefetch_multiplier=1,
     pecker_dsn=DSN,
+    pecker_worker=os.environ.get("MEETINGS_LOCAL") == "1",
+    # None: the default, below the temporary folder.
+    pecker_heartbeat_dir=os.environ.get("MEETINGS_HEARTBEATS"),
     beat_schedule={
         "sweep": {
             "task": "example_project.tasks.sweep",
             "schedule": 1.0,
             "pecker": {"timeout": 0.9},
+        },
+        "pulse": {
+            "task": "example_project.tasks.pulse",
+            "schedule": 1.0,
+            "pecker": {"run": "local", "timeout": 0.9},
         },
     },
 )

@@ -10,5 +10,5 @@ BATCH = 1_000
 """Calls that one sweep takes at most."""
 DROPS_AFTER = 60.0
 """Seconds after which a backend hangs up on a call that nobody asks about."""
-DEMO_DROPS_AFTER = 15.0
+DEMO_DROPS_AFTER = 20.0
 """The same in the demo, which is over before a minute of silence could show."""

@@ -1,4 +1,4 @@
-"""The two tasks: find what must be checked, and check it."""
+"""The tasks: find what must be checked, check it, and a pulse that needs no broker."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from celery import Task
 from celery.utils.log import get_task_logger
 
+from celery_pecker import runs
 from celery_pecker.clock import SYSTEM, new_id
 from example_project.app import DSN, app
 from example_project.ask import ask
@@ -85,3 +86,17 @@ def check(self: Task[Any, Any], call: int) -> None:
         took=SYSTEM.monotonic() - began,
     )
     log.debug("call %s: agent %s, backend %s", call, agent, backend)
+
+
+@app.task(bind=True, name="example_project.tasks.pulse")
+def pulse(self: Task[Any, Any]) -> None:
+    """This second is on record, whatever the broker does."""
+    run = runs.current()
+    if run is not None:
+        store.rows(
+            "record_pulse",
+            due_at=run.due_at,
+            era=run.era,
+            epoch=run.epoch,
+            worker=self.request.hostname,
+        )

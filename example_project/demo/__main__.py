@@ -14,13 +14,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from celery_pecker.clock import to_us
 from celery_pecker.errors import PeckerError
 from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
 from example_project.demo.ground import Ground
 from example_project.demo.plain import Plain
-from example_project.demo.report import tally
+from example_project.demo.report import Run, Tally, tally
 from example_project.demo.scene import Scene
 from example_project.demo.stage import NotReady, Stage
 from example_project.demo.story import SHORT, Pace, Story
@@ -55,6 +56,9 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         default=0.0,
         metavar="SECONDS",
         help="PostgreSQL stays down for so long at its restart (0)",
+    )
+    parser.add_argument(
+        "--stay", action="store_true", help="go on after the story, until Ctrl-C"
     )
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     given = parser.parse_args(arguments)
@@ -95,19 +99,25 @@ def _on_stage(
     trouble = Trouble(control, stage.dsn, calls=given.calls, seed=given.seed)
     scene.timeline, scene.watch = timeline, watch
     scene.schedulers = stage.schedulers
-    scene.tell("two schedulers and two workers start")
+    scene.tell("two schedulers, two workers and Flower start")
     stage.start_celery()
+    scene.tell(f"look at it in Flower: {stage.flower_url}")
     with watch, trouble:
         stage.begin_calls(store, control, scene.drops_after)
-        Story(
+        story = Story(
             stage,
             base,
             timeline,
             scene,
             pace=replace(SHORT if given.short else Pace(), outage=given.outage),
-        ).play()
+        )
+        story.play()
+    pulse = _pulse(store, timeline, story.brokerless)
     store.close()
     sight = watch.look()
+    if given.stay:
+        scene.tell(f"the service goes on: {stage.flower_url} until Ctrl-C")
+        interrupts.wait()
     return Chronicle(
         account=tally(
             sight.runs,
@@ -115,12 +125,28 @@ def _on_stage(
             since_us=timeline.began_us,
             until_us=timeline.ended_us,
         ),
-        events=tuple(timeline.events),
+        # The local task's act comes after the slots that are counted.
+        events=tuple(e for e in timeline.events if e.began_us < timeline.ended_us),
         sight=sight,
         calls=given.calls,
         drops_after=scene.drops_after,
+        pulse=pulse,
         ended=stage.ended(),
     )
+
+
+def _pulse(
+    store: Store, timeline: Timeline, stretch: tuple[int, int] | None
+) -> Tally | None:
+    """Return the account of the local task while there was no broker."""
+    if stretch is None:
+        return None
+    runs = [
+        Run(due_us=to_us(due_at), began_us=to_us(began_at), winner="")
+        for due_at, began_at in store.rows("pulses")
+    ]
+    since_us, until_us = stretch
+    return tally(runs, timeline.events, since_us=since_us, until_us=until_us)
 
 
 def main() -> None:

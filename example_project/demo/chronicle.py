@@ -13,6 +13,7 @@ WORDS = {
     Cause.FREEZE: "a scheduler frozen",
     Cause.RESTART: "PostgreSQL restarted",
     Cause.CUT: "connections cut",
+    Cause.BROKER: "the broker stopped",
 }
 
 
@@ -25,6 +26,8 @@ class Chronicle:
     sight: Sight
     calls: int
     drops_after: float
+    pulse: Tally | None = None
+    """The local task while the broker was stopped; None if it was not."""
     ended: tuple[str, ...] = ()
     """Processes that were not there at the end."""
 
@@ -38,6 +41,11 @@ class Chronicle:
             found.append(f"{len(self.account.doubled)} slots ran twice")
         if self.account.stray:
             found.append(f"{len(self.account.stray)} slots lie on no grid")
+        if self.pulse and (self.pulse.lost or self.pulse.doubled):
+            found.append(
+                f"without the broker the local task lost {len(self.pulse.lost)} slots"
+                f" and doubled {len(self.pulse.doubled)}"
+            )
         if self.sight.dropped:
             found.append(f"{len(self.sight.dropped)} calls were dropped")
         found.extend(f"{name} has ended by itself" for name in self.ended)

@@ -113,6 +113,7 @@ def _doing(scene: Scene) -> Text:
         Cause.FREEZE: f" scheduler {event.subject} is frozen ",
         Cause.RESTART: " PostgreSQL restarts ",
         Cause.CUT: " PostgreSQL connections are cut ",
+        Cause.BROKER: " the broker is stopped: the local task goes on ",
     }
     return Text(said.get(event.cause, ""), style="bold reverse")
 

@@ -39,6 +39,16 @@ class Redis(Protocol):
 
     url: str
     key_prefix: str
+    ours: bool
+    """Whether it may be stopped."""
+
+    def stop(self) -> None:
+        """It does not answer."""
+        ...
+
+    def start(self) -> None:
+        """It answers again."""
+        ...
 
     def close(self) -> None:
         """Nothing is left of the demo."""
@@ -93,10 +103,19 @@ class OwnRedis:
     """A child of this process."""
 
     key_prefix = ""
+    ours = True
 
     def __init__(self) -> None:
         self._server = EmbeddedRedis().start()
         self.url = self._server.url
+
+    def stop(self) -> None:
+        """The server was stopped in good order."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """The server runs, with what it held."""
+        self._server.start()
 
     def close(self) -> None:
         """The server ended and its folder is removed."""
@@ -150,11 +169,19 @@ class GivenPostgres:
 
 
 class GivenRedis:
-    """Keys of the demo's own on somebody's Redis."""
+    """Keys of the demo's own on somebody's Redis, which is not stopped."""
+
+    ours = False
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.key_prefix = f"meetings-{new_id().hex[:12]}:"
+
+    def stop(self) -> None:
+        """It is not the demo's to stop."""
+
+    def start(self) -> None:
+        """It was not stopped."""
 
     def close(self) -> None:
         """The demo's keys are gone."""

@@ -20,6 +20,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _State:
     depth: int = 0
     asked: int | None = None
+    waiting: bool = False
 
 
 _state = _State()
@@ -37,6 +38,13 @@ def deafen() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def wait() -> None:
+    """Return at the next signal that asks to end."""
+    _state.waiting = True
+    while _state.waiting:
+        signal.pause()
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """The body runs to its end; a signal that came meanwhile counts after it."""
@@ -50,6 +58,9 @@ def undisturbed() -> Iterator[None]:
 
 
 def _end(number: int, _: FrameType | None) -> None:
+    if _state.waiting:
+        _state.waiting = False
+        return
     if _state.depth:
         _state.asked = number
         return

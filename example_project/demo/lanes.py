@@ -16,6 +16,7 @@ STYLES = {
     Cause.FREEZE: "bold cyan",
     Cause.RESTART: "bold magenta",
     Cause.CUT: "bold magenta",
+    Cause.BROKER: "bold yellow",
 }
 WON = "\N{FULL BLOCK}"
 NOT_WON = "\N{MIDDLE DOT}"

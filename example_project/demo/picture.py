@@ -35,6 +35,7 @@ BANDS = {
     Cause.FREEZE: "freeze",
     Cause.RESTART: "restart",
     Cause.CUT: "restart",
+    Cause.BROKER: "restart",
 }
 
 

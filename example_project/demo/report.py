@@ -26,6 +26,7 @@ class Cause(StrEnum):
     FREEZE = "freeze"
     RESTART = "PostgreSQL restart"
     CUT = "connections cut"
+    BROKER = "broker stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
+from http import HTTPStatus
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
+from urllib.error import URLError
+from urllib.request import urlopen
 
 from celery_pecker.migrations import migrate
-from celery_pecker.testing import eventually
+from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
@@ -82,6 +86,8 @@ class Stage:
 
     def __init__(self, ground: Ground, *, calls: int, seed: int) -> None:
         self._processes: list[ProcessContainer] = []
+        # Whoever is killed leaves his sign of life behind.
+        self._folder = TemporaryDirectory(prefix="meetings-")
         self._calls = calls
         self._seed = seed
         self.dsn = ground.postgres.dsn
@@ -89,6 +95,7 @@ class Stage:
             "MEETINGS_DSN": ground.postgres.dsn,
             "MEETINGS_REDIS_URL": ground.redis.url,
             "MEETINGS_KEY_PREFIX": ground.redis.key_prefix,
+            "MEETINGS_HEARTBEATS": self._folder.name,
         }
         self.schedulers = [
             Scheduler(name, self._celery(f"scheduler-{name}", self._beat()))
@@ -98,6 +105,16 @@ class Stage:
             self._celery(f"worker-{number + 1}", self._worker(number + 1))
             for number in range(WORKERS)
         ]
+        self._local = self._celery(
+            "worker-local", self._worker(WORKERS + 1, queues="none"), MEETINGS_LOCAL="1"
+        )
+        self.flower_port = free_port()
+        self._flower = self._celery(
+            # So that its buttons may be tried without a login: it listens here only.
+            "flower",
+            self._seen(),
+            FLOWER_UNAUTHENTICATED_API="true",
+        )
         self._parts = self._process(
             "parts",
             *("-m", "example_project.parts"),
@@ -131,7 +148,7 @@ class Stage:
 
     def start_celery(self) -> None:
         """Schedulers and workers run, and all are ready."""
-        for worker in self._workers:
+        for worker in (*self._workers, self._flower):
             with undisturbed():
                 worker.start()
         for scheduler in self.schedulers:
@@ -140,6 +157,35 @@ class Stage:
             await_word(worker, " ready.")
         for scheduler in self.schedulers:
             scheduler.await_ready()
+        self._await_flower()
+
+    def start_local(self) -> None:
+        """A worker runs that is a scheduler too, and runs local entries itself."""
+        with undisturbed():
+            self._local.start()
+        await_word(self._local, " ready.")
+        # Its schedulers, one for each way of running, say so themselves.
+        await_word(self._local, "pecker: ready")
+
+    @property
+    def flower_url(self) -> str:
+        """Where the schedules can be looked at while the demo runs."""
+        return f"http://127.0.0.1:{self.flower_port}/schedules"
+
+    def _await_flower(self) -> None:
+        """Its page answers."""
+
+        def answers() -> bool:
+            if self._flower.exit_code is not None:
+                raise NotReady(self._flower, "ended")
+            with urlopen(self.flower_url, timeout=5) as page:  # noqa: S310  # ours
+                return bool(page.status == HTTPStatus.OK)
+
+        try:
+            eventually(answers, STARTS_WITHIN, ignoring=(URLError, ConnectionError))
+        except AssertionError as error:
+            why = f"did not answer at {self.flower_url} within {STARTS_WITHIN:g} s"
+            raise NotReady(self._flower, why) from error
 
     def begin_calls(self, store: Store, control: Control, drops_after: float) -> None:
         """Every room is in a call; its backend counts the silence from now on."""
@@ -163,28 +209,37 @@ class Stage:
         """No process is left."""
         for process in self._processes:
             process.remove()
+        self._folder.cleanup()
 
     def _beat(self) -> tuple[str, ...]:
         return ("beat", "-S", "pecker", "--pidfile=", "-l", "INFO")
 
-    def _worker(self, number: int) -> tuple[str, ...]:
+    def _seen(self) -> tuple[str, ...]:
         return (
-            *("worker", "-n", f"worker-{number}@%h", "-Q", "sweep,checks"),
+            *("pecker", "flower", "--address=127.0.0.1"),
+            *(f"--port={self.flower_port}", "--logging=warning"),
+        )
+
+    def _worker(self, number: int, *, queues: str = "sweep,checks") -> tuple[str, ...]:
+        return (
+            *("worker", "-n", f"worker-{number}@%h", "-Q", queues),
             *("-P", "threads", "-c", str(THREADS), "-l", "INFO"),
             *("--without-gossip", "--without-mingle"),
         )
 
-    def _celery(self, name: str, command: tuple[str, ...]) -> ProcessContainer:
+    def _celery(
+        self, name: str, command: tuple[str, ...], **env: str
+    ) -> ProcessContainer:
         return self._process(
-            name, "-m", "celery", "-A", "example_project.app", *command
+            name, "-m", "celery", "-A", "example_project.app", *command, **env
         )
 
-    def _process(self, name: str, *command: str) -> ProcessContainer:
+    def _process(self, name: str, *command: str, **env: str) -> ProcessContainer:
         process = ProcessContainer(
             [sys.executable, *command],
             name=name,
             cwd=ROOT,
-            env=self._environment,
+            env={**self._environment, **env},
         )
         self._processes.append(process)
         return process

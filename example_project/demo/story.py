@@ -13,6 +13,9 @@ from example_project.demo.stage import Scheduler, Stage
 from example_project.demo.timeline import Timeline
 
 FROZEN = 5.0
+BROKERLESS = 4.0
+"""Seconds without a broker: calls are checked 5 s after the last time, and dropped
+after 20."""
 DRAINED = 2.0
 """Seconds after which the run of the last slot has recorded itself."""
 
@@ -34,7 +37,7 @@ SHORT = Pace(before=4.0, alone=3.0, between=3.0, after=5.0)
 
 
 class Story:
-    """Kills a scheduler, brings it back, freezes the other, restarts PostgreSQL."""
+    """Kills a scheduler, freezes the other, restarts PostgreSQL, stops the broker."""
 
     def __init__(
         self,
@@ -53,6 +56,8 @@ class Story:
         self._tell = scene.tell
         self._pace = pace
         self._clock = clock
+        self.brokerless: tuple[int, int] | None = None
+        """From when until when there was no broker."""
 
     def play(self) -> None:
         """The story has been played; the timeline says when."""
@@ -67,6 +72,9 @@ class Story:
         self._restart()
         pause(self._pace.after)
         self._timeline.end()
+        pause(DRAINED)
+        if self._ground.redis.ours:
+            self._stop_broker()
         self._tell("the story is over; the last runs come in")
         pause(DRAINED)
 
@@ -97,6 +105,22 @@ class Story:
             pause(FROZEN)
             scheduler.thaw()
         self._tell(f"SIGCONT scheduler {scheduler.name}")
+
+    def _stop_broker(self) -> None:
+        """Runs in a worker need no broker: one second after the other is on record."""
+        self._tell("a worker starts that is a scheduler too, for the local task")
+        self._stage.start_local()
+        pause(DRAINED)
+        redis = self._ground.redis
+        with self._timeline.doing(Cause.BROKER, "Redis"):
+            self._tell(f"Redis, the broker, is stopped for {BROKERLESS:g} s")
+            with undisturbed():
+                redis.stop()
+            self.brokerless = self._timeline.stretch(BROKERLESS)
+            with undisturbed():
+                redis.start()
+        self._tell("Redis answers again")
+        pause(self._pace.between)
 
     def _restart(self) -> None:
         postgres = self._ground.postgres

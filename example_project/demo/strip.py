@@ -8,7 +8,13 @@ from example_project.demo.report import SECOND, Cause, Event, Run, Tally
 
 LOST = "\N{MULTIPLICATION SIGN}"
 UNKNOWN = "\N{BULLET}"
-MARKS = {Cause.KILL: "k", Cause.FREEZE: "f", Cause.RESTART: "r", Cause.CUT: "c"}
+MARKS = {
+    Cause.KILL: "k",
+    Cause.FREEZE: "f",
+    Cause.RESTART: "r",
+    Cause.CUT: "c",
+    Cause.BROKER: "b",
+}
 
 
 def letters(tally: Tally, runs: Iterable[Run]) -> str:

@@ -26,6 +26,8 @@ def show(console: Console, told: Chronicle) -> None:
     console.print()
     console.print(_slots(account, events, sight.missed))
     console.print(_gaps(account))
+    if told.pulse is not None:
+        console.print(_pulse(told.pulse))
     console.print(_calls(sight, told.calls, told.drops_after))
     for failure in told.failures:
         console.print(f"FAILED: {failure}", style="bold red")
@@ -56,6 +58,18 @@ def _gaps(tally: Tally) -> Table:
     for cause in Cause:
         if gap := tally.gaps.get(cause):
             table.add_row(WORDS[cause], f"{gap.seconds:.2f} s")
+    return table
+
+
+def _pulse(pulse: Tally) -> Table:
+    table = _table("while the broker was stopped", "")
+    fired, due = len(pulse.fired), len(pulse.due)
+    worst = max((gap.seconds for gap in pulse.gaps.values()), default=0.0)
+    table.add_row(
+        "the local task",
+        f"{fired} of {due} slots, {len(pulse.doubled)} doubled, greatest gap"
+        f" {worst:.2f} s",
+    )
     return table
 
 

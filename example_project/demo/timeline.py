@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from celery_pecker.clock import SYSTEM, Clock, to_us
+from celery_pecker.clock import SYSTEM, Clock, pause, to_us
 from example_project.demo.report import SECOND, Cause, Event
 from example_project.store import Store
 
@@ -39,6 +39,12 @@ class Timeline:
     def end(self) -> None:
         """Slots count up to now."""
         self.ended_us = self.now_us()
+
+    def stretch(self, seconds: float) -> tuple[int, int]:
+        """Let so many seconds pass; return their two ends."""
+        began_us = self.now_us()
+        pause(seconds)
+        return began_us, self.now_us()
 
     @contextmanager
     def doing(self, cause: Cause, subject: str) -> Iterator[None]:

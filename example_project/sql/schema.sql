@@ -82,3 +82,13 @@ create table faults (
     began_at timestamptz not null,
     ended_at timestamptz
 );
+
+create table pulses (
+    -- One row per run of the local task: a slot that ran twice is two.
+    id       int generated always as identity primary key,
+    due_at   timestamptz not null,
+    era      int not null,
+    epoch    bigint not null,
+    began_at timestamptz not null default clock_timestamp(),
+    worker   text not null
+);
