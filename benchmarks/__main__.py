@@ -10,6 +10,7 @@ from types import ModuleType
 
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
 
 from benchmarks import publish, tables
 from benchmarks.ground import ground
@@ -17,8 +18,14 @@ from benchmarks.plan import PLANS
 from benchmarks.results import HOME, Results
 from benchmarks.rows import (
     anatomy,
+    asked,
+    claims,
     consumer,
+    deadline,
+    deadline_cost,
+    doubles,
     failover,
+    flower,
     pace,
     precision,
     snapshot,
@@ -28,7 +35,10 @@ from benchmarks.run import Run
 
 ROWS: dict[str, ModuleType] = {
     row.ROW: row
-    for row in (consumer, pace, precision, failover, statements, snapshot, anatomy)
+    for row in (
+        *(consumer, pace, precision, failover, doubles, asked),
+        *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
+    )
 }
 
 
@@ -57,7 +67,12 @@ def main(words: list[str]) -> int:
             entries=frozenset(asked.entries or ()),
             resume=asked.resume,
         )
-        for row in rows:
+        for nth, row in enumerate(rows):
+            left = sum(times[one] for one in rows[nth:]) / 60
+            run.note(
+                f"[bold]{row}[/]: about {times[row] / 60:.1f} minutes,"
+                f" {left:.0f} to the end"
+            )
             ROWS[row].run(run)
     console.print(Markdown(tables.report(results, rows)))
     console.print(
@@ -65,7 +80,7 @@ def main(words: list[str]) -> int:
         " `python -m benchmarks publish` puts them into the documentation"
     )
     for failure in run.failures:
-        console.print(f"[red]failed[/] {failure}", highlight=False)
+        console.print(f"[red]failed[/] {escape(failure)}", highlight=False)
     return 1 if run.failures else 0
 
 
@@ -76,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Ours and Celery's beat, side by side, on real servers.",
+        description="Ours and the peers, side by side, on real servers.",
         epilog=f"minutes for all rows: {minutes}",
     )
     parser.add_argument(

@@ -90,22 +90,43 @@ class Arrivals:
         gaps: Floats = np.diff(arrived)[same]
         return gaps
 
-    def slip(self) -> Floats:
-        """Seconds between each message and a grid of seconds.
+    def lag(self) -> Floats:
+        """Seconds between each message and a grid that begins with its entry's first.
 
-        The grid is that of the slots; of undated messages, the one that begins with
-        the entry's first message.
+        The same question for all, also for those whose messages name no slot; it is
+        kind: how late the first was is not in it.
         """
-        if self.dated:
-            return self.lateness()
+        if not len(self.arrived):
+            return np.empty(0)
         order = np.lexsort((self.arrived, self.entries))
         entries, arrived = self.entries[order], self.arrived[order]
         starts = np.flatnonzero(np.append(True, entries[1:] != entries[:-1]))
         lengths = np.diff(np.append(starts, len(entries)))
         nth = np.arange(len(entries)) - np.repeat(starts, lengths)
         grid = np.repeat(arrived[starts], lengths) + nth * PERIOD
-        slip: Floats = arrived - grid
-        return slip
+        lag: Floats = arrived - grid
+        return lag
+
+    def outstanding(self, since: float, until: float, entries: int) -> Floats:
+        """Seconds by which messages are late already that have not come by the end.
+
+        On the same grids; that of an entry without any message begins with the window.
+        """
+        names, first, counts = np.unique(
+            self.entries, return_index=True, return_counts=True
+        )
+        never = max(entries - len(names), 0)
+        # the first in time: messages are in the order of their arrival
+        starts = np.append(self.arrived[first], np.full(never, since))
+        came = np.append(counts, np.zeros(never, dtype=np.int64))
+        due = np.ceil((until - starts) / PERIOD).astype(np.int64)
+        missing = np.maximum(due - came, 0)
+        nth = np.arange(missing.sum()) - np.repeat(
+            np.cumsum(missing) - missing, missing
+        )
+        slots = np.repeat(starts + came * PERIOD, missing) + nth * PERIOD
+        late: Floats = until - slots
+        return late
 
 
 def spread(values: Any, *, scale: float = 1.0, digits: int = 2) -> Figures | None:

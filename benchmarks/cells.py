@@ -7,9 +7,10 @@ from statistics import median
 from typing import Any
 
 from benchmarks.results import Sample
+from benchmarks.subjects import Subject
 
 NONE = "-"
-ORDER = ("pecker", "pecker, slow lane", "celery beat")
+ORDER = tuple(str(subject) for subject in Subject)
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -30,6 +31,11 @@ def loads(samples: Iterable[Sample]) -> list[tuple[int, str, str, list[Sample]]]
             groups, key=lambda key: (key[0] == "rabbitmq", key[1], key[2])
         )
     ]
+
+
+def ranked(samples: Iterable[Sample]) -> list[Sample]:
+    """Return trials in the order of their subjects, ours first."""
+    return sorted(samples, key=lambda one: ORDER.index(one["subject"]))
 
 
 def of(trials: Sequence[Sample], *path: str) -> float | None:

@@ -68,7 +68,10 @@ class Meter:
     def stop(self, slots: int, seconds: float) -> dict[str, Any]:
         """Return what was spent since, by slots delivered and by the second."""
         now = self._read()
-        spent = {key: value - self._before[key] for key, value in now.items()}
+        spent = {key: max(now[key] - value, 0.0) for key, value in self._before.items()}
+        gone = not psutil.pid_exists(self.scheduler)
+        if gone:
+            del spent["scheduler"]
         machine = spent.pop("machine")
         known = {"postgresql", "redis"} <= spent.keys()
         cores = psutil.cpu_count() or 1
@@ -80,9 +83,14 @@ class Meter:
         }
         return {
             **per_1000,
-            "scheduler_cpu_share": round(spent["scheduler"] / seconds, 4),
-            "scheduler_rss_mb": round(_rss(self.scheduler) / 2**20, 1),
+            **({} if gone else self._scheduler(spent["scheduler"], seconds)),
             "others_share": round(elsewhere, 3) if known else None,
+        }
+
+    def _scheduler(self, spent: float, seconds: float) -> dict[str, float]:
+        return {
+            "scheduler_cpu_share": round(spent / seconds, 4),
+            "scheduler_rss_mb": round(_rss(self.scheduler) / 2**20, 1),
         }
 
     def _read(self) -> dict[str, float]:
@@ -101,8 +109,11 @@ class Meter:
 
 def _family(pid: int, *, alone: bool = False) -> float:
     """CPU seconds of a process and its children, ended ones included."""
-    process = psutil.Process(pid)
-    times = process.cpu_times()
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
     spent: float = times.user + times.system
     if not alone:
         spent += times.children_user + times.children_system

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import charts, tables, targets
 from benchmarks.results import Results
+from benchmarks.tables import loads
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "explanation" / "performance.md"
@@ -50,7 +51,7 @@ def _inside(name: str, results: Results, drawn: list[str]) -> str:
     samples = results.samples(row)
     if not samples:
         return NOTHING
-    write = {"pace": tables.pace, "cost": tables.cost}.get(name)
+    write = {"pace": loads.pace, "cost": loads.cost}.get(name)
     parts = [
         (write or tables.TABLES[row][1])(samples),
         tables.ran(results, row),

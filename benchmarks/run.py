@@ -8,11 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.ground import Ground
 from benchmarks.plan import Plan
 from benchmarks.results import Results, Sample
+
+SAID = 500
+"""What is kept of an error: its end."""
 
 
 @dataclass(slots=True)
@@ -48,6 +52,7 @@ class Run:
             for load in self.entries or (None,):
                 which = {} if load is None or row != "pace" else {"entries": load}
                 self.results.clear(row, **which)
+        self.results.forgive(row, label)
         began = time.monotonic()
         with Progress(
             TextColumn("{task.description}"),
@@ -56,13 +61,15 @@ class Run:
             console=self.console,
             transient=True,
         ) as self._progress:
-            task = self._progress.add_task(f"{row}: {label}", total=lasts + 8)
+            task = self._progress.add_task(f"{row}: {label}", total=lasts)
             self._tick = lambda: self._show(task, time.monotonic() - began)
             try:
                 sample = measure()
-            except (RuntimeError, AssertionError, OSError) as error:
-                self.failures.append(f"{row}: {label}: {error}")
-                self.note(f"[red]✗[/] {row}: {label}: {error}")
+            except Exception as error:  # noqa: BLE001 - others' code: the rest goes on
+                said = f"{label}: {type(error).__name__}: {str(error)[-SAID:]}"
+                self.failures.append(f"{row}: {said}")
+                self.results.fail(row, self.ground.facts, said)
+                self.note(f"[red]✗[/] {escape(f'{row}: {said}')}")
                 return
             finally:
                 self._tick = lambda: None

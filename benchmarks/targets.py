@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
+from benchmarks.subjects import Subject
 
-FAST, BEAT = "pecker", "celery beat"
+FAST, BEAT = Subject.FAST, Subject.BEAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,10 @@ def verdicts(results: Results) -> list[Verdict]:
         *_failover(results.samples("failover")),
         *_statements(results.samples("statements")),
         *_snapshot(results.samples("snapshot")),
+        *_doubles(results.samples("doubles"), results.samples("claims")),
+        *_deadline(results.samples("deadline")),
+        *_deadline_cost(results.samples("deadline_cost")),
+        *_flower(results.samples("flower")),
     ]
 
 
@@ -105,7 +110,7 @@ def _failover(samples: list[Sample]) -> list[Verdict]:
             and not one["doubled"],
         )
         for one in samples
-        if one["case"] == "ours"
+        if one["subject"] == FAST
     ]
 
 
@@ -147,3 +152,76 @@ def _snapshot(samples: list[Sample]) -> list[Verdict]:
         )
         for one in samples
     ]
+
+
+def _doubles(copies: list[Sample], claims: list[Sample]) -> list[Verdict]:
+    found = [
+        Verdict(
+            target="two copies: each slot sent once",
+            measured=f"{one['sent']} messages for {one['due']} slots",
+            # a slot at the edge of the window may fall in or out
+            met=abs(one["sent_per_slot"] - 1) < 0.02,
+        )
+        for one in copies
+        if one["subject"] == FAST
+    ]
+    if claims:
+        doubled = sum(one["doubled"] for one in claims)
+        most = max(one["replicas"] for one in claims)
+        found.append(
+            Verdict(
+                target=f"{most} replicas claim as fast as they can: no slot twice",
+                measured=f"{doubled}",
+                met=not doubled,
+            )
+        )
+    return found
+
+
+def _deadline(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target="a run behind a black hole ends ≤ 50 ms after its deadline (p99):"
+            f" {one['pool']}",
+            measured=f"{one['over_ms']['p99']:.0f} ms, {one['silent']} of"
+            f" {one['runs']} did not end",
+            met=one["over_ms"]["p99"] <= 50 and not one["silent"],
+        )
+        for one in samples
+        if one["over_ms"]
+    ]
+
+
+def _deadline_cost(samples: list[Sample]) -> list[Verdict]:
+    clients = {one["what"]: one["us"] for one in samples if one["what"] != "questions"}
+    if not clients:
+        return []
+    found = []
+    for when in ("no deadline", "enough left"):
+        worst = max(clients, key=lambda name: clients[name][when])
+        found.append(
+            Verdict(
+                target=f"a bounded call costs ≤ 2 µs more: {when}",
+                measured=", ".join(
+                    f"{name} {us[when]:+.1f}" for name, us in clients.items()
+                ),
+                met=clients[worst][when] <= 2,
+            )
+        )
+    return found
+
+
+def _flower(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples:
+        pages = {name: page["ms"]["p95"] for name, page in one["pages"].items()}
+        worst = max(pages, key=lambda name: pages[name])
+        found.append(
+            Verdict(
+                target=f"Flower's pages at {one['entries']:,} entries: p95 ≤ 50 ms",
+                measured=f"{pages['the page']:.0f} ms; slowest, {worst}:"
+                f" {pages[worst]:.0f} ms",
+                met=pages[worst] <= 50,
+            )
+        )
+    return found

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,29 +22,35 @@ from psycopg import sql
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.ground import Ground
+from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.subjects import Subject
 from celery_pecker.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
-
-
-class Subject(StrEnum):
-    """What is measured."""
-
-    FAST = "pecker"
-    SLOW = "pecker, slow lane"
-    BEAT = "celery beat"
+SCHEDULERS = {
+    Subject.REDBEAT: "redbeat.RedBeatScheduler",
+    Subject.DJANGO: "django",
+    Subject.SQLALCHEMY: "sqlalchemy",
+}
 
 
 class Trial:
     """A place for schedulers of one app with so many per-second entries."""
 
     def __init__(
-        self, ground: Ground, *, entries: int = 1, broker: str = "redis"
+        self,
+        ground: Ground,
+        *,
+        entries: int = 1,
+        broker: str = "redis",
+        patient: bool = False,
     ) -> None:
+        """`patient`: a scheduler may end by itself; what it did until then counts."""
         self.ground = ground
+        self._patient = patient
         self.entries = entries
         self.name = f"bench_{secrets.token_hex(4)}"
         url = ground.broker(broker)
@@ -56,6 +61,7 @@ class Trial:
         self._folder = Path(tempfile.mkdtemp(prefix="pecker-bench-"))
         self._started: list[ProcessContainer] = []
         self._stopped: list[ProcessContainer] = []
+        self._loaded: set[Subject] = set()
         self._app = Celery("bench-queue", broker=url)
         self._app.conf.task_default_queue = self.name
         self._consumer = self._process(
@@ -86,10 +92,11 @@ class Trial:
         with psycopg.connect(self.ground.dsn, autocommit=True) as connection:
             named = sql.Identifier(self.name)
             connection.execute(sql.SQL("drop schema {} cascade").format(named))
-        if self._broker.startswith("redis"):
-            with redis.Redis.from_url(self._broker) as client:
-                client.delete(self.name, f"_kombu.binding.{self.name}")
-        else:
+        with redis.Redis.from_url(self.ground.redis) as client:
+            ours = [*client.scan_iter(f"{self.name}:*", count=1000), self.name]
+            bound = [f"_kombu.binding.{self.name}{end}" for end in ("", ".idle")]
+            client.delete(*ours, *bound)
+        if not self._broker.startswith("redis"):
             with self._app.connection_for_write() as wire:
                 channel: Any = wire.default_channel
                 channel.queue_delete(self.name)
@@ -100,38 +107,70 @@ class Trial:
         self.await_ready(process, subject)
         return process
 
-    def launch(self, subject: Subject, **given: str) -> ProcessContainer:
-        """Return a scheduler that has just been started."""
-        number = len(self._started)
-        words = ["-m", "celery", "-A", "benchmarks.app", "beat", "--pidfile="]
-        words += ["-s", str(self._folder / f"schedule-{number}")]
-        if subject is not Subject.BEAT:
-            # One line a wake-up. Beat would write one for each message at this
-            # level: it keeps its default, which is WARNING.
-            words += ["-S", "pecker", "-l", "INFO"]
+    def launch(
+        self, subject: Subject, *, level: str = "", **given: str
+    ) -> ProcessContainer:
+        """Return a scheduler that has just been started; its entries are there."""
+        words = self._words(subject, level)
         environment = {
             "ENTRIES": str(self.entries),
             "BROKER": self._broker,
+            "REDIS": self.ground.redis,
             "QUEUE": self.name,
             "DSN": self.ground.dsn,
             "SCHEMA": self.name,
             "LANE": "slow" if subject is Subject.SLOW else "",
+            "PEER": subject.peer,
+            "WORKER": "1" if subject is Subject.WORKER else "",
             **given,
         }
-        process = self._process(
-            "scheduler",
-            words,
-            {f"PECKER_BENCH_{key}": value for key, value in environment.items()},
-        )
+        settings = {ENVIRONMENT + key: value for key, value in environment.items()}
+        if subject is Subject.DJANGO:
+            settings["DJANGO_SETTINGS_MODULE"] = "benchmarks.peers.django_settings"
+        if subject.peer and subject not in self._loaded:
+            self._load(subject, settings)
+        process = self._process(subject, words, settings)
         process.start()
         return process
 
+    def _words(self, subject: Subject, level: str) -> list[str]:
+        """Return the command line of a scheduler."""
+        words = ["-m", "celery", "-A", "benchmarks.app"]
+        if subject is Subject.WORKER:
+            # its queue is another: the consumer takes what is counted
+            words += ["worker", "-c", "1", "-Q", f"{self.name}.idle"]
+            words += ["-n", f"{self.name}@%h", "-l", level or "INFO"]
+            return [*words, "--without-gossip", "--without-mingle"]
+        words += ["beat", "--pidfile="]
+        if subject is Subject.BEAT:
+            words += ["-s", str(self._folder / f"schedule-{len(self._started)}")]
+        if subject.ours:
+            # One line a wake-up. The others would write one for each message at this
+            # level: they keep their default, which is WARNING.
+            return [*words, "-S", "pecker", "-l", level or "INFO"]
+        if subject.peer:
+            words += ["-S", SCHEDULERS[subject]]
+        return [*words, "-l", level] if level else words
+
+    def _load(self, subject: Subject, settings: dict[str, str]) -> None:
+        """The peer's tables are there, and all entries in them."""
+        self._loaded.add(subject)
+        process = self._process(
+            f"loading {subject}", ["-m", "benchmarks.peers"], settings
+        )
+        process.start()
+        code = process.wait(READY_WITHIN)
+        self._stopped.append(process)
+        if code:
+            msg = f"{process.name}: {process.life_log()[-2000:]}"
+            raise RuntimeError(msg)
+
     def await_ready(self, process: ProcessContainer, subject: Subject) -> None:
         """The scheduler does its work."""
-        if subject is Subject.BEAT:
-            self.await_words(self._consumer, "first message", of=process)
-        else:
+        if subject.ours:
             self.await_words(process, "pecker: ready")
+        else:
+            self.await_words(self._consumer, "first message", of=process)
 
     def await_words(
         self, who: ProcessContainer, words: str, *, of: ProcessContainer | None = None
@@ -150,7 +189,9 @@ class Trial:
     def wait_until(self, instant: float, tell: Callable[[], None]) -> None:
         """The host's clock has reached the instant; `tell` was called meanwhile."""
         for process in self._started:
-            if process.exit_code is not None and process not in self._stopped:
+            if process in self._stopped or self._patient:
+                continue
+            if process.exit_code is not None:
                 msg = f"{process.name} ended: {process.life_log()[-500:]}"
                 raise RuntimeError(msg)
         while (left := instant - time.time()) > 0:

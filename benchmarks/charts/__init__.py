@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.charts import anatomy, cost, failover, pace, precision, snapshot
+from benchmarks.charts import (
+    anatomy,
+    bars,
+    claims,
+    cost,
+    deadline,
+    failover,
+    flower,
+    pace,
+    precision,
+    snapshot,
+)
 from benchmarks.results import Results
 
 CHARTS = {
@@ -12,6 +23,11 @@ CHARTS = {
     "cost": (cost.draw, "pace"),
     "precision": (precision.draw, "precision"),
     "failover": (failover.draw, "failover"),
+    "doubles": (bars.draw_doubles, "doubles"),
+    "asked": (bars.draw_asked, "asked"),
+    "claims": (claims.draw, "claims"),
+    "deadline": (deadline.draw, "deadline"),
+    "flower": (flower.draw, "flower"),
     "snapshot": (snapshot.draw, "snapshot"),
     "anatomy": (anatomy.draw, "anatomy"),
 }

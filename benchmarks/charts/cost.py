@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.cells import loads, of
-from benchmarks.charts.paper import FAINT, INK, paper
+from benchmarks.charts.paper import FAINT, INK, load, paper
 from benchmarks.results import Sample
+from benchmarks.subjects import Subject
 
 PARTS = {
     "scheduler": ("scheduler_cpu_s_per_1000", "#0072b2"),
@@ -16,7 +17,7 @@ PARTS = {
 
 
 def _us(subject: str, trials: list[Sample], part: str) -> float:
-    if subject == "celery beat" and part == "PostgreSQL":
+    if part == "PostgreSQL" and not Subject(subject).asks_postgres:
         return 0.0  # what it does by itself
     # seconds for a thousand are milliseconds for one
     return (of(trials, PARTS[part][0]) or 0.0) * 1e3
@@ -30,12 +31,15 @@ def draw(samples: list[Sample], path: Path) -> None:
         if broker == "redis" and entries == 1000
     }
     if not bars:
-        bars = {"not measured": [0.0, 0.0, 0.0]}
+        bars = {"pecker": [0.0, 0.0, 0.0]}
     sums = {name: sum(parts) for name, parts in bars.items()}
     title = f"A message costs pecker {sums.get('pecker', 0):,.0f} µs of CPU time"
-    if "celery beat" in sums:
-        title += f", Celery's beat {sums['celery beat']:,.0f} µs"
-    under = "Scheduler and servers, 1,000 entries due every second, Redis"
+    others = [total for name, total in sums.items() if not Subject(name).ours]
+    if others:
+        title += f", the others {min(others):,.0f} to {max(others):,.0f} µs"
+    under = (
+        f"Scheduler and servers, 1,000 entries due every second, Redis{load(samples)}"
+    )
     with paper(path, title, under, height=1.6 + 0.45 * len(bars)) as (_, axes):
         left = [0.0] * len(bars)
         names = list(bars)

@@ -1,7 +1,8 @@
-"""The winner is killed, again and again: how long is the task silent?
+"""The active one is killed, again and again: how long is the task silent?
 
-Three replicas of ours, all ready at each kill. Beside it what people do with Celery's
-beat: one beat that a supervisor starts again the moment it dies, and two at once.
+Ours: three replicas, all ready at each kill, the last winner killed. RedBeat: two
+copies, the holder of its lock killed. Both are started again at once. The others have
+nobody to take over: one copy, which a supervisor starts again the moment it dies.
 """
 
 from __future__ import annotations
@@ -10,41 +11,55 @@ import os
 import random
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import psycopg
 from psycopg import sql
 
 from benchmarks.arrivals import Arrivals, spread
+from benchmarks.plan import overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import Subject, Trial
+from benchmarks.subjects import Subject
+from benchmarks.trial import Trial
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 
 ROW = "failover"
 SEED = 20
+REPLICAS = 3
+LOCK = 5.0
+"""Seconds that RedBeat's lock lives: five times its `beat_max_loop_interval` of 1."""
 
 
 def run(run: Run) -> None:
-    """Measure all three."""
+    """Measure each of those that are compared."""
     plan = run.plan
-    run.trial(ROW, "three replicas", plan.kills * 3.4, lambda: ours(run), case="ours")
-    run.trial(
-        ROW,
-        "one beat, restarted at once",
-        plan.restarts * 4.0,
-        lambda: restarted(run),
-        case="beat restarted",
-    )
-    run.trial(ROW, "two beats", plan.doubles, lambda: doubles(run), case="two beats")
+    for subject in plan.compared:
+        match subject:
+            case Subject.FAST:
+                lasts, measure, copies = plan.kills * 3.4, ours, REPLICAS
+            case Subject.REDBEAT:
+                lasts, measure, copies = plan.lock_kills * 8.0 + 3.0, locked, 2
+            case _:
+                lasts, copies = plan.restarts * 5.0 + 4.0, 1
+                measure = partial(restarted, subject=subject)
+        run.trial(
+            ROW,
+            f"{subject}, copies: {copies}",
+            lasts + overhead(subject),
+            partial(measure, run),
+            subject=subject,
+            copies=copies,
+        )
 
 
 def ours(run: Run) -> Sample:
     """Return the gaps at each kill of the replica that won the last slot."""
     chance = random.Random(SEED)
     with Trial(run.ground) as trial:
-        replicas = [trial.start(Subject.FAST) for _ in range(3)]
+        replicas = [trial.start(Subject.FAST) for _ in range(REPLICAS)]
         since = time.time() + 1.0
         trial.wait_until(since + 1.0, run.tell)
         kills = []
@@ -64,7 +79,6 @@ def ours(run: Run) -> Sample:
     slots = window.slots()
     due = round(float(slots.due.max() - slots.due.min())) + 1
     return {
-        "kills": len(kills),
         "due": due,
         "delivered": len(slots.due),
         "doubled": len(window.due) - len(slots.due),
@@ -90,35 +104,50 @@ def _winner(
         return eventually(alive, 10.0, "a living replica has won")[0]
 
 
-def restarted(run: Run) -> Sample:
-    """Return the gaps of a beat that is started again the moment it was killed."""
+def locked(run: Run) -> Sample:
+    """Return the gaps at each kill of the copy that has RedBeat's lock."""
+    chance = random.Random(SEED)
     with Trial(run.ground) as trial:
-        beat = trial.start(Subject.BEAT)
+        given = {"level": "DEBUG", "LOCK": str(round(LOCK))}
+        copies = [trial.start(Subject.REDBEAT, **given)]
+        copies.append(trial.launch(Subject.REDBEAT, **given))
+        trial.await_words(copies[1], "beat: Acquiring lock")
+        trial.wait_until(time.time() + 2.0, run.tell)
+        kills = []
+        for _ in range(run.plan.lock_kills):
+            trial.wait_until(time.time() + chance.random(), run.tell)
+            [holder] = eventually(
+                lambda: [one for one in copies if "Acquired lock" in one.life_log()],
+                LOCK * 4,
+                "a copy of RedBeat has the lock",
+            )
+            # one that has just got the lock has missed slots to send
+            trial.wait_until(time.time() + 1.5, run.tell)
+            kills.append(time.time())
+            holder.kill("SIGKILL")
+            holder.start()
+            trial.await_words(holder, "beat: Acquiring lock")
+        trial.wait_until(time.time() + LOCK + 4.0, run.tell)
+        trial.stop(*copies)
+        arrivals = trial.count()
+    return {"lock_s": LOCK, **_gaps(arrivals, kills)}
+
+
+def restarted(run: Run, subject: Subject) -> Sample:
+    """Return the gaps of one that is started again the moment it was killed."""
+    chance = random.Random(SEED)
+    with Trial(run.ground) as trial:
+        process = trial.start(subject)
         kills = []
         for _ in range(run.plan.restarts):
-            trial.wait_until(time.time() + 3.5, run.tell)
+            trial.wait_until(time.time() + 4.5 + chance.random(), run.tell)
             kills.append(time.time())
-            beat.kill("SIGKILL")
-            beat.start()
-        trial.wait_until(time.time() + 4.0, run.tell)
-        trial.stop(beat)
+            process.kill("SIGKILL")
+            process.start()
+        trial.wait_until(time.time() + 5.0, run.tell)
+        trial.stop(process)
         arrivals = trial.count()
-    return {"kills": len(kills), **_gaps(arrivals, kills)}
-
-
-def doubles(run: Run) -> Sample:
-    """Return how often two beats send each slot."""
-    with Trial(run.ground) as trial:
-        trial.start(Subject.BEAT)
-        trial.launch(Subject.BEAT)
-        # the second has sent its first: Celery loads, and then waits a period
-        trial.wait_until(time.time() + 6.0, run.tell)
-        since = time.time()
-        until = since + run.plan.doubles
-        trial.wait_until(until + 0.5, run.tell)
-        arrivals = trial.count()
-    sent = len(arrivals.between(since, until).arrived)
-    return {"due": run.plan.doubles, "delivered": sent}
+    return _gaps(arrivals, kills)
 
 
 def _gaps(arrivals: Arrivals, kills: list[float]) -> Sample:
@@ -127,6 +156,7 @@ def _gaps(arrivals: Arrivals, kills: list[float]) -> Sample:
     inside = (at > 0) & (at < len(arrived))
     gaps = arrived[at[inside]] - arrived[at[inside] - 1]
     return {
+        "kills": len(kills),
         "gap_s": spread(gaps, digits=3),
         "gaps_s": [round(float(gap), 4) for gap in gaps],
     }

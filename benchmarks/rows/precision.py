@@ -8,19 +8,18 @@ from functools import partial
 from benchmarks.plan import Stint
 from benchmarks.rows.pace import measure
 from benchmarks.run import Run
-from benchmarks.trial import Subject
 
 ROW = "precision"
 
 
 def run(run: Run) -> None:
-    """Measure ours, then Celery's beat."""
-    for subject in (Subject.FAST, Subject.BEAT):
+    """Measure ours, then the peers."""
+    for subject in run.plan.compared:
         stint = Stint(subject=subject, entries=1, seconds=run.plan.precision)
         run.trial(
             ROW,
             f"{subject}, one entry",
-            stint.seconds,
+            stint.lasts,
             partial(measure, run, stint, series=True),
             **asdict(stint),
             run=0,

@@ -16,7 +16,8 @@ from benchmarks import cost
 from benchmarks.arrivals import spread
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import Subject, Trial
+from benchmarks.subjects import Subject
+from benchmarks.trial import Trial
 
 ROW = "snapshot"
 ENTRIES = 1_000
@@ -26,6 +27,8 @@ EVERY = 1.0
 def run(run: Run) -> None:
     """Measure before, while and after a snapshot is held."""
     before, held, after = run.plan.snapshot
+    if not held:
+        return
     run.trial(
         ROW,
         f"{ENTRIES:,} entries, held for {held} s",

@@ -17,8 +17,10 @@ import psycopg
 from benchmarks import cost
 from benchmarks.cost import Written
 from benchmarks.results import Sample
+from benchmarks.rows.asked import logged
 from benchmarks.run import Run
-from benchmarks.trial import Subject, Trial
+from benchmarks.subjects import Subject
+from benchmarks.trial import Trial
 
 ROW = "statements"
 ENTRIES = 1_000
@@ -53,8 +55,7 @@ def measure(run: Run, replicas: int, log: Path) -> Sample:
         Trial(ground, entries=ENTRIES) as trial,
         psycopg.connect(ground.dsn, autocommit=True) as connection,
     ):
-        joint = "&" if "?" in ground.dsn else "?"
-        dsn = f"{ground.dsn}{joint}options=-clog_statement%3Dall"
+        dsn = logged(ground.dsn)
         schedulers = [trial.launch(Subject.FAST, DSN=dsn) for _ in range(replicas)]
         for scheduler in schedulers:
             trial.await_ready(scheduler, Subject.FAST)

@@ -1,0 +1,105 @@
+"""The page of schedules in Flower, with 10,000 entries: how soon is it there?
+
+Time from a request to the last byte of its answer, one request after the other, by a
+client on the same machine that keeps its connection. Each request has an address of its
+own: Flower's pages share an answer for a second among all who ask the same, and one who
+shares costs nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from functools import partial
+
+import requests
+
+from benchmarks.arrivals import spread
+from benchmarks.filled import SLOTS, drop, fill
+from benchmarks.peers.given import ENVIRONMENT, entry
+from benchmarks.results import Sample
+from benchmarks.run import Run
+from benchmarks.trial import ROOT
+from celery_pecker.testing import eventually, free_port
+from celery_pecker.testing.processes import ProcessContainer
+
+ROW = "flower"
+ENTRIES = 10_000
+WARM = 5
+STARTS_WITHIN = 60.0
+ASKED = {
+    "the page": "/schedules",
+    "its data, by name": "/schedules/data",
+    "its data, the latest first": "/schedules/data?order=late&descending=1",
+    "its data, the last page": f"/schedules/data?page={ENTRIES // 50}",
+    "its data, one found": f"/schedules/data?search={entry(4711)}",
+    "an entry's page": f"/schedules/entry?name={entry(4711)}",
+    "an entry's data": f"/schedules/entry/data?name={entry(4711)}",
+    "metrics": "/metrics",
+}
+
+
+def run(run: Run) -> None:
+    """Measure all pages of one Flower."""
+    run.trial(
+        ROW,
+        f"{ENTRIES:,} entries",
+        run.plan.seconds()[ROW],
+        partial(measure, run),
+        entries=ENTRIES,
+    )
+
+
+def measure(run: Run) -> Sample:
+    """Return the times of each page, in ms."""
+    ground = run.ground
+    schema, port = f"bench_{secrets.token_hex(4)}", free_port()
+    given = {"BROKER": ground.redis, "DSN": ground.dsn, "SCHEMA": schema}
+    words = ["-m", "celery", "-A", "benchmarks.app", "pecker", "flower"]
+    flower = ProcessContainer(
+        [sys.executable, *words, "--address=127.0.0.1", f"--port={port}"],
+        name="flower",
+        cwd=ROOT,
+        env={ENVIRONMENT + key: value for key, value in given.items()},
+    )
+    try:
+        fill(ground.dsn, schema, ENTRIES)
+        flower.start()
+        url = f"http://127.0.0.1:{port}"
+        with requests.Session() as session:
+            eventually(
+                lambda: _answers(session, url, flower),
+                STARTS_WITHIN,
+                "Flower answers",
+                ignoring=(requests.ConnectionError,),
+            )
+            pages = {
+                name: _ask(run, session, url + path) for name, path in ASKED.items()
+            }
+    finally:
+        flower.remove()
+        drop(ground.dsn, schema)
+    return {"slots": SLOTS, "requests": run.plan.requests, "pages": pages}
+
+
+def _answers(session: requests.Session, url: str, flower: ProcessContainer) -> bool:
+    if flower.exit_code is not None:
+        raise RuntimeError(flower.life_log()[-1000:])
+    return session.get(f"{url}/healthcheck", timeout=5).ok
+
+
+def _ask(run: Run, session: requests.Session, url: str) -> Sample:
+    took = []
+    size = 0
+    mark = "&" if "?" in url else "?"
+    for nth in range(run.plan.requests + WARM):
+        began = time.perf_counter()
+        answer = session.get(f"{url}{mark}x={nth}", timeout=30)
+        spent = time.perf_counter() - began
+        answer.raise_for_status()
+        size = len(answer.content)
+        if nth >= WARM:
+            took.append(spent)
+    run.tell()
+    return {"ms": spread(took, scale=1e3, digits=1), "bytes": size}

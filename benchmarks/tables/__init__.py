@@ -1,0 +1,51 @@
+"""Results as tables in Markdown, for the terminal, the documentation and the README."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from benchmarks.results import Results, Sample
+from benchmarks.tables import copies, kernel, loads, runs
+
+
+def report(results: Results, rows: Iterable[str]) -> str:
+    """Return the tables of these rows, each under its title."""
+    parts = []
+    for row in rows:
+        if results.samples(row):
+            title, table = TABLES[row]
+            parts += [f"## {title}", table(results.samples(row)), ran(results, row)]
+    return "\n\n".join(parts)
+
+
+def ran(results: Results, row: str) -> str:
+    """Return when and on what a row was measured, and how busy the machine was."""
+    facts, samples = results.facts(row), results.samples(row)
+    others = [one["others_share"] for one in samples if one.get("others_share")]
+    busy = f"; other processes took up to {max(others):.0%} of it" if others else ""
+    loaded = [one["load"] for one in samples if "load" in one]
+    load = f"; load {min(loaded):g} to {max(loaded):g}" if loaded else ""
+    profiles = ", ".join(sorted({one["plan"] for one in samples}))
+    text = (
+        f"*{facts['when']}, commit {facts.get('commit', '?')}, {profiles} profile;"
+        f" {facts['machine']}{load}{busy}.*"
+    )
+    failures = [f"- not measured: `{one}`" for one in results.failures(row)]
+    return "\n".join([text, *([""] if failures else []), *failures])
+
+
+TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
+    "pace": ("Pace", lambda samples: f"{loads.pace(samples)}\n\n{loads.cost(samples)}"),
+    "precision": ("One entry", loads.precision),
+    "failover": ("The winner dies", copies.failover),
+    "doubles": ("Two copies", copies.doubles),
+    "asked": ("What a message asks of the servers", copies.asked),
+    "claims": ("Claims each second", kernel.claims),
+    "deadline": ("A run ends with its deadline", runs.deadline),
+    "deadline_cost": ("What a deadline costs a call", runs.deadline_cost),
+    "flower": ("Flower's page of schedules", runs.flower),
+    "statements": ("What is asked of PostgreSQL", kernel.statements),
+    "snapshot": ("A held snapshot", kernel.snapshot),
+    "anatomy": ("Where the time goes", kernel.anatomy),
+    "consumer": ("What counting adds", kernel.consumer),
+}
