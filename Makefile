@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test lint types docs bench check smoke lock clean
+.PHONY: help install demo test browser lint types docs bench check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -47,6 +47,9 @@ lint: install ## style, spelling, and which room may import which
 types: install ## mypy, strict
 	$(BIN)/mypy
 
+browser: install ## Flower's pages in a real browser (needs chromium, chromedriver)
+	$(PYTEST) -n 0 tests/browser
+
 docs: install ## docs/_build/html; a broken reference is an error
 	$(BIN)/sphinx-build -n -W --keep-going -q docs docs/_build/html
 
@@ -66,7 +69,7 @@ check: ## all that CI does
 
 lock: ## the newest versions that go together (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
-		--group test --group lint --group docs --group build \
+		--group test --group bench --group lint --group docs --group build \
 		--upgrade --only-binary :all: --no-annotate --custom-compile-command "make lock" \
 		--quiet -o requirements/dev.lock
 
