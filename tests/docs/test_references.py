@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import psycopg
 import pytest
 
 import celery_pecker
-from celery_pecker import declarations, errors
-from celery_pecker.schedules.model import Delivery, Misfire
+from celery_pecker import declarations, errors, signals
+from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 from celery_pecker.settings import PREFIX, Settings
 from celery_pecker.sql import statements
 from tests.docs.pages import ROOT
@@ -64,7 +65,7 @@ def test_each_policy_stands_in_its_reference_with_its_values() -> None:
     page = (REFERENCE / "policies.md").read_text()
     for policy in declarations.POLICIES:
         assert f"\n| `{policy}` |" in page
-    for value in [*Delivery, *Misfire]:
+    for value in [*Delivery, *Misfire, *RunMode]:
         assert f'`"{value}"`' in page
     for key in declarations.KEYS:
         assert f"`{key}`" in page
@@ -97,10 +98,34 @@ def test_each_error_stands_in_its_reference() -> None:
     assert [name for name in known if f"\n| `{name}`" not in page] == []
 
 
+def test_each_public_name_stands_in_the_reference() -> None:
+    """Somewhere in it: policies, errors and signals have pages of their own."""
+    pages = "\n".join(path.read_text() for path in REFERENCE.glob("*.md"))
+    told = [
+        name for name in celery_pecker.__all__ if not re.search(rf"\b{name}\b", pages)
+    ]
+    assert told == []
+
+
+def test_each_signal_stands_in_its_reference_with_its_event() -> None:
+    """A row for each, and each field of what it tells."""
+    page = (REFERENCE / "logs-and-signals.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+)$", page, re.MULTILINE))
+    known = {
+        name for name, one in vars(signals).items() if isinstance(one, signals.Signal)
+    }
+    assert known
+    assert known <= set(rows)
+    for name in known:
+        event = getattr(signals, name.title().replace("_", ""))
+        told = set(re.findall(r"`(\w+)`", rows[name]))
+        assert {field.name for field in fields(event)} <= told, name
+
+
 def test_each_law_that_the_code_cites_is_told() -> None:
-    """I1 to I12 stand in the page, and the code cites no other."""
+    """I1 to I13 stand in the page, and the code cites no other."""
     told = re.findall(r"^## (I\d+): ", LAWS.read_text(), re.MULTILINE)
-    assert told == [f"I{number}" for number in range(1, 13)]
+    assert told == [f"I{number}" for number in range(1, 14)]
     cited = {
         law
         for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.sql")]
@@ -110,7 +135,12 @@ def test_each_law_that_the_code_cites_is_told() -> None:
     assert cited <= set(told)
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)
+def as_said(path: Path) -> str:
+    """Name a page by its folder too: two may treat of one thing."""
+    return str(path.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=as_said)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     """Code and tests are renamed more often than pages are read."""
     named = re.findall(

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("celery_pecker",)
-SUFFIXES = {".py", ".sql", ".lua"}
+SUFFIXES = {".py", ".sql", ".lua", ".html", ".css", ".js"}
 
 
 @pytest.fixture(scope="module")

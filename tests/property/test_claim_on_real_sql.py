@@ -65,6 +65,7 @@ class Claims(RuleBasedStateMachine):
         self.rows = dict.fromkeys(PERIODS, (START, 0, 0))  # slot, era, missed
         self.epochs = dict.fromkeys(PERIODS, 0)
         self.slots: set[tuple[str, int, int]] = set()
+        self.paused: set[str] = set()
 
     def instant(self) -> datetime:
         """Return what the database's clock shows."""
@@ -79,6 +80,12 @@ class Claims(RuleBasedStateMachine):
     def step_the_clock(self, us: int) -> None:
         """Somebody mends the clock, or a replica with another one is promoted."""
         self.now_us += us
+
+    @rule(name=st.sampled_from([*PERIODS]))
+    def pause_or_resume(self, name: str) -> None:
+        """Somebody wants no runs for a while: slots pass uncounted, on the grid."""
+        self.paused ^= {name}
+        self.databases[0].change("set_paused", name=name, paused=name in self.paused)
 
     @rule(
         replica=st.integers(0, REPLICAS - 1),
@@ -108,7 +115,10 @@ class Claims(RuleBasedStateMachine):
                 continue
             assert win is not None
             slot, passed, stepped = expected
-            assert (win.due_us, win.passed, win.stepped) == (slot, passed, stepped)
+            if name in self.paused:
+                passed = 0
+            assert (win.due_us, win.passed) == (slot, passed)
+            assert win.paused is (name in self.paused)
             assert win.era == era + stepped
             key = (name, win.due_us, win.era)
             assert key not in self.slots, "a slot was claimed twice (I5)"

@@ -22,9 +22,14 @@ from celery_pecker import (
     LeaseLost,
     Misconfigured,
     Misfire,
+    Pecker,
     PeckerError,
     PublishUncertain,
+    Run,
+    ScheduledTask,
     SchemaOutdated,
+    current_run,
+    deadline,
 )
 from celery_pecker.migrations import migrate
 from celery_pecker.publisher.dispatch import Dispatch
@@ -105,6 +110,33 @@ woke.connect(count)
 missed.connect(alarm)
 clock_stepped.connect(lambda event: assert_type(event, ClockStepped))
 woke.connect(alarm)  # type: ignore[arg-type]
+
+# A task and its schedule in one place; which run this is
+
+pecker = Pecker(app)
+
+
+@pecker.task(every=1.0, timeout=0.8, run="local")
+def watched(room: int) -> str:
+    """Tell user code its epoch."""
+    run = current_run()
+    assert_type(run, Run | None)
+    if run is not None:
+        assert_type(run.epoch, int)
+        assert_type(run.deadline, datetime | None)
+    assert_type(deadline.remaining(), float | None)
+    return str(room)
+
+
+assert_type(watched(3), str)
+
+
+class Nightly(ScheduledTask):
+    """By class."""
+
+    name = "proj.nightly"
+    every = timedelta(days=1)
+
 
 # Errors, by what to do about them
 

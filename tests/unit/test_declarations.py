@@ -17,7 +17,7 @@ from celery_pecker.declarations import (
     watch_for_twins,
 )
 from celery_pecker.errors import Misconfigured
-from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy
+from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy, RunMode
 
 SECOND = 1_000_000
 NAN, INF = float("nan"), float("inf")
@@ -410,3 +410,56 @@ def test_another_message_under_one_name_is_refused(
     every(watched, timedelta(5), "set", **{"args": (1,), **more})
     with pytest.raises(Misconfigured, match="two different entries named 'set'"):
         refuse_twins(watched)
+
+
+def test_a_local_run_has_its_own_defaults() -> None:
+    """Time until just before the next slot on a grid; at most once, always."""
+    given = {"run": "local"}
+    grid, long, seldom, own = read(
+        {
+            "grid": {"task": "t", "schedule": 1.0, "pecker": given},
+            "long": {"task": "t", "schedule": 600.0, "pecker": given},
+            "seldom": {"task": "t", "schedule": crontab(), "pecker": given},
+            "own": {"task": "t", "schedule": 1.0, "pecker": {**given, "timeout": 0.5}},
+        }
+    )
+    for entry in (grid, long, seldom, own):
+        assert entry.policy.run is RunMode.LOCAL
+        assert entry.policy.delivery is Delivery.AT_MOST_ONCE
+    assert grid.policy.timeout_us == 900_000
+    assert long.policy.timeout_us == 540 * SECOND
+    assert seldom.policy.timeout_us is None
+    assert own.policy.timeout_us == 500_000
+    [plain] = read({"x": {"task": "t", "schedule": 1.0}})
+    assert plain.policy.run is RunMode.DISPATCH
+
+
+def test_a_relative_schedule_of_less_than_a_second_is_refused() -> None:
+    """Celery's own beat sends it without end; here it ran once in a minute."""
+    with pytest.raises(Misconfigured, match=r"every 0\.2 s, relative; allowed"):
+        read({"x": {"task": "t", "schedule": schedule(0.2, relative=True)}})
+    with pytest.raises(Misconfigured, match="relative; allowed"):
+        read({"x": {"task": "t", "schedule": 0.2, "relative": True}})
+    [entry] = read({"x": {"task": "t", "schedule": schedule(1.0, relative=True)}})
+    assert entry.period_us is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"run": "here"}, "['run'] is 'here'; allowed are 'dispatch', 'local'"),
+        (
+            {"run": "local", "misfire": "catch_up"},
+            "['misfire'] is 'catch_up'; allowed with 'run': 'local' are",
+        ),
+        (
+            {"run": "local", "delivery": "at_least_once"},
+            "['delivery'] is 'at_least_once'; allowed with 'run': 'local' is",
+        ),
+    ],
+)
+def test_what_a_local_run_cannot_be(given: dict[str, object], said: str) -> None:
+    """It is said which policy, its value and what is allowed."""
+    with pytest.raises(Misconfigured) as caught:
+        read({"x": {"task": "t", "schedule": 1.0, "pecker": given}})
+    assert f"beat_schedule['x']['pecker']{said}" in str(caught.value)

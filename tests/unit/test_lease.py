@@ -45,6 +45,25 @@ def test_the_estimate_is_never_ahead_of_a_steady_clock(
         assert known.now_us(now) >= (offset + now - trip - DRIFT * 2000) * SECOND - 2
 
 
+@given(
+    st.floats(min_value=-(10**9), max_value=10**9),
+    st.floats(0.0001, 300),
+    st.floats(0, 1),
+    st.floats(-100, 100),
+)
+def test_what_must_be_over_is_over_before_the_database_shows_it(
+    offset: float, trip: float, share: float, later: float
+) -> None:
+    """However slow the answer: it counts from before the question was sent (I2)."""
+    known, sent = ClockOffset(), 1000.0
+    told = int((offset + sent + trip * share) * SECOND)
+    known.observe(told, sent=sent, received=sent + trip)
+    deadline_us = told + int(later * SECOND)
+    over = known.before(deadline_us)
+    assert offset + over <= deadline_us / SECOND + 2e-6
+    assert over >= deadline_us / SECOND - offset - trip - DRIFT * 500 - 2e-6
+
+
 @given(st.floats(min_value=0.5, max_value=10**6), st.booleans())
 def test_a_stepped_clock_is_noticed_and_followed(step: float, back: bool) -> None:
     """An answer that contradicts the bounds replaces them."""

@@ -211,3 +211,13 @@ def test_without_utc_crontabs_count_in_the_zone_of_the_app() -> None:
     app.conf.update(enable_utc=False, timezone="America/New_York")
     found = recurrence(crontab(minute=0, hour=9), app, "test").next(NOW_US, NOW_US)
     assert from_us(found) == datetime(2026, 5, 4, 13, tzinfo=UTC)
+
+
+def test_the_last_answer_is_remembered_and_no_other(app: Celery) -> None:
+    """The deadline of a slot asks what its next wake-up has just asked."""
+    minutely = recurrence(crontab(), app, "test")
+    first = minutely.next(NOW_US, NOW_US)
+    assert minutely.next(NOW_US, NOW_US) == first
+    second = minutely.next(first, NOW_US)
+    assert second == first + 60 * SECOND
+    assert minutely.next(NOW_US, NOW_US) == first

@@ -46,6 +46,13 @@ def test_all_settings_are_read() -> None:
         "broker_timeout": 0.5,
         "redis_guard": False,
         "gate": "proj.gates:office_hours",
+        "worker": True,
+        "local_threads": 2,
+        "history": 0,
+        "metrics_port": 9_100,
+        "metrics_address": "0.0.0.0",  # noqa: S104  # what many a user will write
+        "tracing": True,
+        "heartbeat_dir": "/run/pecker",
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})
@@ -123,6 +130,19 @@ WRONG: list[tuple[str, object, str]] = [
     ("schema", None.__class__, "name of a PostgreSQL schema"),
     ("redis_guard", "yes", "True or False"),
     ("redis_guard", 1, "True or False"),
+    ("worker", "yes", "True or False"),
+    ("tracing", 1, "True or False"),
+    ("metrics_address", "", "non-empty string"),
+    ("heartbeat_dir", 5, "non-empty string"),
+    *(
+        (name, value, allowed)
+        for name, allowed in (
+            ("local_threads", "from 1 to 1000"),
+            ("history", "from 0 to 100000"),
+            ("metrics_port", "from 0 to 65535"),
+        )
+        for value in (-1, 100_001, 1.5, True, "8")
+    ),
     *(
         (name, value, allowed)
         for name, allowed in (

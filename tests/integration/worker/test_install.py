@@ -15,7 +15,7 @@ from kombu import Connection
 from kombu.transport import redis as transport
 
 import celery_pecker.worker
-from celery_pecker.worker import RedisGuardStep, install
+from celery_pecker.worker import RedisGuardStep, RunsStep, SchedulerStep, install
 
 LOOK = """
 import json, sys
@@ -82,7 +82,7 @@ def test_installing_twice_is_installing_once() -> None:
     app = Celery("twice", broker="redis://127.0.0.1:1/0")
     install(app)
     install(app)
-    assert list(app.steps["worker"]) == [RedisGuardStep]
+    assert app.steps["worker"] == {RedisGuardStep, RunsStep, SchedulerStep}
 
     celery_pecker.worker.connect()
     receivers = len(signals.celeryd_init.receivers)

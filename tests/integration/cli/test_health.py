@@ -1,0 +1,135 @@
+"""Probes: the exit code is the answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+
+from celery.schedules import crontab
+
+from celery_pecker.cli.health import overdue
+from celery_pecker.clock import SYSTEM, to_us
+from celery_pecker.heartbeat import EVERY, FORM, Heart, folder
+from celery_pecker.schedules.model import Delivery, Entry, Policy, Row
+from celery_pecker.settings import Settings
+from celery_pecker.testing.manual import ManualClock
+from tests.integration.cli.conftest import Line
+from tests.integration.test_migrations import run
+
+SECOND = 1_000_000
+
+
+def test_live_is_true_while_every_scheduler_of_the_host_turns(line: Line) -> None:
+    """None: no. One that beats: yes. One that hangs beside it: no. A dead one: yes."""
+    assert line.json("health", "--live", code=1) == {"healthy": False, "live": []}
+    settings = Settings.read(line.app.conf, main="proj")
+    heart = Heart(settings, kind="beat", clock=SYSTEM)
+    heart.beat()
+    [life] = line.json("health", "--live")["live"]
+    assert (life["pid"], life["kind"], life["stale"]) == (os.getpid(), "beat", False)
+    assert life["age"] < 10 * EVERY
+    [mine] = folder(settings).iterdir()
+    hanging = mine.with_name(mine.name.replace("-beat", "-local"))
+    hanging.write_text(FORM.format(SYSTEM.monotonic() - 1_000))
+    shown = line("health", "--live")
+    assert shown.exit_code == 1
+    assert f"local {os.getpid()} hangs" in shown.stdout
+    hanging.unlink()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead = mine.with_name(mine.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+    dead.write_text(FORM.format(0.0))
+    assert line("health", "--live").exit_code == 0
+    heart.stop()
+    assert line("health", "--live").exit_code == 1
+
+
+def test_live_needs_no_database(make_line: Callable[..., Line]) -> None:
+    """A restart would heal nothing while PostgreSQL is away."""
+    line = make_line("postgresql://nobody@127.0.0.1:1/nowhere")
+    settings = Settings.read(line.app.conf, main="proj")
+    Heart(settings, kind="beat", clock=SYSTEM).beat()
+    assert line("health", "--live").exit_code == 0
+    away = line("health", "--live", "--pace")
+    assert away.exit_code == 3
+    assert "Error: celery_pecker:read_tasks got no answer" in away.stderr
+
+
+def test_pace_is_true_while_every_due_entry_is_won(line: Line, dsn: str) -> None:
+    """Kept; not kept once nobody wins; and not when nobody ever came."""
+    never = line.json("health", "--pace", code=1)["pace"]
+    assert never["worst"][0]["overdue_us"] is None
+    assert never["schedulers"] == 0
+    with line.replica():
+        kept = line("health", "--pace")
+        assert kept.stdout == "5 entries, every due one was won\n"
+        moved = "update pecker_tasks set executed_at = executed_at - interval '20 s'"
+        run(dsn, f"{moved} where name in ('tick', 'hourly')")
+        late = line.json("health", "--pace", code=1)["pace"]
+        assert late["overdue"] == 1
+        [worst] = late["worst"]
+        assert worst["name"] == "tick"
+        assert 18 * SECOND < worst["overdue_us"] < 60 * SECOND
+        assert line("health", "--pace", "--within", "3600").exit_code == 0
+        run(dsn, "update pecker_declarations set declared_until = '-infinity'")
+        gone = line("health", "--pace")
+        assert gone.exit_code == 1, "nobody declares anything when all are gone"
+        assert "1 of 5 entries are overdue; 'tick' for" in gone.stdout
+
+
+def test_a_crontab_that_nobody_wins_is_overdue(
+    dsn: str, make_line: Callable[..., Line]
+) -> None:
+    """Its instants are known to code only."""
+    line = make_line(dsn, beat_schedule={"c": {"task": "t", "schedule": crontab()}})
+    past = SYSTEM.now() - timedelta(minutes=3)
+    with line.replica(ManualClock(past)):
+        found = line.json("health", "--pace", "--within", "30", code=1)["pace"]
+    assert found["worst"][0]["name"] == "c"
+    assert 60 * SECOND < found["worst"][0]["overdue_us"] <= 185 * SECOND
+
+
+class Asked:
+    """A schedule that can only be asked whether it is due now."""
+
+    asks = True
+
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return now."""
+        del last_us
+        return now_us
+
+
+def test_overdue_is_judged_by_this_code() -> None:
+    """The unseen first, then the worst; what can only be asked is left out."""
+    policy = Policy(delivery=Delivery.AT_MOST_ONCE)
+    now_us = to_us(SYSTEM.now())
+
+    def entry(name: str, period_us: int | None) -> Entry:
+        return Entry(
+            name=name,
+            task="t",
+            described="",
+            policy=policy,
+            period_us=period_us,
+            recurrence=None if period_us else Asked(),
+        )
+
+    def row(age: float) -> Row:
+        return Row(
+            executed_us=now_us - round(age * SECOND), epoch=1, era=0, holder=None
+        )
+
+    entries = {
+        "asked": entry("asked", None),
+        "fine": entry("fine", SECOND),
+        "late": entry("late", SECOND),
+        "later": entry("later", SECOND),
+        "unseen": entry("unseen", SECOND),
+    }
+    rows = {"asked": row(99), "fine": row(2), "late": row(12), "later": row(13)}
+    found = overdue(entries, rows, now_us, 5 * SECOND)
+    assert [one.name for one in found] == ["unseen", "later", "late"]

@@ -1,0 +1,177 @@
+"""Local entries in whole schedulers: what is claimed, by whom, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import schedule
+
+from celery_pecker.clock import SYSTEM, SystemClock, to_us
+from celery_pecker.declarations import Book
+from celery_pecker.local import LocalRunner
+from celery_pecker.replica import Replica, compose
+from celery_pecker.settings import Settings
+from celery_pecker.testing import eventually
+from celery_pecker.testing.manual import ManualPecker
+from tests.integration.local.hand import Gates, Notes
+
+LOCAL = {"run": "local", "timeout": 0.4}
+
+
+def test_only_a_local_slot_is_told_its_moments(dsn: str) -> None:
+    """By the monotonic clock of the process that runs it."""
+    app = Celery("proj", set_as_current=False)
+    app.conf.beat_schedule = {
+        "here": {"task": "t", "schedule": 1.0, "pecker": {"run": "local"}},
+        "there": {"task": "t", "schedule": 1.0, "pecker": {"timeout": 0.9}},
+    }
+    with ManualPecker(app, dsn=dsn) as pecker:
+        pecker.pass_time(2.0)
+        sent = {one.name: one for one in pecker.turn() + pecker.publisher.sent}
+        now = pecker.clock.monotonic()
+    assert sent["there"].ends is sent["there"].latest is None
+    here = sent["here"]
+    assert here.ends is not None
+    assert here.latest is not None
+    assert here.latest <= here.ends <= now + 0.9
+    assert here.ends > now - 1.2
+
+
+class Two:
+    """Two workers' schedulers of local entries, in one process."""
+
+    def __init__(self, app: Celery, dsn: str) -> None:
+        app.conf.pecker_dsn = dsn
+        settings = Settings.read(app.conf, main=app.main)
+        self.runners = {
+            name: LocalRunner(app, hostname=name, wanted=lambda: False)
+            for name in ("one", "two")
+        }
+        self.replicas: dict[str, Replica] = {
+            name: compose(
+                *(app, Book(app), settings),
+                kind="local",
+                way_out=runner,
+                freeze_heap=False,
+            )
+            for name, runner in self.runners.items()
+        }
+
+    def start(self) -> None:
+        """Both compete."""
+        for replica in self.replicas.values():
+            replica.start()
+
+    def close(self) -> None:
+        """Both have left."""
+        for name, replica in self.replicas.items():
+            replica.stop()
+            assert replica.join(5.0)
+            assert self.runners[name].join(5.0)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Give what ends all."""
+    with ExitStack() as made:
+        yield made
+
+
+def test_what_still_runs_in_one_worker_is_run_by_the_others(
+    dsn: str, stack: ExitStack, gates: Gates
+) -> None:
+    """A run that does not end costs its own slot, none of the next."""
+    app = Celery("proj", broker="redis://127.0.0.1:1/0", set_as_current=False)
+    ran: list[str] = []
+    stuck: list[str] = []
+
+    @app.task(bind=True, name="proj.stick", shared=False)
+    def stick(self: Any) -> None:
+        ran.append(self.request.hostname)
+        if not stuck:
+            stuck.append(self.request.hostname)
+            gates.wait()
+
+    app.conf.beat_schedule = {
+        "stick": {"task": stick.name, "schedule": 0.5, "pecker": LOCAL}
+    }
+    both = Two(app, dsn)
+    stack.callback(both.close)
+    stack.callback(gates.go.set)
+    both.start()
+    gates.arrived()
+    eventually(lambda: len(ran) >= 5, 15.0, "the others run it")
+    assert set(ran[1:]) == {"one", "two"} - {stuck[0]}
+    gates.go.set()
+    missed = [runner.stats()["missed"] for runner in both.runners.values()]
+    assert missed == [0, 0]
+    assert [replica.tally.missed for replica in both.replicas.values()] == [0, 0]
+
+
+def test_the_broker_is_never_asked(dsn: str, stack: ExitStack) -> None:
+    """Nobody listens at its address; the first slot runs on time."""
+    app = Celery("proj", broker="redis://127.0.0.1:1/0", set_as_current=False)
+    ran: list[float] = []
+
+    @app.task(name="proj.note", shared=False)
+    def note() -> None:
+        ran.append(SYSTEM.monotonic())
+
+    app.conf.beat_schedule = {
+        "note": {"task": note.name, "schedule": 0.3, "pecker": {"run": "local"}}
+    }
+    both = Two(app, dsn)
+    stack.callback(both.close)
+    both.start()
+    eventually(lambda: len(ran) >= 4, 10.0, "it runs")
+    assert [runner.stats()["missed"] for runner in both.runners.values()] == [0, 0]
+
+
+class Tomorrow(SystemClock):
+    """The clock of a host that is a day ahead."""
+
+    __slots__ = ()
+
+    def now(self) -> datetime:
+        """Return the same time of the next day."""
+        return super().now() + timedelta(days=1)
+
+
+def test_runs_are_reported_by_the_clock_of_the_database(
+    dsn: str, stack: ExitStack
+) -> None:
+    """Those without a deadline as well: the pages put all reports in one order."""
+    app = Celery("proj", broker="redis://127.0.0.1:1/0", set_as_current=False)
+
+    @app.task(name="proj.note", shared=False)
+    def note() -> None: ...
+
+    app.conf.beat_schedule = {
+        "note": {
+            "task": note.name,
+            "schedule": schedule(1.0, relative=True),
+            "pecker": {"run": "local"},
+        }
+    }
+    app.conf.pecker_dsn = dsn
+    notes = Notes()
+    runner = LocalRunner(app, clock=Tomorrow(), recorder=notes, wanted=lambda: False)
+    replica = compose(
+        *(app, Book(app), Settings.read(app.conf, main=app.main)),
+        kind="local",
+        way_out=runner,
+        freeze_heap=False,
+    )
+    stack.callback(replica.close_history, 5.0)
+    stack.callback(runner.join, 5.0)
+    stack.callback(replica.join, 5.0)
+    stack.callback(replica.stop)
+    before = to_us(SYSTEM.now())
+    replica.start()
+    eventually(lambda: len(notes.at_us) >= 2, 10.0, "it ran")
+    assert all(0 <= at_us - before < 60_000_000 for at_us in notes.at_us)

@@ -1,0 +1,37 @@
+"""An app without a beat: its workers are its schedulers, and write down what ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from celery import Celery
+
+from celery_pecker.runs import current
+
+FOLDER = Path(os.environ.get("PECKER_TEST_FOLDER", "."))
+
+app = Celery("timed", broker=os.environ.get("PECKER_TEST_BROKER", "memory://"))
+app.conf.update(
+    pecker_worker=True,
+    task_ignore_result=True,
+    result_expires=None,  # or Celery adds an entry of its own
+    broker_connection_retry_on_startup=True,
+    beat_schedule={
+        "sent": {"task": "ran", "schedule": 1.0},
+        "sent too": {"task": "ran", "schedule": 1.0, "pecker": {"timeout": 0.9}},
+        "here": {"task": "ran", "schedule": 1.0, "pecker": {"run": "local"}},
+    },
+)
+app.conf.update(json.loads(os.environ.get("PECKER_TEST_CONF", "{}")))
+
+
+@app.task(name="ran")
+def ran() -> None:
+    """The slot is in the journal, whole."""
+    run = current()
+    assert run is not None
+    journal = os.open(FOLDER / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(journal, f"{json.dumps([run.name, run.due_us, os.getpid()])}\n".encode())
+    os.close(journal)

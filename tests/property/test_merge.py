@@ -1,0 +1,56 @@
+"""Reports of a slot say the same together in whatever order they come."""
+
+from __future__ import annotations
+
+import uuid
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from celery_pecker.history import Report, Told, merge
+from celery_pecker.history.merge import FORWARD, join
+
+HOLDERS = [uuid.UUID(int=number) for number in range(3)]
+TOLD = st.builds(
+    Told,
+    due_us=st.sampled_from([10, 20]),
+    era=st.sampled_from([0, 1]),
+    epoch=st.integers(0, 3),
+    at_us=st.integers(10, 30),
+    report=st.sampled_from(Report),
+    holder=st.sampled_from(HOLDERS),
+)
+MANY = st.lists(TOLD, max_size=12)
+
+
+@given(MANY, st.randoms())
+def test_order_and_repetition_say_nothing(
+    reports: list[Told], shuffle: st.DataObject
+) -> None:
+    """A process that was frozen reports late, and pages are written twice."""
+    twice = reports + reports
+    shuffle.shuffle(twice)  # type: ignore[attr-defined]  # a random.Random
+    assert merge(twice) == merge(reports)
+
+
+@given(MANY, MANY)
+def test_halves_of_a_story_join(ours: list[Told], theirs: list[Told]) -> None:
+    """A reader may merge page by page."""
+    one, other = merge(ours), merge(theirs)
+    both = one | other
+    for slot in one.keys() & other.keys():
+        both[slot] = join(one[slot], other[slot])
+    assert both == merge(ours + theirs)
+
+
+@given(MANY, TOLD)
+def test_a_fate_only_goes_forward(reports: list[Told], more: Told) -> None:
+    """No later word takes back what was known."""
+    before, after = merge(reports), merge([*reports, more])
+    for slot, fate in before.items():
+        assert FORWARD.index(after[slot].state) >= FORWARD.index(fate.state)
+
+
+def test_every_report_has_its_place() -> None:
+    """One without a place would fail where people look."""
+    assert sorted(FORWARD) == sorted(Report)
