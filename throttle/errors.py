@@ -1,0 +1,22 @@
+"""What can go wrong, sorted by what the caller should do about it."""
+
+from __future__ import annotations
+
+
+class ThrottleError(Exception):
+    """Something in throttle failed."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class Misconfigured(ThrottleError, ValueError):
+    """A setting, a limit or a route is wrong: mend it and start again."""
+
+
+class Away(ThrottleError):
+    """Redis, or the service before it, did not answer, or not in time."""
+
+
+class Refused(ThrottleError):
+    """The service did not take the token."""

@@ -1,0 +1,156 @@
+"""Reads ``throttle_limits``: what each database bears."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from throttle.errors import Misconfigured
+from throttle.model import Limit, Policy, Watch
+
+ALLOWED = ("operations", "seconds", "policy", "shadow", "tenants", "watch")
+WATCHED = ("active", "wal_rate", "lag")
+LONGEST_NAME = 60
+"""Bytes of a database's name: it has to fit into shared memory."""
+
+
+def read_limits(value: object, *, policy: Policy, shadow: bool) -> dict[str, Limit]:
+    """Return the checked limits by database.
+
+    A mapping, or pairs of name and limit; a limit is a number of operations per second
+    or a mapping with `operations` and what else it has.
+    """
+    limits: dict[str, Limit] = {}
+    for name, given in _pairs(value):
+        _check_name(name)
+        if name in limits:
+            message = f"throttle_limits has two limits for {name!r}; leave one"
+            raise Misconfigured(message)
+        limits[name] = _limit(name, given, policy=policy, shadow=shadow)
+    folded: dict[str, str] = {}
+    for name in limits:
+        other = folded.setdefault(name.strip().casefold(), name)
+        if other != name:
+            message = (
+                f"throttle_limits has {other!r} and {name!r}, which look like two"
+                " limits for one database; leave one"
+            )
+            raise Misconfigured(message)
+    return limits
+
+
+def _pairs(value: object) -> Iterable[tuple[Any, object]]:
+    if isinstance(value, Mapping):
+        return value.items()
+    pair = 2
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(one, (list, tuple)) and len(one) == pair for one in value
+    ):
+        return [(one[0], one[1]) for one in value]
+    message = (
+        "throttle_limits must map databases to limits, {'main': 5000}"
+        f" (operations per second), not {value!r}"
+    )
+    raise Misconfigured(message)
+
+
+def _check_name(name: object) -> None:
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or len(name.encode()) > LONGEST_NAME
+        or any(character in name for character in "\0{}:")
+    ):
+        message = (
+            f"throttle_limits: {name!r} is no name of a database: 1 to {LONGEST_NAME}"
+            " bytes, without NUL, '{', '}' or ':'"
+        )
+        raise Misconfigured(message)
+
+
+def _limit(name: str, given: object, *, policy: Policy, shadow: bool) -> Limit:
+    key = f"throttle_limits[{name!r}]"
+    parts = given if isinstance(given, Mapping) else {"operations": given}
+    _refuse_others(key, parts, ALLOWED)
+    if "operations" not in parts:
+        message = f"{key} needs 'operations', the limit per second"
+        raise Misconfigured(message)
+    seconds = parts.get("seconds")
+    return Limit(
+        database=name,
+        operations=positive(f"{key}['operations']", parts["operations"]),
+        seconds=None if seconds is None else positive(f"{key}['seconds']", seconds),
+        policy=_policy(f"{key}['policy']", parts.get("policy", policy)),
+        shadow=_switch(f"{key}['shadow']", parts.get("shadow", shadow)),
+        tenants=_weights(f"{key}['tenants']", parts.get("tenants", {})),
+        watch=_watch(f"{key}['watch']", parts.get("watch")),
+    )
+
+
+def positive(key: str, value: object) -> float:
+    """Return a finite number above zero, or say what is allowed."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or value <= 0
+    ):
+        message = f"{key} must be a number above zero, not {value!r}"
+        raise Misconfigured(message)
+    return float(value)
+
+
+def _refuse_others(
+    key: str, parts: Mapping[Any, object], allowed: Iterable[str]
+) -> None:
+    others = [one for one in parts if one not in allowed]
+    if others:
+        message = f"{key} has {others[0]!r}; allowed are {', '.join(allowed)}"
+        raise Misconfigured(message)
+
+
+def _policy(key: str, value: object) -> Policy:
+    if value not in list(Policy):
+        allowed = ", ".join(repr(str(one)) for one in Policy)
+        message = f"{key} must be one of {allowed}, not {value!r}"
+        raise Misconfigured(message)
+    return Policy(str(value))
+
+
+def _switch(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        message = f"{key} must be True or False, not {value!r}"
+        raise Misconfigured(message)
+    return value
+
+
+def _weights(key: str, value: object) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        message = f"{key} must map tenants to weights, {{'acme': 3}}, not {value!r}"
+        raise Misconfigured(message)
+    return {
+        str(name): positive(f"{key}[{name!r}]", weight)
+        for name, weight in value.items()
+    }
+
+
+def _watch(key: str, value: object) -> Watch | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not isinstance(value.get("dsn"), str):
+        message = (
+            f"{key} must have 'dsn', the PostgreSQL to ask, and one of "
+            + ", ".join(WATCHED)
+        )
+        raise Misconfigured(message)
+    _refuse_others(key, value, ("dsn", *WATCHED))
+    figures = {
+        name: positive(f"{key}[{name!r}]", value[name])
+        for name in WATCHED
+        if value.get(name) is not None
+    }
+    if not figures:
+        message = f"{key} watches nothing: set one of {', '.join(WATCHED)}"
+        raise Misconfigured(message)
+    return Watch(dsn=value["dsn"], **figures)

@@ -1,0 +1,268 @@
+"""What passes between the rooms: amounts of database work, reports, answers.
+
+All of it is immutable, so that a thread may hand it to another as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+TICK = 0.1
+"""Seconds between two reports of a process, and the width of a bucket."""
+STALE = 0.3
+"""Seconds after which what the store answered last is no longer trusted."""
+
+
+class Amount(NamedTuple):
+    """Database work: so many statements, so long, so many rows.
+
+    Of one run it is a cost, of one second it is traffic.
+    """
+
+    operations: float = 0.0
+    seconds: float = 0.0
+    """Summed over connections: two statements of 1 s side by side are 2 s. Per second
+    it is the mean number of busy connections (Little's law)."""
+    rows: float = 0.0
+
+    def plus(self, other: Amount) -> Amount:
+        """Return both together."""
+        return Amount(self[0] + other[0], self[1] + other[1], self[2] + other[2])
+
+    def times(self, factor: float) -> Amount:
+        """Return so many times as much."""
+        return Amount(self[0] * factor, self[1] * factor, self[2] * factor)
+
+
+NOTHING = Amount()
+
+
+class Estimator(StrEnum):
+    """How traffic is told from the buckets."""
+
+    WEIGHTED = "weighted"
+    """80, 15 and 5 % of the last three complete seconds."""
+    FAST = "fast"
+    """The greater of the last second and the rate of the last 300 ms."""
+
+
+class Policy(StrEnum):
+    """What holds while the store is away."""
+
+    OPEN = "open"
+    """Everything passes."""
+    CLOSED = "closed"
+    """Nothing passes."""
+    SAFE = "safe"
+    """Half of the last share, counted by this process alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """When a PostgreSQL server is in trouble by what it says of itself."""
+
+    dsn: str = field(repr=False)
+    active: float | None = None
+    """Backends that are at work at once."""
+    wal_rate: float | None = None
+    """Bytes of write-ahead log per second."""
+    lag: float | None = None
+    """Seconds that the slowest replica is behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What a database bears per second."""
+
+    database: str
+    operations: float
+    seconds: float | None = None
+    """Busy connections on average; None: not limited."""
+    policy: Policy = Policy.SAFE
+    shadow: bool = False
+    """Nothing is held, what would have been is counted."""
+    tenants: Mapping[str, float] = field(default_factory=dict)
+    """Weights of tenants when they wait; 1 where none is given."""
+    watch: Watch | None = None
+
+    def fraction(self, amount: Amount) -> float:
+        """Return how much of the limit an amount is: of the scarcer of the two."""
+        part = amount.operations / self.operations
+        if self.seconds is None:
+            return part
+        return max(part, amount.seconds / self.seconds)
+
+
+class Target(NamedTuple):
+    """Where a task's traffic goes."""
+
+    database: str
+    tenant: str = ""
+
+
+class Admission(NamedTuple):
+    """The answer of a gate."""
+
+    admitted: bool
+    remaining: float
+    """What could still be admitted now: operations for a worker, tasks for a
+    dispatcher."""
+    retry_after: float
+    """Seconds until it is worth asking again; 0 if admitted."""
+
+
+# What a process counted
+
+
+class Sample(NamedTuple):
+    """What was counted of one database within one tick."""
+
+    age: float
+    """Seconds since that tick ended."""
+    amount: Amount
+
+
+class Run(NamedTuple):
+    """What one run of a task has cost a database."""
+
+    run: int
+    """`run_id` of its task id."""
+    database: str
+    amount: Amount
+    """So far, or in all."""
+    elapsed: float
+    """Seconds since it started, or that it took."""
+    ended: bool
+
+
+class Reading(NamedTuple):
+    """What a process counted since it was read last."""
+
+    databases: Mapping[str, Amount]
+    runs: tuple[Run, ...] = ()
+    """Those that ended since, and those that are running."""
+    dropped: int = 0
+    """Counts that found no place since: they are in no sum."""
+
+
+# What a process tells the store, and hears
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a worker tells of itself about a database: for its share, and to people."""
+
+    want: float
+    """How much of the limit it could use now; may be above 1."""
+    limit: Amount
+    """The limit that it goes by (rows are not limited)."""
+    held: int = 0
+    held_bytes: int = 0
+    parked: int = 0
+    """Sent to the parking queue since its start."""
+    admitted: int = 0
+    """Since its start."""
+    would_hold: int = 0
+    """Since its start; in shadow mode."""
+    oldest: float = 0.0
+    """Seconds that the oldest held task has waited."""
+    tenants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Held now and admitted since its start, of the 20 tenants with most held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a process says of one database."""
+
+    samples: tuple[Sample, ...] = ()
+    holding: Holding | None = None
+    """None: it holds no share, it only counts or only asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a process says every 100 ms."""
+
+    holder: str
+    """Unique per process life."""
+    name: str
+    """For people: a worker's host name."""
+    databases: Mapping[str, Told]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the store answers about one database."""
+
+    traffic: Mapping[Estimator, Amount]
+    """Per second, of everybody."""
+    outside: Mapping[Estimator, Amount]
+    """Of it, what does not come from holders of shares."""
+    share: float = 0.0
+    """The asker's part of the limit, 0 … 1; the parts of all holders are at most 1
+    less what comes from outside."""
+    factor: float = 1.0
+    """The limit in force is so much of the limit: the second signal's word."""
+    holders: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a process hears."""
+
+    at: float
+    """The store's clock, seconds since 1970."""
+    databases: Mapping[str, Seen]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A worker as the store knows it."""
+
+    name: str
+    share: float
+    holding: Holding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that is known of one database: for people."""
+
+    seen: Seen
+    holders: Mapping[str, Holder]
+    """By id; those heard of within the last second."""
+    signal: str = ""
+    """What the second signal says, in words; empty: nothing, or there is none."""
+
+
+class Store(Protocol):
+    """Where processes meet: Redis, or the service before it. Raises `Away`."""
+
+    def exchange(self, report: Report) -> Answer:
+        """The report counts; what is known of its databases comes back."""
+        ...
+
+    def look(self) -> Mapping[str, View]:
+        """Return all that is known, by database; nothing is changed."""
+        ...
+
+    def elect(self, database: str, holder: str, seconds: float) -> bool:
+        """Say whether `holder` is the one who watches the database now."""
+        ...
+
+    def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """The limit in force is so much of the limit, for so long."""
+        ...
+
+    def close(self) -> None:
+        """Connections are closed."""
+        ...
+
+
+def run_id(task_id: str) -> int:
+    """Return 63 bits that stand for a task id in shared memory, in every process."""
+    return int.from_bytes(blake2b(task_id.encode(), digest_size=8).digest()) >> 1

@@ -1,0 +1,125 @@
+"""Which database a task's traffic goes to: pure, and never a reason not to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+from throttle import foreign
+from throttle.errors import Misconfigured
+from throttle.model import Target
+
+RouteFunction = Callable[
+    [str, Sequence[Any], Mapping[str, Any], Mapping[str, Any]], object
+]
+"""``(task, args, kwargs, headers)`` to a database, a pair of database and tenant, or
+None: nothing holds the task."""
+PARTS = 2
+
+
+class Route:
+    """Asks a task's option `throttle`, then the user's function."""
+
+    def __init__(
+        self,
+        function: RouteFunction | None,
+        databases: Collection[str],
+        rarely: foreign.Rarely | None = None,
+    ) -> None:
+        self._function = function
+        self._databases = frozenset(databases)
+        self._rarely = rarely or foreign.Rarely()
+        self.failures = 0
+        """Tasks that were let through because the route failed."""
+
+    def target(
+        self,
+        task: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        headers: Mapping[str, Any],
+        *,
+        option: object = None,
+    ) -> Target | None:
+        """Return where the task's traffic goes; None: through, at once."""
+        answer = option
+        if answer is None:
+            if self._function is None:
+                return None
+            answer = foreign.call(
+                f"the route of {task}",
+                FAILED,
+                self._rarely,
+                self._function,
+                task,
+                args,
+                kwargs,
+                headers,
+            )
+        if answer is None:
+            return None
+        target = self._read(answer)
+        if target is None:
+            self.failures += 1
+            if answer is not FAILED:
+                self._rarely.warn(
+                    f"the route of {task}",
+                    "the route of %s answers %r, which is no database with a limit (%s)"
+                    " and no pair of such a database and a tenant; the task passes",
+                    task,
+                    answer,
+                    ", ".join(sorted(self._databases)),
+                )
+        return target
+
+    def _read(self, answer: object) -> Target | None:
+        if isinstance(answer, str):
+            return Target(answer) if answer in self._databases else None
+        if (
+            isinstance(answer, tuple)
+            and len(answer) == PARTS
+            and isinstance(answer[0], str)
+            and answer[0] in self._databases
+            and isinstance(answer[1], (str, int))
+        ):
+            return Target(answer[0], str(answer[1]))
+        return None
+
+
+FAILED = object()
+
+
+def load(where: str | RouteFunction | None) -> RouteFunction | None:
+    """Return the function of a dotted path ``package.module:name`` or ``….name``."""
+    if where is None:
+        return None
+    function: Any = _found(where) if isinstance(where, str) else where
+    if not callable(function):
+        message = f"throttle_route {where!r} is {function!r}, which cannot be called"
+        raise Misconfigured(message)
+    try:
+        signature(function).bind("task", (), {}, {})
+    except TypeError as error:
+        message = (
+            f"throttle_route {where!r} must take (task, args, kwargs, headers): {error}"
+        )
+        raise Misconfigured(message) from error
+    except ValueError:  # a function without a signature, written in C
+        pass
+    return function  # type: ignore[no-any-return]  # asked above
+
+
+def _found(where: str) -> object:
+    path, colon, name = where.partition(":")
+    if not colon:
+        path, _, name = where.rpartition(".")
+    try:
+        found: object = import_module(path)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        message = f"throttle_route {where!r} cannot be imported: {error}"
+        raise Misconfigured(message) from error
+    return found
