@@ -1,10 +1,50 @@
-"""``celery -A proj throttle …``: the command line."""
+"""``celery -A proj throttle …``: the command line.
+
+``desk`` is what every command works at: settings, store, one way to print and one to
+fail. The commands are read only when they are called, since the celery command imports
+this package for whatever it is asked to do, starting workers too.
+
+    top       traffic against the limit, shares and what is held, live
+    record    a run: traffic, limit and held over time, as a chart or as JSON
+    check     what a worker would say of the settings, Redis and the route at its start
+    serve     the service before Redis
+
+Every command waits for Redis in bounded time. Exit codes: 0 yes or done; 1 no, or
+refused; 2 not understood; 3 it could not be told, because a server gave no answer.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
+COMMANDS = {
+    "check": "check:check",
+    "record": "record:record",
+    "serve": "serve:serve",
+    "top": "top:top",
+}
 
-@click.group(name="throttle")
+
+class Group(click.Group):
+    """Commands that are imported when they are called, or told of."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*super().list_commands(ctx), *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(
+            import_module(f"{__name__}.{module}"), attribute
+        )
+        return command
+
+
+@click.group(name="throttle", cls=Group)
 def throttle() -> None:
-    """Show and serve the gate before the pool slot."""
+    """A gate before the pool slot: what it sees, and what it holds."""
