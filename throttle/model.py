@@ -192,6 +192,10 @@ class Report:
     name: str
     """For people: a worker's host name."""
     databases: Mapping[str, Told]
+    number: int = 0
+    """Of its samples, rising from 1 in a holder's life. A report whose answer was lost
+    comes again with the same number and the same samples (older by then): they count
+    once. What is held is said anew each time. 0: there are no samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
