@@ -65,9 +65,13 @@ def new_tag() -> str:
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
 
+_OURS = random.Random()
+"""Not the module's: programs seed that one, and count on what it gives them."""
+
+
 def chance() -> float:
     """Return a number in [0, 1) for jitter."""
-    return random.random()
+    return _OURS.random()
 
 
 def pause(seconds: float) -> None:

@@ -31,9 +31,13 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
+_OURS = random.Random()
+"""Not the module's: programs seed that one, and count on what it gives them."""
+
+
 def chance() -> float:
     """Return a number in [0, 1) for jitter."""
-    return random.random()
+    return _OURS.random()
 
 
 def pause(seconds: float) -> None:

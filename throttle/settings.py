@@ -94,7 +94,9 @@ class Settings:
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
-    namespace = getattr(conf, "prefix", None) or ""
+    # An app's configuration that nobody has read yet tells its prefix by `data` only.
+    read = getattr(conf, "data", conf)
+    namespace = getattr(read, "prefix", None) or ""
     for key in conf:
         # Under a namespace Celery lists keys as they were written
         named = key.removeprefix(namespace) if namespace else key

@@ -84,6 +84,16 @@ def test_under_a_namespace_they_are_upper_case() -> None:
     )
 
 
+def test_a_misspelt_setting_is_seen_by_the_first_who_reads() -> None:
+    """Before that the app's configuration does not say what its namespace is."""
+    module = ModuleType("settings")
+    vars(module).update(CELERY_PECKER_DSN=DSN, CELERY_PECKER_SHCEMA="jobs")
+    app = Celery("proj", set_as_current=False)
+    app.config_from_object(module, namespace="CELERY")
+    with pytest.raises(Misconfigured, match="CELERY_PECKER_SHCEMA is not a setting"):
+        Settings.read(app.conf, main=app.main)
+
+
 @pytest.mark.parametrize("key", ["CELERY_PECKER_SHCEMA", "pecker_shcema"])
 def test_a_misspelt_setting_is_refused_under_a_namespace_too(key: str) -> None:
     """It would silently have no effect; the message names it as it was written."""

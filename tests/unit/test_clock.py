@@ -1,0 +1,21 @@
+"""Chance of our own."""
+
+from __future__ import annotations
+
+import random
+
+import celery_pecker.clock
+import throttle.clock
+
+
+def test_jitter_leaves_the_programs_chance_alone() -> None:
+    """Who seeds the module's generator counts on what it gives next."""
+    before = random.getstate()
+    drawn = [
+        chance()
+        for chance in (celery_pecker.clock.chance, throttle.clock.chance)
+        for _ in range(50)
+    ]
+    assert random.getstate() == before
+    assert all(0 <= one < 1 for one in drawn)
+    assert len(set(drawn)) == len(drawn)

@@ -1,0 +1,203 @@
+"""What is refused of an app's ``throttle_*`` settings, and how they are found."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from throttle.errors import Misconfigured
+from throttle.model import Amount, Estimator, Limit, Policy, Watch
+from throttle.settings import Settings
+
+REDIS = "redis://localhost:6379/1"
+
+
+def read(**conf: object) -> Settings:
+    """Return the settings of a real app."""
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(conf)
+    return Settings.read(app.conf)
+
+
+def refused(**conf: object) -> str:
+    """Return what the refusal says."""
+    with pytest.raises(Misconfigured) as caught:
+        read(**{"throttle_redis_url": REDIS, **conf})
+    return str(caught.value)
+
+
+def test_nothing_is_asked_of_those_who_do_not_use_it() -> None:
+    """No setting is needed; there is no gate then."""
+    assert read() == Settings()
+    assert not read().asked_for
+    assert not read(throttle_redis_url=REDIS).asked_for
+    assert read(throttle_redis_url=REDIS, throttle_limits={"a": 1}).asked_for
+
+
+def test_all_settings_are_read() -> None:
+    """Each under its lower-case name; None is as good as not given."""
+    given: dict[str, Any] = {
+        "redis_url": REDIS,
+        "service_url": "http://gate:8585",
+        "service_token": "s3cret",
+        "limits": {"main": 5000},
+        "route": "proj.routing:database",
+        "estimator": "fast",
+        "policy": "closed",
+        "shadow": True,
+        "prior": 2.5,
+        "hold_messages": 10,
+        "hold_bytes": 1_000,
+        "hold_seconds": 60,
+        "queues": {"reports": "main"},
+        "parking": "held",
+        "prefix": "shop",
+    }
+    assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
+    found = read(**{f"throttle_{name}": value for name, value in given.items()})
+    main = Limit(database="main", operations=5000.0, policy=Policy.CLOSED, shadow=True)
+    assert found == Settings(
+        **{
+            **given,
+            "limits": {"main": main},
+            "estimator": Estimator.FAST,
+            "policy": Policy.CLOSED,
+        }
+    )
+    assert read(throttle_prior=None).prior == Settings().prior
+
+
+def test_a_namespace_is_understood() -> None:
+    """As Django apps write them."""
+    settings = ModuleType("settings")
+    vars(settings).update(
+        CELERY_THROTTLE_REDIS_URL=REDIS, CELERY_THROTTLE_LIMITS={"main": 9}
+    )
+    app = Celery("shop", set_as_current=False)
+    app.config_from_object(settings, namespace="CELERY")
+    found = Settings.read(app.conf)
+    assert found.limits["main"].operations == 9
+    settings.CELERY_THROTTLE_LIMIT = 1  # type: ignore[attr-defined]
+    app = Celery("shop", set_as_current=False)
+    app.config_from_object(settings, namespace="CELERY")
+    with pytest.raises(Misconfigured, match="CELERY_THROTTLE_LIMIT is not a setting"):
+        Settings.read(app.conf)
+
+
+def test_a_limit_says_all_that_it_may() -> None:
+    """Two dimensions, a policy of its own, weights, a second signal."""
+    limit = read(
+        throttle_redis_url=REDIS,
+        throttle_policy="open",
+        throttle_limits={
+            "main": {
+                "operations": 5000,
+                "seconds": 8,
+                "shadow": True,
+                "tenants": {"acme": 3},
+                "watch": {"dsn": "postgresql://db/app", "active": 40, "lag": 2.5},
+            }
+        },
+    ).limits["main"]
+    assert limit == Limit(
+        database="main",
+        operations=5000.0,
+        seconds=8.0,
+        policy=Policy.OPEN,
+        shadow=True,
+        tenants={"acme": 3.0},
+        watch=Watch(dsn="postgresql://db/app", active=40.0, lag=2.5),
+    )
+    assert limit.fraction(Amount(500, 0.4)) == pytest.approx(0.1)
+    assert limit.fraction(Amount(500, 4.0)) == pytest.approx(0.5)
+    assert "postgresql://" not in repr(limit)
+
+
+SAID: dict[str, tuple[dict[str, object], str]] = {
+    "a limit of zero": ({"throttle_limits": {"main": 0}}, "number above zero, not 0"),
+    "a negative limit": ({"throttle_limits": {"main": -1}}, "above zero, not -1"),
+    "no number": ({"throttle_limits": {"main": "many"}}, "above zero, not 'many'"),
+    "not finite": ({"throttle_limits": {"main": float("inf")}}, "above zero, not inf"),
+    "a switch": ({"throttle_limits": {"main": True}}, "above zero, not True"),
+    "two for one": ({"throttle_limits": [("a", 1), ("a", 2)]}, "two limits for 'a'"),
+    "two that look alike": (
+        {"throttle_limits": {"Main": 1, "main ": 2}},
+        "look like two limits",
+    ),
+    "no mapping": ({"throttle_limits": 5000}, "must map databases to limits"),
+    "an odd name": ({"throttle_limits": {"a:b": 1}}, "no name of a database"),
+    "a long name": ({"throttle_limits": {"x" * 61: 1}}, "1 to 60 bytes"),
+    "no name": ({"throttle_limits": {7: 1}}, "7 is no name of a database"),
+    "no operations": ({"throttle_limits": {"a": {"seconds": 1}}}, "needs 'operations'"),
+    "another key": (
+        {"throttle_limits": {"a": {"operations": 1, "rows": 1}}},
+        "has 'rows'; allowed are operations, seconds",
+    ),
+    "an odd policy": (
+        {"throttle_limits": {"a": {"operations": 1, "policy": "half"}}},
+        "'open', 'closed', 'safe', not 'half'",
+    ),
+    "an odd weight": (
+        {"throttle_limits": {"a": {"operations": 1, "tenants": {"x": 0}}}},
+        "['x'] must be a number above zero",
+    ),
+    "a watch without eyes": (
+        {"throttle_limits": {"a": {"operations": 1, "watch": {"dsn": "x"}}}},
+        "watches nothing: set one of active, wal_rate, lag",
+    ),
+    "a watch of nothing": (
+        {"throttle_limits": {"a": {"operations": 1, "watch": {"active": 1}}}},
+        "must have 'dsn'",
+    ),
+    "no redis": ({"throttle_redis_url": "http://x"}, "not a 'http' URL"),
+    "no service": (
+        {"throttle_service_url": "redis://x", "throttle_service_token": "x"},
+        "http:// or https:// URL",
+    ),
+    "no token": (
+        {"throttle_service_url": "http://x"},
+        "needs throttle_service_token",
+    ),
+    "an odd token": ({"throttle_service_token": "a b"}, "printable ASCII"),
+    "an odd estimator": (
+        {"throttle_estimator": "slow"},
+        "throttle_estimator must be one of 'weighted', 'fast', not 'slow'",
+    ),
+    "an odd switch": ({"throttle_shadow": 1}, "True or False, not 1"),
+    "no room": ({"throttle_hold_messages": -1}, "from 0 to 1e+07, not -1"),
+    "half a message": ({"throttle_hold_messages": 1.5}, "whole number, not 1.5"),
+    "another setting": (
+        {"throttle_limit": 1},
+        "throttle_limit is not a setting of throttle; allowed are throttle_estimator",
+    ),
+    "an unknown database": (
+        {"throttle_limits": {"main": 1}, "throttle_queues": {"q": "other"}},
+        "'other', which has no limit; allowed are 'main'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_what_is_wrong_is_said_with_what_is_allowed(case: str) -> None:
+    """Setting or field, value, and what is allowed."""
+    conf, said = SAID[case]
+    assert said in refused(**conf)
+
+
+def test_limits_need_a_place_to_count() -> None:
+    """Redis, or the service."""
+    with pytest.raises(Misconfigured, match="throttle_limits needs throttle_redis_url"):
+        read(throttle_limits={"main": 1})
+
+
+def test_secrets_stay_out_of_sight() -> None:
+    """A Redis URL carries a password."""
+    token = "t0"
+    shown = repr(
+        read(throttle_redis_url="redis://:pw@x/0", throttle_service_token=token)
+    )
+    assert "pw" not in shown
+    assert "t0" not in shown
