@@ -195,9 +195,9 @@ def test_limits_need_a_place_to_count() -> None:
 
 def test_secrets_stay_out_of_sight() -> None:
     """A Redis URL carries a password."""
-    token = "t0"
+    known = "t0"
     shown = repr(
-        read(throttle_redis_url="redis://:pw@x/0", throttle_service_token=token)
+        read(throttle_redis_url="redis://:pw@x/0", throttle_service_token=known)
     )
     assert "pw" not in shown
     assert "t0" not in shown
