@@ -1,0 +1,20 @@
+"""One thread per process tells what was counted, and hears what is known.
+
+Every 100 ms it reads the meter, sends what was counted since as samples with their age,
+and puts what the store answers into an immutable snapshot that others read without
+asking anybody: no thread of a user's, and no loop of a worker's, ever waits for Redis.
+
+While the store is away samples are kept for ten seconds, older ones are dropped and
+counted; it is tried again five to ten times a second, so that all is well again within
+a second of its return. A report whose answer was lost is sent again under its number,
+and counts once.
+
+    ``backlog``    samples that the store has not confirmed (pure)
+    ``exchanger``  the thread
+    ``process``    the one exchange of a process that is no worker, also after a fork
+"""
+
+from throttle.exchange.exchanger import Exchanger
+from throttle.exchange.snapshot import Snapshot
+
+__all__ = ["Exchanger", "Snapshot"]

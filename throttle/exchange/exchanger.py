@@ -1,0 +1,195 @@
+"""The thread that tells and hears, ten times a second."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from throttle import foreign
+from throttle.clock import Monotonic, chance, monotonic, new_id
+from throttle.errors import ThrottleError
+from throttle.exchange.backlog import Backlog
+from throttle.exchange.snapshot import Snapshot
+from throttle.model import TICK, Answer, Holding, Reading, Report, Store, Told
+from throttle.settings import Settings
+
+PAUSE = (0.1, 0.2)
+"""Seconds between two tries while the store is away, by chance: a thousand processes
+must not come back at one moment."""
+SILENT = 2.0
+"""Seconds without a turn after which the thread is taken for dead."""
+
+
+class Counts(Protocol):
+    """What the exchange wants of a meter."""
+
+    def read(self) -> Reading:
+        """Return what was counted since it was read last."""
+        ...
+
+
+class Listening(Protocol):
+    """What the exchange wants of a worker's accounts."""
+
+    def observe(self, reading: Reading, now: float) -> None:
+        """Learn what this process counted."""
+        ...
+
+    def heard(self, answer: Answer | None, now: float) -> None:
+        """Learn what the store answered to what was asked at `now`; None: nothing."""
+        ...
+
+
+class Exchanger:
+    """Tells the store what a process counts, and keeps what it answers.
+
+    One per process, and the only reader of its meter. It runs from `start` to `stop`;
+    in a child of a fork it does not run. `snapshot` may be read on any thread.
+
+    Args:
+        settings: Whose limits are asked about in each report.
+        store: Where to tell. Closing it is left to who opened it, after `stop`.
+        meter: What counts.
+        accounts: A worker's, told of each reading and each answer.
+        name: For people.
+        holdings: What a worker says of itself, by database; asked on this thread at
+            each report. Without it the process holds no share.
+        heard: Called on this thread after each answer and each failure; must not block.
+        clock: The monotonic clock.
+    """
+
+    def __init__(  # noqa: PLR0913  # who tells, where, what, and who listens
+        self,
+        settings: Settings,
+        store: Store,
+        meter: Counts,
+        accounts: Listening | None = None,
+        *,
+        name: str,
+        holdings: Callable[[], Mapping[str, Holding]] | None = None,
+        heard: Callable[[], None] | None = None,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        self.holder = new_id()
+        """Who this process is to the store: of this life only."""
+        self.name = name
+        self.snapshot = Snapshot()
+        self.failures = 0
+        """Tries that failed."""
+        self.lost = 0
+        """Counts that found no place in the meter."""
+        self._databases = tuple(settings.limits)
+        self._store = store
+        self._meter = meter
+        self._accounts = accounts
+        self._holdings = holdings
+        self._heard = heard
+        self._clock = clock
+        self._rarely = foreign.Rarely(clock)
+        self._backlog = Backlog()
+        self._not_before = 0.0
+        self._turned = 0.0
+        self._stopping = threading.Event()
+        self._answered = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs and had a turn lately. The store may be away."""
+        return (
+            self._thread is not None
+            and self._thread.is_alive()
+            and self._clock() - self._turned < SILENT
+        )
+
+    @property
+    def dropped(self) -> float:
+        """Operations that are in no sum: no place in the meter, or ten seconds old."""
+        return self.lost + self._backlog.dropped
+
+    def start(self) -> None:
+        """The thread runs, from the first turn on; again: nothing changes."""
+        if self._thread is None:
+            self._turned = self._clock()
+            self._thread = threading.Thread(
+                target=self._run, name="throttle-exchange", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self, timeout: float = TICK) -> None:
+        """What was counted is told a last time, without shares; then the thread ends.
+
+        Waits for that at most `timeout` seconds.
+        """
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for the first answer, that many seconds; say whether there is one."""
+        return self._answered.wait(timeout)
+
+    def _run(self) -> None:
+        due = self._clock()
+        while not self._stopping.wait(max(due - self._clock(), 0.0)):
+            self._guarded()
+            # A slow turn delays the next one, it does not pile up turns.
+            due = max(due + TICK, self._clock())
+        self._holdings = None
+        self._not_before = 0.0
+        self._guarded()
+
+    def _guarded(self) -> None:
+        # A loop never ends by itself: a mistake in a turn is logged, `alive` turns
+        # false if it stays, what was heard grows stale and the policy holds.
+        foreign.call("the exchange", None, self._rarely, self.turn)
+
+    def turn(self) -> None:
+        """Read the meter, and tell the store unless it has just failed."""
+        now = self._clock()
+        reading = self._meter.read()
+        self.lost += reading.dropped
+        self._backlog.add(now, reading.databases)
+        if self._accounts is not None:
+            self._accounts.observe(reading, now)
+        if now >= self._not_before:
+            self._tell(now)
+        self._turned = self._clock()
+
+    def _tell(self, now: float) -> None:
+        batch = self._backlog.batch(now)
+        holdings = self._holdings() if self._holdings is not None else {}
+        report = Report(
+            holder=self.holder,
+            name=self.name,
+            number=batch.number,
+            databases={
+                database: Told(
+                    samples=batch.samples.get(database, ()),
+                    holding=holdings.get(database),
+                )
+                for database in {*self._databases, *batch.samples, *holdings}
+            },
+        )
+        sent = self._clock()
+        answer: Answer | None = None
+        try:
+            answer = self._store.exchange(report)
+        except ThrottleError as error:
+            self._failed(error)
+        else:
+            self._backlog.confirm()
+            self.snapshot = Snapshot(answer, sent, away=False)
+            self._answered.set()
+        if self._accounts is not None:
+            self._accounts.heard(answer, sent)
+        if self._heard is not None:
+            self._heard()
+
+    def _failed(self, error: ThrottleError) -> None:
+        self.failures += 1
+        self.snapshot = self.snapshot._replace(away=True)
+        least, most = PAUSE
+        self._not_before = self._clock() + least + (most - least) * chance()
+        self._rarely.warn("the store", "%s; until it is back policies hold", error)
