@@ -1,0 +1,105 @@
+"""A clock, a meter, a store and accounts that do as a test tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from throttle.errors import Away
+from throttle.model import Amount, Answer, Estimator, Reading, Report, Seen, Store
+
+
+class Clock:
+    """Stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Return where it stands."""
+        return self.now
+
+
+class Meter:
+    """Says what it was told to say, once."""
+
+    def __init__(self) -> None:
+        self.next = Reading({})
+        self.failure: Exception | None = None
+
+    def count(self, operations: float, database: str = "main") -> None:
+        """The next reading says this."""
+        self.next = Reading({database: Amount(operations)})
+
+    def read(self) -> Reading:
+        """Return what was counted, or fail."""
+        if self.failure is not None:
+            raise self.failure
+        reading, self.next = self.next, Reading({})
+        return reading
+
+
+def seen(traffic: float, *, factor: float = 1.0) -> Seen:
+    """Return what a store says of a database with that many operations a second."""
+    everybody = dict.fromkeys(Estimator, Amount(traffic))
+    return Seen(traffic=everybody, outside=everybody, factor=factor)
+
+
+class Counting:
+    """A store that counts each number once, as Redis does, and can be taken away."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.answers = seen(50)
+        self.tries = 0
+        self.reports: list[Report] = []
+        self.numbers: set[int] = set()
+        self.samples: list[tuple[str, float, float]] = []
+        """Database, operations, age; each counted once."""
+        self.away = False
+        self.answer_lost = False
+        self.closed = False
+
+    def exchange(self, report: Report) -> Answer:
+        """Count, and say the same of each database."""
+        self.tries += 1
+        if self.away:
+            raise Away
+        self.reports.append(report)
+        if report.number not in self.numbers:
+            self.numbers.add(report.number)
+            self.samples += [
+                (database, one.amount.operations, one.age)
+                for database, told in report.databases.items()
+                for one in told.samples
+            ]
+        if self.answer_lost:
+            raise Away
+        return Answer(
+            at=self.clock(), databases=dict.fromkeys(report.databases, self.answers)
+        )
+
+    def close(self) -> None:
+        """It is known that this was called."""
+        self.closed = True
+
+    @property
+    def store(self) -> Store:
+        """What an exchange uses of a store is here."""
+        return cast("Store", self)
+
+
+class Listener:
+    """Accounts that write down what they are told."""
+
+    def __init__(self) -> None:
+        self.observed: list[Reading] = []
+        self.answers: list[tuple[Answer | None, float]] = []
+
+    def observe(self, reading: Reading, now: float) -> None:  # noqa: ARG002  # the protocol's
+        """Write down a reading."""
+        self.observed.append(reading)
+
+    def heard(self, answer: Answer | None, now: float) -> None:
+        """Write down an answer and when it was asked for."""
+        self.answers.append((answer, now))
