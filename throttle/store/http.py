@@ -1,0 +1,217 @@
+"""The service before Redis, as a store: for processes that may not reach Redis.
+
+One connection is kept. What is slow, away, or no service at all is `Away`, within the
+time that was given for the whole exchange: a server that sends a byte now and then is
+as far away as one that sends nothing. Threads may share a store; they take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from throttle.clock import Monotonic, monotonic
+from throttle.errors import Away, Misconfigured, Refused
+from throttle.model import Answer, Report, View
+from throttle.store import wire
+from throttle.store.fields import Malformed, document
+from throttle.store.timed import CONNECTING, Wire
+
+TIMEOUT = 0.15
+"""Seconds for an answer: with the tick of 100 ms, less than until the last is stale."""
+AT_START = 2.0
+LARGEST = 16_000_000
+"""Bytes of an answer that are read."""
+OK, UNAUTHORIZED, BAD, MISSING = 200, 401, 400, 404
+DROPPED = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
+"""What a kept connection says that its server closed meanwhile."""
+
+
+class HttpStore:
+    """Implements `Store` by asking the service."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = TIMEOUT,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        self.url = url.rstrip("/")
+        _check_port(self.url)
+        self._token = token
+        self._timeout = timeout
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._wire: Wire | None = None
+        self._owner = os.getpid()
+
+    def check(self) -> None:
+        """The service is there and takes the token; else Misconfigured or Away."""
+        try:
+            found = self._ask("GET", "/v1/databases", timeout=AT_START)
+        except Refused as error:
+            message = (
+                "throttle_service_token is not the one that the service at"
+                f" {self.url} was started with"
+            )
+            raise Misconfigured(message) from error
+        except Malformed as error:
+            message = f"throttle_service_url {self.url} is no throttle service: {error}"
+            raise Misconfigured(message) from error
+        try:
+            wire.views_in(found)
+        except Malformed as error:
+            message = (
+                f"throttle_service_url {self.url} speaks another version than this"
+                f" process: {error}"
+            )
+            raise Misconfigured(message) from error
+
+    def exchange(self, report: Report) -> Answer:
+        """The report counts; what is known of its databases comes back."""
+        with self._understood():
+            found = self._ask("POST", "/v1/exchange", wire.report_out(report))
+            return wire.answer_in(found)
+
+    def look(self) -> Mapping[str, View]:
+        """Return all that is known, by database."""
+        with self._understood():
+            return wire.views_in(self._ask("GET", "/v1/databases"))
+
+    def elect(self, database: str, holder: str, seconds: float) -> bool:
+        """Say whether `holder` is the one who watches the database now."""
+        body = {"database": database, "holder": holder, "seconds": seconds}
+        with self._understood():
+            return self._ask("POST", "/v1/elect", body).get("elected") is True
+
+    def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """The limit in force is so much of the limit, for so long."""
+        body = {"factor": factor, "why": why, "seconds": seconds}
+        with self._understood():
+            self._ask("POST", f"/v1/databases/{quote(database, safe='')}/lower", body)
+
+    def close(self) -> None:
+        """The connection is closed; a later call makes another."""
+        if self._turn.acquire(timeout=self._timeout + CONNECTING):
+            try:
+                self._drop()
+            finally:
+                self._turn.release()
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        try:
+            yield
+        except Malformed as error:
+            message = f"{self.url} answers what is no throttle service's: {error}"
+            raise Away(message) from error
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Mapping[str, Any]:
+        payload = None if body is None else wire.dumped(body)
+        patience = self._timeout if timeout is None else timeout
+        if os.getpid() != self._owner:  # a fork: lock and connection are its parent's
+            self._turn, self._owner = threading.Lock(), os.getpid()
+            self._drop()
+        if not self._turn.acquire(timeout=patience):
+            message = f"{self.url} is still busy with another question"
+            raise Away(message)
+        try:
+            status, said = self._exchanged(method, path, payload, patience)
+        finally:
+            self._turn.release()
+        return self._read(status, said)
+
+    def _exchanged(
+        self, method: str, path: str, payload: bytes | None, patience: float
+    ) -> tuple[int, bytes]:
+        kept = self._wire is not None
+        try:
+            return self._once(method, path, payload, patience)
+        except DROPPED as error:
+            # Every question may be asked twice: a report has its number
+            if not kept:
+                raise self._away(error) from error
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._away(error) from error
+        try:
+            return self._once(method, path, payload, patience)
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._away(error) from error
+
+    def _once(
+        self, method: str, path: str, payload: bytes | None, patience: float
+    ) -> tuple[int, bytes]:
+        done = False
+        try:
+            if self._wire is None:
+                self._wire = Wire.to(self.url, self._clock)
+            self._wire.allow(patience)
+            headers = {
+                "Authorization": f"Bearer {self._token}",
+                "Content-Type": "application/json",
+            }
+            connection = self._wire.connection
+            path = urlsplit(self.url).path + path
+            connection.request(method, path, payload, headers)
+            response = connection.getresponse()
+            said = response.read(LARGEST)
+            done = response.isclosed() and not response.will_close
+            return response.status, said
+        finally:
+            if not done:
+                self._drop()
+
+    def _drop(self) -> None:
+        gone, self._wire = self._wire, None
+        if gone is not None:
+            gone.connection.close()
+
+    def _away(self, error: Exception) -> Away:
+        said = " ".join(str(error).split()) or type(error).__name__
+        return Away(f"the throttle service at {self.url} does not answer: {said}")
+
+    def _read(self, status: int, said: bytes) -> Mapping[str, Any]:
+        if status == UNAUTHORIZED:
+            message = f"the throttle service at {self.url} does not take the token"
+            raise Refused(message)
+        if status == OK:
+            return document(said)
+        why = _why(said)
+        if why is None and status in {BAD, MISSING}:
+            message = f"it answers {status}"
+            raise Malformed(message)
+        message = f"the throttle service at {self.url} answers {status}: {why or ''}"
+        raise Away(message)
+
+
+def _check_port(url: str) -> None:
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:
+        message = f"throttle_service_url {url!r}: {error}"
+        raise Misconfigured(message) from error
+
+
+def _why(said: bytes) -> str | None:
+    """Return what the service says is wrong; None if it was not the service."""
+    try:
+        found = json.loads(said)
+    except ValueError:
+        return None
+    why = found.get("error") if isinstance(found, dict) else None
+    return why if isinstance(why, str) else None

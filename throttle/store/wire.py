@@ -1,0 +1,227 @@
+"""The form in which processes and the service talk: JSON, version 1.
+
+The version stands in the path (``/v1/``) and in each answer (``"v": 1``). Within it
+fields are only added: who reads skips what it does not know, and what is missing is
+zero or nothing. An amount is ``[operations, seconds, rows]``, ``null`` where there is
+no bound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from throttle.model import (
+    Answer,
+    Estimator,
+    Holder,
+    Holding,
+    Report,
+    Sample,
+    Seen,
+    Told,
+    View,
+)
+from throttle.store import fields
+
+VERSION = 1
+COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold")
+OLDEST = 1e9
+
+
+def dumped(document: Mapping[str, object]) -> bytes:
+    """Return a document's bytes."""
+    return json.dumps(
+        document, allow_nan=False, ensure_ascii=False, separators=(",", ":")
+    ).encode()
+
+
+# What a process tells
+
+
+def report_out(report: Report) -> dict[str, object]:
+    """Return a report as the wire has it."""
+    return {
+        "v": VERSION,
+        "holder": report.holder,
+        "name": report.name,
+        "number": report.number,
+        "databases": {
+            name: {
+                "samples": [
+                    [sample.age, *fields.amount_out(sample.amount)]
+                    for sample in told.samples
+                ],
+                "holding": told.holding and _holding_out(told.holding),
+            }
+            for name, told in report.databases.items()
+        },
+    }
+
+
+def report_in(found: Mapping[str, Any]) -> Report:
+    """Return the report that a document is, or raise Malformed."""
+    return Report(
+        holder=fields.text("holder", found.get("holder")),
+        name=fields.text("name", found.get("name", ""), empty=True),
+        number=fields.whole("number", found.get("number", 0)),
+        databases={
+            fields.database("databases", name): _told(f"databases.{name}", told)
+            for name, told in fields.mapping(
+                "databases", found.get("databases")
+            ).items()
+        },
+    )
+
+
+def _told(field: str, value: object) -> Told:
+    found = fields.mapping(field, value)
+    holding = found.get("holding")
+    return Told(
+        samples=tuple(
+            _sample(f"{field}.samples", one)
+            for one in fields.listed(f"{field}.samples", found.get("samples", []))
+        ),
+        holding=None if holding is None else _holding(f"{field}.holding", holding),
+    )
+
+
+def _sample(field: str, value: object) -> Sample:
+    age, *amount = fields.listed(field, value, fields.SIZE + 1)
+    return Sample(
+        fields.number(f"{field} (age)", age, most=OLDEST),
+        fields.amount(field, amount),
+    )
+
+
+def _holding_out(holding: Holding) -> dict[str, object]:
+    return {
+        "want": holding.want,
+        "limit": fields.amount_out(holding.limit),
+        "oldest": holding.oldest,
+        **{name: getattr(holding, name) for name in COUNTS},
+        "tenants": {name: list(counts) for name, counts in holding.tenants.items()},
+    }
+
+
+def _holding(field: str, value: object) -> Holding:
+    found = fields.mapping(field, value)
+    return Holding(
+        want=fields.number(f"{field}.want", found.get("want")),
+        limit=fields.bound(f"{field}.limit", found.get("limit")),
+        oldest=fields.number(f"{field}.oldest", found.get("oldest", 0)),
+        tenants=fields.each(f"{field}.tenants", found.get("tenants", {}), _pair),
+        **{
+            name: fields.whole(f"{field}.{name}", found.get(name, 0)) for name in COUNTS
+        },
+    )
+
+
+def _pair(field: str, value: object) -> tuple[int, int]:
+    held, admitted = fields.listed(field, value, 2)
+    return fields.whole(field, held), fields.whole(field, admitted)
+
+
+# What it hears
+
+
+def answer_out(answer: Answer) -> dict[str, object]:
+    """Return an answer as the wire has it."""
+    return {
+        "v": VERSION,
+        "at": answer.at,
+        "databases": {name: seen_out(one) for name, one in answer.databases.items()},
+    }
+
+
+def answer_in(found: Mapping[str, Any]) -> Answer:
+    """Return the answer that a document is, or raise Malformed."""
+    _check_version(found)
+    return Answer(
+        at=fields.number("at", found.get("at")),
+        databases=fields.each("databases", found.get("databases"), _seen),
+    )
+
+
+def seen_out(seen: Seen) -> dict[str, object]:
+    """Return what is known of a database's traffic as the wire has it."""
+    return {
+        "traffic": {kind: fields.amount_out(one) for kind, one in seen.traffic.items()},
+        "outside": {kind: fields.amount_out(one) for kind, one in seen.outside.items()},
+        "share": seen.share,
+        "factor": seen.factor,
+        "holders": seen.holders,
+    }
+
+
+def _seen(field: str, value: object) -> Seen:
+    found = fields.mapping(field, value)
+    traffic, outside = (
+        {
+            Estimator(kind): one
+            for kind, one in fields.each(
+                f"{field}.{name}", found.get(name), fields.amount
+            ).items()
+            if kind in list(Estimator)
+        }
+        for name in ("traffic", "outside")
+    )
+    return Seen(
+        traffic=traffic,
+        outside=outside,
+        share=fields.number(f"{field}.share", found.get("share", 0)),
+        factor=fields.number(f"{field}.factor", found.get("factor", 1)),
+        holders=fields.whole(f"{field}.holders", found.get("holders", 0)),
+    )
+
+
+# What people see
+
+
+def view_out(view: View) -> dict[str, object]:
+    """Return all that is known of a database as the wire has it."""
+    return {
+        **seen_out(view.seen),
+        "signal": view.signal,
+        "workers": {
+            key: {
+                "name": holder.name,
+                "share": holder.share,
+                "holding": _holding_out(holder.holding),
+            }
+            for key, holder in view.holders.items()
+        },
+    }
+
+
+def views_in(found: Mapping[str, Any]) -> dict[str, View]:
+    """Return what a document says of all databases, or raise Malformed."""
+    _check_version(found)
+    return fields.each("databases", found.get("databases"), _view)
+
+
+def _view(field: str, value: object) -> View:
+    found = fields.mapping(field, value)
+    signal = found.get("signal", "")
+    if not isinstance(signal, str):
+        fields.wrong(f"{field}.signal", "a string", signal)
+    return View(
+        seen=_seen(field, found),
+        holders=fields.each(f"{field}.workers", found.get("workers", {}), _holder),
+        signal=signal,
+    )
+
+
+def _holder(field: str, value: object) -> Holder:
+    found = fields.mapping(field, value)
+    return Holder(
+        name=fields.text(f"{field}.name", found.get("name"), empty=True),
+        share=fields.number(f"{field}.share", found.get("share")),
+        holding=_holding(f"{field}.holding", found.get("holding")),
+    )
+
+
+def _check_version(found: Mapping[str, Any]) -> None:
+    if found.get("v") != VERSION:
+        fields.wrong("v", str(VERSION), found.get("v"))
