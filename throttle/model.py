@@ -126,9 +126,6 @@ class Sample(NamedTuple):
     amount: Amount
     span: float = TICK
     """Seconds that the tick took: the counts are spread evenly over it."""
-    number: int = 0
-    """Which tick of its process it was, from 1, rising: the store counts none twice,
-    when an answer was lost and it is told again. 0: it is not numbered."""
 
 
 class Run(NamedTuple):
