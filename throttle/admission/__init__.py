@@ -1,0 +1,17 @@
+"""How much a worker lets in: pure arithmetic under a lock, no I/O, no threads.
+
+`Accounts` is asked before each task (`admit`) and told every 100 ms what was counted
+(`observe`) and what the store answered (`heard`).
+
+Where things are
+    ``accounts``   all databases of a process: who asks, which policy is in force
+    ``account``    one database
+    ``flow``       the law, in one dimension: operations, or seconds
+    ``costs``      what a run of a task costs: learned by task and tenant
+    ``runs``       runs that were admitted and have not been seen to end
+"""
+
+from throttle.admission.account import State
+from throttle.admission.accounts import Accounts
+
+__all__ = ["Accounts", "State"]

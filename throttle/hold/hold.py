@@ -1,0 +1,180 @@
+"""What a worker holds back: by database, bounded by messages and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import Lock
+from typing import Generic, TypeVar
+
+from throttle.clock import Monotonic, monotonic
+from throttle.hold.lanes import Entry, Lanes
+from throttle.model import NOTHING, Admission, Amount, Limit, Target
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What waits for one database."""
+
+    count: int = 0
+    bytes: int = 0
+    oldest: float = 0.0
+    """Seconds that the oldest has waited."""
+    cost: Amount = NOTHING
+    """What all of it is expected to cost."""
+    tenants: Mapping[str, int] = field(default_factory=dict)
+    """How many, by tenant."""
+
+
+class Hold(Generic[Item]):
+    """Items that wait, each until its database lets it pass. Threads may share it.
+
+    Putting and removing cost the same however many wait; a turn costs the logarithm of
+    the number of tenants. Items are told apart by identity; they need not be hashable.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, Limit],
+        *,
+        max_messages: int,
+        max_bytes: int,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        self._limits = limits
+        self._lanes: dict[str, Lanes[Item]] = {
+            name: Lanes(limit.tenants) for name, limit in limits.items()
+        }
+        self._entries: dict[int, tuple[str, Entry[Item]]] = {}
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._clock = clock
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all that waits."""
+        return self._bytes
+
+    @property
+    def full(self) -> bool:
+        """Whether it holds as much as it may: park, pause or hand back."""
+        return (
+            len(self._entries) >= self._max_messages or self._bytes >= self._max_bytes
+        )
+
+    @property
+    def databases(self) -> Collection[str]:
+        """Those that something waits for."""
+        return [name for name, lanes in self._lanes.items() if len(lanes)]
+
+    def must_wait(self, target: Target) -> bool:
+        """Whether a newcomer has to wait, because others wait for its database.
+
+        Newcomers of the same tenant would overtake their elders; those of another would
+        take, one by one, what the fair order gives to whom has waited.
+        """
+        return len(self._lanes[target.database]) > 0
+
+    def put(
+        self,
+        target: Target,
+        item: Item,
+        *,
+        size: int,
+        priority: int = 0,
+        cost: Amount = NOTHING,
+    ) -> None:
+        """It waits. The smaller `priority` goes first; `size` in bytes.
+
+        It is taken in though `full`: where to go then is the caller's to know. An item
+        that waits already is left where it is.
+        """
+        entry = Entry(
+            item,
+            target.tenant,
+            priority,
+            size,
+            cost,
+            self._limits[target.database].fraction(cost),
+            self._clock(),
+        )
+        with self._lock:
+            if id(item) in self._entries:
+                return
+            self._entries[id(item)] = target.database, entry
+            self._lanes[target.database].add(id(item), entry)
+            self._bytes += size
+
+    def take(self, database: str, admit: Callable[[Item], Admission]) -> Iterator[Item]:
+        """Give, one by one, those that are admitted; stop at the first that is not.
+
+        What was given waits no more. Ends if the caller does not go on.
+        """
+        lanes = self._lanes[database]
+        while True:
+            with self._lock:
+                entry = lanes.head()
+                if entry is None:
+                    return
+                if not admit(entry.item).admitted:
+                    return
+                key = id(entry.item)
+                lanes.serve(key, entry)
+                del self._entries[key]
+                self._bytes -= entry.size
+            yield entry.item
+
+    def remove(self, item: Item) -> bool:
+        """It waits no more; return whether it did. It was revoked, or handed back."""
+        with self._lock:
+            database, entry = self._entries.get(id(item), ("", None))
+            if entry is None:
+                return False
+            self._forget(database, entry)
+            return True
+
+    def oldest(self, database: str, count: int) -> list[Item]:
+        """Return up to so many that wait longest; they go on waiting."""
+        with self._lock:
+            return [entry.item for entry in islice(self._lanes[database], count)]
+
+    def items(self, database: str | None = None) -> list[Item]:
+        """Return all that wait, oldest first within a database."""
+        with self._lock:
+            chosen = self._lanes if database is None else (database,)
+            return [entry.item for name in chosen for entry in self._lanes[name]]
+
+    def clear(self) -> list[Item]:
+        """Nothing waits any more; return what did."""
+        with self._lock:
+            entries = list(self._entries.values())
+            for database, entry in entries:
+                self._forget(database, entry)
+        return [entry.item for _, entry in entries]
+
+    def waiting(self, database: str) -> Waiting:
+        """Return what waits for a database."""
+        with self._lock:
+            lanes = self._lanes[database]
+            oldest = lanes.oldest
+            return Waiting(
+                count=len(lanes),
+                bytes=lanes.bytes,
+                oldest=self._clock() - oldest.since if oldest else 0.0,
+                cost=lanes.cost,
+                tenants=lanes.counts(),
+            )
+
+    def _forget(self, database: str, entry: Entry[Item]) -> None:
+        key = id(entry.item)
+        self._lanes[database].drop(key, entry)
+        del self._entries[key]
+        self._bytes -= entry.size
