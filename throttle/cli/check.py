@@ -1,0 +1,182 @@
+"""``throttle check``: what a worker would say at its start."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+from celery import Celery
+from celery.bin.base import CeleryCommand
+from rich.text import Text
+
+from throttle.cli.desk import NO, UNKNOWN, Desk, as_json
+from throttle.cli.screen import visible
+from throttle.errors import Away, Misconfigured, ThrottleError
+from throttle.model import Limit
+from throttle.overview.judge import counted
+from throttle.overview.source import where
+from throttle.route import Route, load
+from throttle.settings import Settings
+
+MARKS = {"ok": ("✓", "green"), "wrong": ("✗", "bold red"), "unknown": ("?", "yellow")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    verdict: str
+    """``ok``, ``wrong``, or ``unknown``: a server gave no answer."""
+    said: str
+    more: tuple[str, ...] = field(default=())
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--task", help="Where would this task go? Its name.")
+@click.option("--args", "arguments", default="[]", help="With --task: a JSON list.")
+@click.option("--kwargs", default="{}", help="With --task: a JSON object.")
+@as_json
+@click.pass_context
+def check(
+    ctx: click.Context, *, task: str | None, arguments: str, kwargs: str, json: bool
+) -> None:
+    """Say whether a worker of this app would start, and where tasks would go.
+
+    Ends with 0 if it would, 1 if something must be mended, 3 if Redis (or the service)
+    gave no answer. Nothing is changed.
+    """
+    given = (_parsed("--args", arguments, list), _parsed("--kwargs", kwargs, dict))
+    app: Celery = ctx.obj.app
+    try:
+        settings = Settings.read(app.conf)
+    except Misconfigured as error:
+        raise click.ClickException(str(error)) from error
+    with Desk.open(ctx, json=json) as desk:
+        findings = [
+            _limits(settings),
+            _looked_at("counted at", lambda: _store(desk)),
+            _looked_at("route", lambda: _route(settings)),
+        ]
+        if task is not None:
+            findings.append(
+                _looked_at("task", lambda: _task(app, settings, task, *given))
+            )
+        if not desk.told(findings):
+            for finding in findings:
+                _print(desk, finding)
+        verdicts = {finding.verdict for finding in findings}
+        if "wrong" in verdicts:
+            desk.leave(NO)
+        if "unknown" in verdicts:
+            desk.leave(UNKNOWN)
+
+
+def _parsed(option: str, text: str, kind: type) -> Any:
+    try:
+        value = jsons.loads(text)
+    except ValueError as error:
+        message = f"{option} is no JSON: {error}"
+        raise click.BadParameter(message) from error
+    if not isinstance(value, kind):
+        message = f"{option} must be a JSON {'list' if kind is list else 'object'}"
+        raise click.BadParameter(message)
+    return value
+
+
+def _looked_at(what: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except Away as error:
+        return Finding(what=what, verdict="unknown", said=str(error))
+    except ThrottleError as error:
+        return Finding(what=what, verdict="wrong", said=str(error))
+
+
+def _limits(settings: Settings) -> Finding:
+    if not settings.limits:
+        said = "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
+        return Finding(what="limits", verdict="wrong", said=said)
+    return Finding(
+        what="limits",
+        verdict="ok",
+        said=counted(len(settings.limits), "database")
+        + f", told by the {settings.estimator} estimator",
+        more=tuple(_limit(limit, settings) for limit in settings.limits.values()),
+    )
+
+
+def _limit(limit: Limit, settings: Settings) -> str:
+    parts = [f"{limit.operations:,.0f} operations/s"]
+    if limit.seconds is not None:
+        parts.append(f"{limit.seconds:g} busy connections")
+    parts.append(f"{limit.policy} while nothing is heard")
+    if limit.shadow:
+        parts.append("shadow: nothing is held")
+    if limit.tenants:
+        parts.append(f"weights of {counted(len(limit.tenants), 'tenant')}")
+    if limit.watch:
+        parts.append("with a second signal")
+    queues = [
+        queue for queue, name in settings.queues.items() if name == limit.database
+    ]
+    if queues:
+        parts.append(f"alone on {', '.join(sorted(queues))}")
+    return f"{limit.database}: {', '.join(parts)}"
+
+
+def _store(desk: Desk) -> Finding:
+    desk.store.check()
+    known = desk.store.look()
+    holders = {holder for view in known.values() for holder in view.holders}
+    said = (
+        f"{where(desk.settings)} answers; {counted(len(holders), 'worker')} there now"
+    )
+    return Finding(what="counted at", verdict="ok", said=said)
+
+
+def _route(settings: Settings) -> Finding:
+    if settings.route is None:
+        said = "none; a task is held if it says so itself: throttle='main'"
+        return Finding(what="route", verdict="ok", said=said)
+    load(settings.route)
+    return Finding(what="route", verdict="ok", said=f"{settings.route} can be called")
+
+
+def _task(
+    app: Celery,
+    settings: Settings,
+    name: str,
+    args: list[object],
+    kwargs: dict[str, object],
+) -> Finding:
+    app.loader.import_default_modules()
+    app.finalize()
+    known = app.tasks.get(name)
+    if known is None:
+        said = f"this app has no task {name!r}"
+        return Finding(what="task", verdict="wrong", said=said)
+    route = Route(load(settings.route), settings.limits)
+    target = route.target(
+        name, args, kwargs, {}, option=getattr(known, "throttle", None)
+    )
+    if route.failures:
+        said = f"the route fails for {name!r}, see above: such a task would pass"
+        return Finding(what="task", verdict="wrong", said=said)
+    if target is None:
+        said = f"{name} passes: it has no database"
+    else:
+        tenant = f", tenant {target.tenant!r}" if target.tenant else ""
+        said = f"{name} waits for {target.database!r}{tenant}"
+    return Finding(what="task", verdict="ok", said=said)
+
+
+def _print(desk: Desk, finding: Finding) -> None:
+    mark, style = MARKS[finding.verdict]
+    line = Text.assemble((f"{mark} ", style), (f"{finding.what}: ", "bold"))
+    desk.console.print(line + Text(visible(finding.said)))
+    for one in finding.more:
+        desk.console.print(Text(f"    {visible(one)}"))

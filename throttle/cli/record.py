@@ -1,0 +1,133 @@
+"""``throttle record``: a run as a chart, or as JSON to draw later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from throttle.chart import Recording, draw, read, written
+from throttle.cli.desk import Desk, of_database
+from throttle.cli.turns import turns
+from throttle.clock import monotonic
+from throttle.errors import Misconfigured
+from throttle.model import TICK
+from throttle.overview.recorder import Recorder
+
+KINDS = (".svg", ".json")
+
+
+def known_kind(_ctx: click.Context, _option: click.Parameter, path: Path) -> Path:
+    """Return the path; by its ending it is known what is to be written."""
+    if path.suffix.lower() not in KINDS:
+        message = f"{path.name} must end in {' or '.join(KINDS)}"
+        raise click.BadParameter(message)
+    return path
+
+
+@click.command(cls=CeleryCommand)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1.0, 86_400.0),
+    default=60.0,
+    show_default=True,
+    help="How long; Ctrl-C ends it earlier.",
+)
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    required=True,
+    callback=known_kind,
+    help="run.svg: a chart; run.json: what was seen, for --from.",
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Draw what an earlier call wrote as JSON; nothing is asked.",
+)
+@click.option("--title", default="", help="Above the chart.")
+@of_database
+@click.pass_context
+def record(
+    ctx: click.Context,
+    *,
+    seconds: float,
+    to: Path,
+    source: Path | None,
+    title: str,
+    database: str | None,
+) -> None:
+    """Record traffic, limit and held over time, ten looks a second.
+
+    Draws one panel for each database.
+    """
+    with Desk.open(ctx) as desk:
+        if source is not None:
+            recordings = _drawn_before(source)
+        else:
+            recordings = _recorded(desk, seconds, database)
+        if database is not None:
+            recordings = tuple(one for one in recordings if one.database == database)
+        if not recordings:
+            message = "nothing was seen: no database has a limit, and none is counted"
+            raise click.ClickException(message)
+        text = draw(recordings, title=title) if _is_chart(to) else written(recordings)
+        try:
+            to.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(str(error)) from error
+        for one in recordings:
+            click.echo(
+                f"{one.database}: {one.seconds:.0f} s, peak {one.peak:,.0f}/s"
+                f" ({one.over:.0%} of the limit), most held {one.most_held:,},"
+                f" admitted {one.admitted:,}"
+            )
+        click.echo(f"wrote {to}")
+
+
+def _is_chart(to: Path) -> bool:
+    return to.suffix.lower() == ".svg"
+
+
+def _drawn_before(source: Path) -> tuple[Recording, ...]:
+    try:
+        return read(source.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise click.ClickException(str(error)) from error
+    except Misconfigured as error:
+        message = f"{source}: {error}"
+        raise click.ClickException(message) from error
+
+
+def _recorded(
+    desk: Desk, seconds: float, database: str | None
+) -> tuple[Recording, ...]:
+    recorder = Recorder()
+    first = desk.picture(database)  # an error before anything is begun
+    began = monotonic()
+    recorder.add(0.0, first)
+    bar = Progress(
+        TextColumn("recording"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=desk.console,
+        transient=True,
+        disable=not desk.console.is_terminal,
+    )
+    try:
+        with bar:
+            shown = bar.add_task("", total=seconds)
+            for _ in turns(TICK):
+                at = monotonic() - began
+                if at > seconds:
+                    break
+                picture = desk.picture(database)
+                recorder.add(monotonic() - began, picture)
+                bar.update(shown, completed=at, description=f"{picture.held:,} held")
+    except KeyboardInterrupt:  # what was seen until now is drawn
+        pass
+    return recorder.recordings()

@@ -1,0 +1,87 @@
+"""``throttle top``: how the databases stand, live."""
+
+from __future__ import annotations
+
+import json as jsons
+import shutil
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.console import Console
+from rich.live import Live
+
+from throttle.cli.desk import Desk, as_json, of_database, plain
+from throttle.cli.screen import Screen
+from throttle.cli.turns import turns
+from throttle.overview import Picture
+from throttle.overview.source import where
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--once", is_flag=True, help="One look, printed.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 60.0),
+    default=0.5,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option("--times", type=click.IntRange(1), help="End after so many looks.")
+@of_database
+@as_json
+@click.pass_context
+def top(
+    ctx: click.Context,
+    *,
+    once: bool,
+    every: float,
+    times: int | None,
+    database: str | None,
+    json: bool,
+) -> None:
+    """Show traffic against the limit, shares and what is held, until Ctrl-C.
+
+    With --json one line for each look; with --once and --json one document.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        screen = Screen(where(desk.settings))
+        if once:
+            picture = desk.picture(database)
+            if not desk.told(picture):
+                desk.console.print(screen.drawn(picture, _wide(desk.console)))
+            return
+        try:
+            if json:
+                for _ in turns(every, times):
+                    click.echo(jsons.dumps(plain(desk.picture(database))))
+                return
+            _live(desk, screen, every, times, database)
+        except KeyboardInterrupt:  # the way to end it
+            return
+
+
+def _live(
+    desk: Desk, screen: Screen, every: float, times: int | None, database: str | None
+) -> None:
+    console = Console(highlight=False)
+    picture: Picture = desk.picture(database)
+    full = console.is_terminal
+    live = Live(console=console, auto_refresh=False, screen=full, transient=False)
+    try:
+        with live:
+            for nth in turns(every, times):
+                if nth:
+                    picture = desk.picture(database)
+                screen.remember(picture)
+                high = console.height if full else None
+                live.update(screen.drawn(picture, _wide(console), high), refresh=True)
+    finally:
+        if full:  # what was seen last stays, also after Ctrl-C
+            console.print(screen.drawn(picture, _wide(console)))
+
+
+def _wide(console: Console) -> int:
+    """Return the letters of a line; a pipe gets what a report can show."""
+    if console.is_terminal:
+        return console.width
+    return shutil.get_terminal_size((100, 24)).columns

@@ -1,0 +1,206 @@
+"""From what the store knows to what people are told: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from throttle.model import NOTHING, Amount, Estimator, Limit, View
+from throttle.overview.model import ORDER, State, Status, Tenant, Worker
+
+TOLERANCE = 1.05
+"""Above so much of the limit it is exceeded: less is the grain of the counting."""
+
+Rates = Mapping[tuple[str, ...], float]
+"""Events per second by (database, holder) and (database, holder, tenant); with a
+first word ``would`` those that would have been held."""
+
+
+def judge(
+    views: Mapping[str, View],
+    limits: Mapping[str, Limit],
+    *,
+    estimator: Estimator,
+    rates: Rates | None = None,
+) -> tuple[Status, ...]:
+    """Return how each database stands, those first that need a look.
+
+    Those with a limit, and whatever else is counted.
+    """
+    found = [
+        status(name, views.get(name), limits.get(name), estimator, rates)
+        for name in {**limits, **views}
+    ]
+    return tuple(sorted(found, key=lambda one: (ORDER[one.state], one.name)))
+
+
+def status(
+    name: str,
+    view: View | None,
+    limit: Limit | None,
+    estimator: Estimator,
+    rates: Rates | None,
+) -> Status:
+    """Return how one database stands."""
+    workers = _workers(name, view, rates)
+    traffic = _of(view.seen.traffic if view else {}, estimator)
+    fast = _of(view.seen.traffic if view else {}, Estimator.FAST)
+    outside = _of(view.seen.outside if view else {}, estimator)
+    used = limit.fraction(traffic) if limit else 0.0
+    factor = view.seen.factor if view else 1.0
+    held = sum(worker.held for worker in workers)
+    oldest = max((worker.oldest for worker in workers), default=0.0)
+    state = _state(limit, used, factor, held, workers)
+    return Status(
+        name=name,
+        state=state,
+        said=_said(state, limit, held, oldest),
+        notes=tuple(_notes(view, limit, outside, used, factor)),
+        traffic=traffic,
+        fast=fast,
+        outside=outside,
+        operations=limit.operations if limit else None,
+        seconds=limit.seconds if limit else None,
+        used=used,
+        factor=factor,
+        shadow=bool(limit and limit.shadow),
+        held=held,
+        held_bytes=sum(worker.held_bytes for worker in workers),
+        parked=sum(worker.parked for worker in workers),
+        admitted=sum(worker.admitted for worker in workers),
+        would_hold=sum(worker.would_hold for worker in workers),
+        oldest=oldest,
+        rate=_total(rates, [(name, worker.id) for worker in workers]),
+        would_rate=_total(rates, [("would", name, worker.id) for worker in workers]),
+        workers=workers,
+        tenants=_tenants(name, view, rates),
+    )
+
+
+def _of(amounts: Mapping[Estimator, Amount], estimator: Estimator) -> Amount:
+    return amounts.get(estimator, NOTHING)
+
+
+def _state(
+    limit: Limit | None,
+    used: float,
+    factor: float,
+    held: int,
+    workers: tuple[Worker, ...],
+) -> State:
+    if limit is None:
+        return State.UNLIMITED
+    if used > factor * TOLERANCE:
+        return State.OVER
+    if held:
+        return State.HOLDING
+    if factor < 1:
+        return State.LOWERED
+    return State.CALM if workers else State.UNGUARDED
+
+
+def _said(state: State, limit: Limit | None, held: int, oldest: float) -> str:
+    waiting = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
+    if held and oldest:
+        waiting += f", the oldest for {duration(oldest)}"
+    match state:
+        case State.OVER:
+            why = "nothing is held in shadow mode" if limit and limit.shadow else ""
+            more = waiting if held else why
+            return "above its limit" + (f"; {more}" if more else "")
+        case State.HOLDING:
+            return waiting
+        case State.LOWERED:
+            return "nothing waits; the limit is lowered"
+        case State.UNGUARDED:
+            return "no worker holds to its limit"
+        case State.UNLIMITED:
+            return "counted; it has no limit here"
+        case State.CALM:
+            return "nothing waits"
+
+
+def _notes(
+    view: View | None, limit: Limit | None, outside: Amount, used: float, factor: float
+) -> Iterable[str]:
+    if view is None:
+        return
+    if factor < 1:
+        why = f": {view.signal}" if view.signal else ""
+        yield f"the limit is lowered to {factor:.0%}{why}"
+    elif view.signal:
+        yield view.signal
+    if limit is None:
+        return
+    part = limit.fraction(outside)
+    if used > factor * TOLERANCE and part > used / 2:
+        yield (
+            f"{part / used:.0%} of its traffic is outside the gate: processes that hold"
+            " nothing, such as web servers"
+        )
+    others = sorted(
+        {
+            holder.name
+            for holder in view.holders.values()
+            if (holder.holding.limit.operations, holder.holding.limit.seconds or None)
+            != (limit.operations, limit.seconds)
+        }
+    )
+    if others:
+        named = ", ".join(others[:3]) + (" …" if len(others) > len(others[:3]) else "")
+        yield f"{counted(len(others), 'worker')} with another limit than here: {named}"
+
+
+def _workers(name: str, view: View | None, rates: Rates | None) -> tuple[Worker, ...]:
+    found = [
+        Worker(
+            id=key,
+            name=holder.name,
+            share=holder.share,
+            held=holder.holding.held,
+            held_bytes=holder.holding.held_bytes,
+            parked=holder.holding.parked,
+            admitted=holder.holding.admitted,
+            would_hold=holder.holding.would_hold,
+            oldest=holder.holding.oldest,
+            rate=None if rates is None else rates.get((name, key)),
+        )
+        for key, holder in (view.holders if view else {}).items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.held, -one.share, one.name)))
+
+
+def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant, ...]:
+    held: dict[str, int] = {}
+    keys: dict[str, list[tuple[str, ...]]] = {}
+    for key, holder in (view.holders if view else {}).items():
+        for tenant, (waiting, _) in holder.holding.tenants.items():
+            held[tenant] = held.get(tenant, 0) + waiting
+            keys.setdefault(tenant, []).append((name, key, tenant))
+    if set(held) <= {""}:  # nobody routes by tenant
+        return ()
+    found = [
+        Tenant(name=tenant, held=waiting, rate=_total(rates, keys[tenant]))
+        for tenant, waiting in held.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.held, -(one.rate or 0), one.name)))
+
+
+def _total(rates: Rates | None, keys: Iterable[tuple[str, ...]]) -> float | None:
+    known = [rates[key] for key in keys if key in rates] if rates else []
+    return sum(known) if known else None
+
+
+def counted(number: int, one: str) -> str:
+    """Return a number and what it counts."""
+    return f"{number:,} {one}" + ("" if number == 1 else "s")
+
+
+UNITS = ((1.0, 1e-3, "ms", 0), (100.0, 1.0, "s", 1), (5_400.0, 60.0, "min", 0))
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time for people."""
+    for below, unit, name, decimals in UNITS:
+        if seconds < below:
+            return f"{seconds / unit:.{decimals}f} {name}"
+    return f"{seconds / 3_600:.1f} h"
