@@ -9,8 +9,15 @@ counted; it is tried again five to ten times a second, so that all is well again
 a second of its return. A report whose answer was lost is sent again under its number,
 and counts once.
 
+A web process reports by two lines, and ends by itself::
+
+    from throttle.exchange.process import report
+
+    report(app)                       # a Celery app, or Settings
+
     ``backlog``    samples that the store has not confirmed (pure)
     ``exchanger``  the thread
+    ``opening``    the store that the settings name
     ``process``    the one exchange of a process that is no worker, also after a fork
 """
 

@@ -16,6 +16,7 @@ class Tick(NamedTuple):
     """What was counted by the end of a tick."""
 
     ended: float
+    span: float
     databases: Mapping[str, Amount]
 
 
@@ -45,11 +46,14 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._sent) + len(self._waiting)
 
-    def add(self, ended: float, databases: Mapping[str, Amount]) -> None:
-        """What was counted by then waits for a report; what is too old is dropped."""
+    def add(self, ended: float, span: float, databases: Mapping[str, Amount]) -> None:
+        """What was counted in the `span` seconds before waits for a report.
+
+        What is too old is dropped.
+        """
         counted = {name: one for name, one in databases.items() if one != NOTHING}
         if counted:
-            self._waiting.append(Tick(ended, counted))
+            self._waiting.append(Tick(ended, span, counted))
         for ticks in (self._sent, self._waiting):
             while ticks and ended - ticks[0].ended > KEPT:
                 lost = ticks.popleft().databases.values()
@@ -66,7 +70,7 @@ class Backlog:
         for tick in self._sent:
             age = max(now - tick.ended, 0.0)
             for name, amount in tick.databases.items():
-                samples.setdefault(name, []).append(Sample(age, amount))
+                samples.setdefault(name, []).append(Sample(age, amount, tick.span))
         return Batch(self._number, {name: tuple(s) for name, s in samples.items()})
 
     def confirm(self) -> None:

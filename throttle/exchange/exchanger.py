@@ -89,6 +89,7 @@ class Exchanger:
         self._rarely = foreign.Rarely(clock)
         self._backlog = Backlog()
         self._not_before = 0.0
+        self._read = clock()
         self._turned = 0.0
         self._stopping = threading.Event()
         self._answered = threading.Event()
@@ -150,7 +151,8 @@ class Exchanger:
         now = self._clock()
         reading = self._meter.read()
         self.lost += reading.dropped
-        self._backlog.add(now, reading.databases)
+        self._backlog.add(now, now - self._read, reading.databases)
+        self._read = now
         if self._accounts is not None:
             self._accounts.observe(reading, now)
         if now >= self._not_before:

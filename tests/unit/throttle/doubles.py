@@ -56,6 +56,7 @@ class Counting:
         self.numbers: set[int] = set()
         self.samples: list[tuple[str, float, float]] = []
         """Database, operations, age; each counted once."""
+        self.spans: list[float] = []
         self.away = False
         self.answer_lost = False
         self.closed = False
@@ -72,6 +73,9 @@ class Counting:
                 (database, one.amount.operations, one.age)
                 for database, told in report.databases.items()
                 for one in told.samples
+            ]
+            self.spans += [
+                one.span for told in report.databases.values() for one in told.samples
             ]
         if self.answer_lost:
             raise Away

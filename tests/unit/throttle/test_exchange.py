@@ -118,6 +118,14 @@ def test_samples_keep_their_age_while_the_store_is_away(stage: Stage) -> None:
     }
 
 
+def test_a_late_turn_says_how_long_it_counted(stage: Stage) -> None:
+    """What a thread that was late reads at once was no burst."""
+    stage.turn()
+    stage.clock.now += 0.6
+    stage.turn(70)
+    assert stage.store.spans == [pytest.approx(0.7)]
+
+
 def test_what_is_older_than_the_windows_is_dropped_and_counted(stage: Stage) -> None:
     """An outage of an hour takes the memory of ten seconds."""
     stage.store.away = True
