@@ -1,0 +1,140 @@
+"""The meter of a process: hands out cells, and reads them all."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from throttle.clock import perf_ns
+from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
+from throttle.meter.lodger import Lodger, Outsider
+from throttle.meter.own import Own
+from throttle.meter.rows import Row, Shared
+from throttle.meter.seats import Ground, Here
+from throttle.meter.sums import Sums
+from throttle.meter.tallies import Tally, check_name
+from throttle.model import Amount, Reading
+
+
+class Meter:
+    """Counts by database and by run. One for each process: `throttle.meter.meter`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tallies: dict[str, Tally] = {}
+        self._ground: Ground = Own()
+        self._shared: Shared | None = None
+        self._children: list[Row] = []
+        self.here = Here(lambda: self._ground)
+        """The cells of the thread that asks; instruments hold on to it."""
+        _meters.add(self)
+
+    def tally(self, database: str) -> Tally:
+        """Return where this database's counts go; the same one for the same name.
+
+        Raises `Misconfigured` if it is no name of a database.
+        """
+        name = check_name(database)
+        with self._lock:
+            if name not in self._tallies:
+                at = self._ground.place(name)
+                self._tallies[name] = Tally(name, self.here, at)
+            return self._tallies[name]
+
+    # Runs
+
+    def begin(self, run: int) -> None:
+        """What this thread, or greenlet, does from now on is the cost of the run.
+
+        In a child of a prefork worker: what all its threads do. A run within a run
+        (a task that applies another) is part of the outer one.
+        """
+        seat = self.here.seat
+        seat.depth += 1
+        if seat.depth == 1:
+            self._ground.begin(seat, run, perf_ns())
+
+    def end(self) -> None:
+        """The run that this thread began is over; without one, nothing happens."""
+        seat = self.here.seat
+        if seat.depth == 1:
+            self._ground.end(seat, perf_ns())
+        seat.depth = max(seat.depth - 1, 0)
+
+    # Processes
+
+    def share(self, rows: int) -> None:
+        """There is memory for so many children; to be called before they are forked.
+
+        What is there already stays, if it is enough.
+        """
+        if self._shared is None or self._shared.rows < rows:
+            self._shared = Shared(rows)
+            self._children = [self._shared.row(index) for index in range(rows)]
+
+    def enter(self, index: int) -> None:
+        """This child counts into the row with that index, and its parent reads it.
+
+        To be called once in a child, before it works. Beyond the rows its counts are
+        dropped; without `share` nothing happens.
+        """
+        if self._shared is None:
+            return
+        before = self.read().databases
+        if 0 <= index < self._shared.rows:
+            self._move(Lodger(self._shared.row(index)))
+        else:
+            self._move(Outsider(self._shared.spare))
+        for name, amount in before.items():
+            self._carry(self.tally(name), amount)
+
+    def read(self) -> Reading:
+        """Return what was counted since it was read last. For one thread only.
+
+        In a child that has entered a row: nothing, for its parent reads it.
+        """
+        now = perf_ns()
+        sums = Sums()
+        if isinstance(self._ground, Own):
+            self._ground.read(sums, now)
+        for row in self._children:
+            row.read(sums, now)
+        if self._children and self._shared is not None:
+            sums.dropped += self._shared.dropped()
+        return sums.reading()
+
+    def forked(self) -> None:
+        """A child begins with nothing: what was counted so far is its parent's."""
+        self._lock = threading.Lock()  # another thread may have held it
+        self._children = []
+        self._move(Own())
+
+    def _move(self, ground: Ground) -> None:
+        with self._lock:
+            self._ground = ground
+            for name, tally in self._tallies.items():
+                tally.at = ground.place(name)
+        self.here.sit()
+
+    @staticmethod
+    def _carry(tally: Tally, amount: Amount) -> None:
+        """What a child did before it entered its row counts too."""
+        cells, at = tally.here.cells, tally.at
+        cells[at + OPERATIONS] += int(amount.operations)
+        cells[at + NANOSECONDS] += int(amount.seconds * 1e9)
+        cells[at + ROWS] += int(amount.rows)
+
+
+_meters: weakref.WeakSet[Meter] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for one in list(_meters):
+        one.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+meter = Meter()
+"""The one of this process."""

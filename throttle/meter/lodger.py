@@ -1,0 +1,78 @@
+"""Counts in a row of shared memory: what a child of a prefork worker does."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from throttle.meter.cells import LENGTH, OPERATIONS, STARTED, WIDTH
+from throttle.meter.rows import LANES, Row
+from throttle.meter.seats import Seat
+
+
+class Lodger:
+    """The ground of a child that has a row."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._lanes = deque(range(LANES))
+        self._spare = Seat([0] * LENGTH)
+        self._spare_told = 0
+        row.take()
+
+    def place(self, name: str) -> int:
+        """Return where the database's cells begin; 0: no place is left."""
+        return self._row.place(name)
+
+    def sit(self) -> Seat:
+        """Return a lane for one more thread; beyond the last, cells to be dropped."""
+        try:
+            lane = self._lanes.popleft()
+        except IndexError:
+            return self._spare
+        return Seat(self._row.lane(lane), lane)
+
+    def leave(self, seat: Seat) -> None:
+        """The thread is gone; another one goes on with its lane."""
+        if seat.lane >= 0:
+            for at in range(STARTED, LENGTH, WIDTH):
+                seat.cells[at] = 0
+            self._lanes.append(seat.lane)
+
+    def begin(self, _seat: Seat, run: int, now: int) -> None:
+        """What all threads of the child do from now on is the cost of the run."""
+        self._row.begin(run, now)
+
+    def end(self, _seat: Seat, now: int) -> None:
+        """The run is over; the parent finds its cost in the row."""
+        self._row.end(now)
+        dropped = sum(self._spare.cells[OPERATIONS::WIDTH])
+        if dropped != self._spare_told:
+            self._row.drop(dropped - self._spare_told)
+            self._spare_told = dropped
+
+
+class Outsider:
+    """The ground of a child beyond the rows: what it counts is dropped, and counted.
+
+    Such children write to the same cells, so that the sum is a lower bound.
+    """
+
+    def __init__(self, cells: memoryview[int]) -> None:
+        self._cells = cells
+
+    def place(self, _name: str) -> int:
+        """Return the cells of what finds no place."""
+        return 0
+
+    def sit(self) -> Seat:
+        """Return the cells of all of them."""
+        return Seat(self._cells)
+
+    def leave(self, _seat: Seat) -> None:
+        """Nothing is left behind."""
+
+    def begin(self, _seat: Seat, _run: int, _now: int) -> None:
+        """Nobody will know."""
+
+    def end(self, _seat: Seat, _now: int) -> None:
+        """Nobody will know."""

@@ -1,0 +1,98 @@
+"""Counts in the process's own memory: a list for each thread or greenlet."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from throttle.meter.cells import DATABASES, LENGTH, OPERATIONS, WIDTH
+from throttle.meter.seats import Opened, Seat
+from throttle.meter.sums import Sums, run_of, still
+from throttle.meter.taps import Tap, since
+from throttle.model import Run
+
+THREADS = 10_000
+"""Threads or greenlets that count at once."""
+ENDED = 10_000
+"""Ended runs between two readings."""
+
+
+class Own:
+    """The ground of threads, gevent, solo and web processes."""
+
+    def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:
+        self._names: list[str] = []
+        self._threads = threads
+        self._seats: list[tuple[Seat, Tap]] = []
+        self._spare = Seat([0] * LENGTH)
+        self._spare_told = 0
+        self._ended: deque[Run] = deque()
+        self._most_ended = ended
+        self._lost = 0
+
+    def place(self, name: str) -> int:
+        """Return where the database's cells begin; 0: no place is left."""
+        if name not in self._names:
+            if len(self._names) == DATABASES:
+                return 0
+            self._names.append(name)
+        return (self._names.index(name) + 1) * WIDTH
+
+    def sit(self) -> Seat:
+        """Return cells for one more thread; beyond the last, those that are dropped."""
+        if len(self._seats) >= self._threads:
+            return self._spare
+        seat = Seat([0] * LENGTH)
+        self._seats.append((seat, Tap()))  # atomic: no lock, nobody waits
+        return seat
+
+    def leave(self, seat: Seat) -> None:
+        """The thread is gone; its cells are read once more."""
+        seat.ended = True
+
+    def begin(self, seat: Seat, run: int, now: int) -> None:
+        """What the thread does from now on is the cost of the run."""
+        if seat is not self._spare:
+            seat.opened = Opened(run, now, self._copy(seat))
+
+    def end(self, seat: Seat, now: int) -> None:
+        """The run is over; it is told at the next reading."""
+        if (opened := seat.opened) is None:
+            return
+        seat.opened = None
+        for run in self._runs(seat, opened, now, ended=True):
+            if len(self._ended) < self._most_ended:
+                self._ended.append(run)
+            else:
+                self._lost += 1
+
+    # Reading
+
+    def read(self, sums: Sums, now: int) -> None:
+        """All that is new is in the sums."""
+        for pair in list(self._seats):
+            seat, tap = pair
+            ended, opened = seat.ended, seat.opened
+            cells = self._copy(seat)
+            if ended:
+                still(cells)
+            sums.add(self._names, tap.draw(cells, now))
+            if ended:
+                self._seats.remove(pair)
+            elif opened is not None:
+                sums.runs.extend(self._runs(seat, opened, now, ended=False))
+        for _ in range(len(self._ended)):
+            sums.runs.append(self._ended.popleft())
+        dropped = sum(self._spare.cells[OPERATIONS::WIDTH]) + self._lost
+        sums.dropped += dropped - self._spare_told
+        self._spare_told = dropped
+
+    def _runs(
+        self, seat: Seat, opened: Opened, now: int, *, ended: bool
+    ) -> Iterator[Run]:
+        for new in since(self._copy(seat), opened.base, now):
+            yield run_of(self._names, opened.run, new, now - opened.began, ended=ended)
+
+    def _copy(self, seat: Seat) -> list[int]:
+        used = (len(self._names) + 1) * WIDTH
+        return list(seat.cells[:used])

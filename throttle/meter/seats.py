@@ -1,0 +1,88 @@
+"""The integers of a thread or greenlet, from its first statement to its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from throttle.meter.cells import Cells
+
+
+class Opened(NamedTuple):
+    """The run that a thread works on."""
+
+    run: int
+    began: int
+    """Nanoseconds of the monotonic clock."""
+    base: list[int]
+    """The thread's cells when it began."""
+
+
+class Seat:
+    """What one thread writes and the reader reads."""
+
+    __slots__ = ("cells", "depth", "ended", "lane", "opened")
+
+    def __init__(self, cells: Cells, lane: int = -1) -> None:
+        self.cells = cells
+        self.lane = lane
+        """Which part of a child's row it is; -1: none."""
+        self.ended = False
+        """Its thread is gone: it is read once more, and forgotten."""
+        self.depth = 0
+        """Runs within one another: a task that applies a task."""
+        self.opened: Opened | None = None
+
+
+class Ground(Protocol):
+    """Whose memory a process counts in: its own, or a row that its parent reads."""
+
+    def place(self, name: str) -> int:
+        """Return where the database's cells begin; 0: no place is left."""
+        ...
+
+    def sit(self) -> Seat:
+        """Return cells for one more thread. Never blocks."""
+        ...
+
+    def leave(self, seat: Seat) -> None:
+        """The thread is gone. Never blocks, whatever it was called within."""
+        ...
+
+    def begin(self, seat: Seat, run: int, now: int) -> None:
+        """What is done from now on is the cost of the run."""
+        ...
+
+    def end(self, seat: Seat, now: int) -> None:
+        """The open run is over, and its cost is known."""
+        ...
+
+
+class Leaving:
+    """Is dropped with the other locals of a thread when that ends."""
+
+    __slots__ = ("_ground", "_seat")
+
+    def __init__(self, seat: Seat, ground: Ground) -> None:
+        self._seat = seat
+        self._ground = ground
+
+    def __del__(self) -> None:
+        self._ground.leave(self._seat)
+
+
+class Here(threading.local):
+    """The seat of the thread that asks; under gevent's patches, of the greenlet."""
+
+    def __init__(self, ground: Callable[[], Ground]) -> None:
+        self._of = ground
+        self.sit()
+
+    def sit(self) -> None:
+        """This thread counts into memory of the ground that the process has now."""
+        ground = self._of()
+        self.seat = ground.sit()
+        self.cells = self.seat.cells
+        self._leaving = Leaving(self.seat, ground)

@@ -1,0 +1,51 @@
+"""What one reading adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from throttle.meter.cells import STARTED, WIDTH
+from throttle.meter.taps import New
+from throttle.model import Amount, Reading, Run
+
+
+class Sums:
+    """Adds up what came from all threads and children."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.dropped = 0
+        self._databases: dict[str, Amount] = {}
+
+    def add(self, names: Sequence[str], news: Iterable[New]) -> None:
+        """So much is new, of the databases in the order of their cells."""
+        for new in news:
+            if new[0] == 0:
+                self.dropped += new[1]
+                continue
+            name = names[new[0] // WIDTH - 1]
+            before = self._databases.get(name)
+            amount = amount_of(new)
+            self._databases[name] = amount if before is None else before.plus(amount)
+
+    def reading(self) -> Reading:
+        """Return all of it."""
+        return Reading(self._databases, tuple(self.runs), self.dropped)
+
+
+def amount_of(new: New) -> Amount:
+    """Return the work in the units of the model."""
+    return Amount(float(new[1]), new[2] / 1e9, float(new[3]))
+
+
+def run_of(
+    names: Sequence[str], run: int, new: New, elapsed: int, *, ended: bool
+) -> Run:
+    """Return what a run has cost a database."""
+    name = names[new[0] // WIDTH - 1]
+    return Run(run, name, amount_of(new), max(elapsed, 0) / 1e9, ended)
+
+
+def still(cells: list[int]) -> None:
+    """No statement runs there: who began one is gone."""
+    cells[STARTED::WIDTH] = [0] * len(cells[STARTED::WIDTH])

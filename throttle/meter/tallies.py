@@ -1,0 +1,50 @@
+"""Where a database's counts go: what the query's path holds on to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from throttle.errors import Misconfigured
+from throttle.limits import LONGEST_NAME
+from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
+
+if TYPE_CHECKING:
+    from throttle.meter.seats import Here
+
+
+class Tally:
+    """The counts of one database, of the thread that asks.
+
+    `here.cells[at + …]` is all that instruments touch; `at` is read anew for each
+    statement, because a child that takes over a row finds the names in another order.
+    """
+
+    __slots__ = ("at", "here", "name")
+
+    def __init__(self, name: str, here: Here, at: int) -> None:
+        self.name = name
+        self.here = here
+        self.at = at
+
+    def add(self, operations: int = 1, *, seconds: float = 0.0, rows: int = 0) -> None:
+        """So much was done. From any thread; never blocks, never raises."""
+        cells, at = self.here.cells, self.at
+        cells[at + OPERATIONS] += operations
+        cells[at + NANOSECONDS] += int(seconds * 1e9)
+        cells[at + ROWS] += rows
+
+
+def check_name(name: object) -> str:
+    """Return the name of a database that can be a key, or say what is allowed."""
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or len(name.encode()) > LONGEST_NAME
+        or any(character in name for character in "\0{}:")
+    ):
+        message = (
+            f"{name!r} is no name of a database: 1 to {LONGEST_NAME} bytes, without"
+            " NUL, '{', '}' or ':'"
+        )
+        raise Misconfigured(message)
+    return name
