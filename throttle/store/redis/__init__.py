@@ -1,0 +1,25 @@
+"""Redis as a store: one script per exchange, by Redis' own clock.
+
+All keys of a system have one hash tag, so that a Redis Cluster keeps them together:
+
+    ========================================  =============================== =========
+    ``{throttle}:clock``                      latest time, birth              60 s
+    ``{throttle}:databases``                  names, by when they were told   60 s
+    ``{throttle}:holder:<id>``                number of its last report       60 s
+    ``{throttle}:of:<database>:<second>``     the window of that second       10 s
+    ``{throttle}:of:<database>:shares``       holders, wants, shares          10 s
+    ``{throttle}:of:<database>:told``         what holders tell people        10 s
+    ``{throttle}:of:<database>:signal``       the limit is lowered, and why   1 h
+    ``{throttle}:of:<database>:watcher``      who asks PostgreSQL             1 h
+    ========================================  =============================== =========
+
+    ``*.lua``       what runs inside Redis; it must equal ``throttle.window``
+    ``calls``       arguments of the scripts and their answers
+    ``client``      a connection by URL, sentinels and clusters included
+    ``failures``    what Redis can raise, told apart
+    ``store``       the store
+"""
+
+from throttle.store.redis.store import RedisStore
+
+__all__ = ["RedisStore"]

@@ -1,0 +1,91 @@
+"""A connection to Redis by URL, for which nothing takes longer than it may."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from throttle.errors import Misconfigured
+
+SENTINEL_PORT = 26379
+
+
+def connect(url: str, timeout: float) -> Redis:
+    """Return a client that waits so long for a connection, and again for an answer.
+
+    Nothing is connected yet. Raises Misconfigured if the URL makes no sense.
+    """
+    try:
+        if urlsplit(url).scheme == "sentinel":
+            return _master(url, timeout)
+        return Redis.from_url(url, **_options(timeout))
+    except (ValueError, TypeError, RedisError) as error:
+        message = f"throttle_redis_url is no address of a Redis: {error}"
+        raise Misconfigured(message) from error
+
+
+def elsewhere(client: Redis, host: str, port: int) -> Redis:
+    """Return a client for another node of the same cluster."""
+    given = dict(client.connection_pool.connection_kwargs)
+    given.update(host=host, port=port)
+    pool = type(client.connection_pool)(
+        connection_class=client.connection_pool.connection_class, **given
+    )
+    return Redis(connection_pool=pool)
+
+
+def _options(timeout: float) -> dict[str, Any]:
+    return {
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        # The caller asks again a tick later, with what was counted since
+        "retry": Retry(NoBackoff(), 0),
+        "retry_on_timeout": False,
+        "protocol": 2,
+    }
+
+
+def _master(url: str, timeout: float) -> Redis:
+    """Read ``sentinel://user:password@one:26379,two:26379/0?master_name=mymaster``."""
+    parts = urlsplit(url)
+    login, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    asked = parse_qs(parts.query)
+    names = asked.get("master_name", [])
+    if len(names) != 1 or not hosts:
+        message = "a sentinel:// URL needs hosts and ?master_name=…"
+        raise ValueError(message)
+    sentinel: Any = Sentinel(  # type: ignore[no-untyped-call]  # redis-py's own
+        [_place(host) for host in hosts.split(",")],
+        sentinel_kwargs={
+            **_options(timeout),
+            "username": _first(asked, "sentinel_username"),
+            "password": _first(asked, "sentinel_password"),
+        },
+    )
+    client: Redis = sentinel.master_for(
+        names[0],
+        username=unquote(user) or None,
+        password=unquote(password) or None,
+        db=int(parts.path.strip("/") or 0),
+        **_options(timeout),
+    )
+    return client
+
+
+def _place(host: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{host}")
+    if not parts.hostname:
+        message = f"{host!r} is no host of a sentinel"
+        raise ValueError(message)
+    return parts.hostname, parts.port or SENTINEL_PORT
+
+
+def _first(asked: dict[str, list[str]], key: str) -> str | None:
+    return asked.get(key, [None])[0]

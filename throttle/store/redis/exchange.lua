@@ -1,0 +1,164 @@
+-- Counts a report, gives out a share of each database that the reporter holds one of,
+-- and returns the time, then for each database its traffic and its share.
+--
+-- KEYS: clock, databases, number of the holder's last report; then for each database
+--       its shares, what its holders told, its signal.
+-- ARGV: time, holder, whether it heard the last answer, estimator, number of the report;
+--       then for each database: name, where its windows are, how many samples, for each
+--       sample its age, its span, operations, seconds and rows; then what the holder
+--       tells people (empty: it holds no share), and if so its want (in millionths of
+--       the limit) and the limits of operations and seconds (0: none).
+local WHOLE = 1000000 -- shares are millionths of the limit, so that sums are exact
+local FORGOTTEN = SECOND -- after which a silent holder's share is free
+local LEARNING = 400000 -- after the store's birth: nobody trusts an older answer any more
+local EXPIRY = 10000 -- milliseconds
+local holder, heard, estimator = ARGV[2], ARGV[3] == '1', ARGV[4]
+local at = 5
+
+local function take()
+    at = at + 1
+    return ARGV[at]
+end
+
+local function number()
+    return tonumber(take())
+end
+
+-- Spreads a sample evenly over the time that it was counted in.
+local function count(window, changed, stop, span, amounts, outside)
+    local start, told = stop - span, {0, 0, 0}
+    local earliest = math.floor(now / SECOND) - KEPT + 1
+    local bucket = math.floor(start / BUCKET)
+    repeat
+        local edge = (bucket + 1) * BUCKET
+        local second = math.floor(bucket / SLOTS)
+        local base = (bucket - second * SLOTS) * SIZE
+        local counts = second >= earliest and window(second)
+        for i = 1, 3 do
+            local by_now = amounts[i]
+            if edge < stop then
+                by_now = math.floor(amounts[i] * (edge - start) / span)
+            end
+            local part = by_now - told[i]
+            told[i] = by_now
+            if counts then
+                counts[base + i] = counts[base + i] + part
+                if outside then counts[base + 3 + i] = counts[base + 3 + i] + part end
+                changed[second] = true
+            end
+        end
+        bucket = bucket + 1
+    until edge >= stop
+end
+
+-- What is left of the limit for tasks: less what comes from outside, in the scarcer of
+-- its dimensions.
+local function capacity(factor, outside, limits)
+    if now - born < LEARNING then return 0 end
+    local part = 0
+    for i = 1, 2 do
+        if limits[i] > 0 then part = math.max(part, outside[3 + i] / limits[i]) end
+    end
+    return math.max(math.floor(factor - part * WHOLE), 0)
+end
+
+-- The asker's fair part: wants are served from the smallest up (max-min); what is left
+-- over is lent out in equal parts.
+local function fair(all, want, wants)
+    table.sort(wants)
+    local left = all
+    for i, one in ipairs(wants) do
+        local level = math.floor(left / (#wants - i + 1))
+        if one > level then return math.min(want, level) end
+        left = left - one
+    end
+    return want + math.floor(left / #wants)
+end
+
+-- Entries: id, want, granted, believed, heard of. Believed is the most that its holder
+-- may still think it has: an answer that grants less may have been lost.
+local function share(keys, holds, all, want)
+    local raw = redis.call('GET', keys.shares)
+    local live, wants, others, mine, pruned = {}, {}, 0, nil, false
+    for _, one in ipairs(raw and cmsgpack.unpack(raw) or {}) do
+        if now - one[5] >= FORGOTTEN or (one[1] == holder and not holds) then
+            redis.call('HDEL', keys.told, one[1])
+            pruned = true
+        elseif one[1] == holder then
+            mine = one
+        else
+            live[#live + 1] = one
+            wants[#wants + 1] = one[2]
+            others = others + one[4]
+        end
+    end
+    local granted = 0
+    if holds then
+        wants[#wants + 1] = want
+        granted = math.max(math.min(fair(all, want, wants), all - others), 0)
+        local before = 0
+        if mine then before = heard and mine[3] or math.max(mine[3], mine[4]) end
+        live[#live + 1] = {holder, want, granted, math.max(granted, before), now}
+    end
+    if holds or pruned then
+        redis.call('SET', keys.shares, cmsgpack.pack(live), 'PX', EXPIRY)
+    end
+    return granted, #live
+end
+
+tick()
+local fresh = ARGV[5] == '0'
+if not fresh then
+    fresh = tonumber(redis.call('GET', KEYS[3]) or 0) < tonumber(ARGV[5])
+    redis.call('SET', KEYS[3], ARGV[5], 'PX', 60000)
+end
+local answer = {string.format('%.0f', now)}
+local expired = string.format('%.0f', now - KEPT * SECOND)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', expired)
+for key = 4, #KEYS, 3 do
+    local keys = {shares = KEYS[key], told = KEYS[key + 1], signal = KEYS[key + 2]}
+    local name, base, samples = take(), take(), {}
+    for i = 1, number() do
+        samples[i] = {number(), number(), {number(), number(), number()}}
+    end
+    local telling = take()
+    local holds = telling ~= ''
+    local want, limits = 0, {0, 0}
+    if holds then want, limits = number(), {number(), number()} end
+
+    local window, windows = open(base)
+    local changed = {}
+    if fresh then
+        for _, one in ipairs(samples) do
+            count(window, changed, now - one[1], one[2], one[3], not holds)
+        end
+    end
+    for second in pairs(changed) do
+        local place = base .. string.format('%.0f', second)
+        redis.call('SET', place, cmsgpack.pack(windows[second]), 'PX', EXPIRY)
+    end
+
+    local traffic = {weighted = weighted(window), fast = fast(window)}
+    local factor = WHOLE
+    local signal = redis.call('GET', keys.signal)
+    if signal then
+        signal = cmsgpack.unpack(signal)
+        if now < signal[3] then factor = signal[1] end
+    end
+    local all = 0
+    if holds then all = capacity(factor, traffic[estimator], limits) end
+    local granted, holders = share(keys, holds, all, want)
+    if holds then
+        redis.call('HSET', keys.told, holder, telling)
+        redis.call('PEXPIRE', keys.told, EXPIRY)
+    end
+    redis.call('ZADD', KEYS[2], string.format('%.0f', now), name)
+
+    local said = {granted, factor, holders}
+    for _, estimate in ipairs({traffic.weighted, traffic.fast}) do
+        for i = 1, SIZE do said[#said + 1] = string.format('%.17g', estimate[i]) end
+    end
+    answer[#answer + 1] = table.concat(said, ' ')
+end
+redis.call('PEXPIRE', KEYS[2], 60000)
+return answer

@@ -1,0 +1,207 @@
+"""The store in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from redis import Redis
+from redis.exceptions import MovedError, NoScriptError
+
+from throttle.errors import Misconfigured
+from throttle.model import (
+    NOTHING,
+    Amount,
+    Answer,
+    Estimator,
+    Holding,
+    Report,
+    Sample,
+    Told,
+    View,
+)
+from throttle.store.redis import calls, failures, scripts
+from throttle.store.redis.client import connect, elsewhere
+from throttle.store.redis.scripts import Script
+
+Answered = TypeVar("Answered")
+Words = Sequence[str | int]
+
+TIMEOUT = 0.05
+AT_START = 2.0
+MOST_UNHEARD = 10_000
+PROBE = Report(
+    holder="",
+    name="",
+    databases={
+        # No database has this name; nobody is shown it
+        "": Told(
+            samples=(Sample(0.0, NOTHING),), holding=Holding(want=0.0, limit=Amount(1))
+        )
+    },
+)
+
+
+class RedisStore:
+    """Implements `Store`: one round trip per call. Threads may share it.
+
+    Args:
+        url: ``redis://``, ``rediss://``, ``unix://``, or
+            ``sentinel://one:26379,two:26379/0?master_name=mymaster``.
+        prefix: Keys begin so.
+        estimator: How what comes from outside is told, for shares.
+        timeout: Seconds to wait for a connection, and again for an answer.
+        now: For tests: seconds since 1970, instead of Redis' clock.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "throttle",
+        estimator: Estimator = Estimator.WEIGHTED,
+        timeout: float = TIMEOUT,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        if not prefix or any(character in prefix for character in "{}"):
+            message = (
+                f"throttle_prefix must be text without '{{' and '}}', not {prefix!r}"
+            )
+            raise Misconfigured(message)
+        parts = urlsplit(url)
+        self.place = parts.netloc.rpartition("@")[2] or parts.path
+        """For people: where it is, without a password."""
+        self._url = url
+        self._tag = f"{{{prefix}}}:"
+        self._of = f"{self._tag}of:"
+        self._estimator = estimator
+        self._now = now
+        self._given = self._client = connect(url, timeout)
+        self._unheard: set[str] = set()
+        """Holders whose last answer was lost on its way."""
+
+    def check(self) -> None:
+        """Redis is there and does all that is needed; else Misconfigured or Away."""
+        client = connect(self._url, AT_START)
+        moved: Redis | None = None
+        try:
+            for script, keys, words in (
+                (scripts.EXCHANGE, *self._exchange(PROBE)),
+                (scripts.LOOK, *self._look()),
+            ):
+                try:
+                    self._eval(moved or client, script, keys, words)
+                except MovedError as error:
+                    moved = elsewhere(client, error.host, error.port)
+                    self._eval(moved, script, keys, words)
+        except failures.ALL as error:
+            raise failures.final(self.place, error) from error
+        finally:
+            client.close()
+            if moved is not None:
+                moved.close()
+
+    def exchange(self, report: Report) -> Answer:
+        """The report counts; what is known of its databases comes back."""
+        keys, words = self._exchange(report)
+        if len(self._unheard) > MOST_UNHEARD:
+            self._unheard.clear()
+        self._unheard.add(report.holder)
+        names = list(report.databases)
+        answer = self._ask(
+            scripts.EXCHANGE, keys, words, lambda said: calls.answered(said, names)
+        )
+        self._unheard.discard(report.holder)
+        return answer
+
+    def look(self) -> Mapping[str, View]:
+        """Return all that is known, by database; nothing is changed."""
+        return self._ask(scripts.LOOK, *self._look(), calls.views)
+
+    def elect(self, database: str, holder: str, seconds: float) -> bool:
+        """Say whether `holder` is the one who watches the database now."""
+        keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
+        words: Words = [holder, calls.whole(seconds, calls.WHOLE, 3600)]
+        return self._ask(scripts.ELECT, keys, words, bool)
+
+    def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """The limit in force is so much of the limit, for so long."""
+        name = calls.safe(database)
+        keys = [
+            f"{self._tag}clock",
+            f"{self._of}{name}:signal",
+            f"{self._tag}databases",
+        ]
+        words: Words = [
+            calls.whole(factor, calls.WHOLE, 1),
+            why,
+            calls.whole(seconds, calls.WHOLE, 3600),
+            name,
+        ]
+        self._ask(scripts.LOWER, keys, words, lambda _: None)
+
+    def close(self) -> None:
+        """Connections are closed; a later call makes new ones."""
+        self._go_back()
+        self._given.close()
+
+    def _exchange(self, report: Report) -> tuple[list[str], Words]:
+        names = list(report.databases)
+        keys = [
+            f"{self._tag}clock",
+            f"{self._tag}databases",
+            f"{self._tag}holder:{calls.safe(report.holder)}",
+        ]
+        for name in names:
+            base = f"{self._of}{calls.safe(name)}:"
+            keys += [f"{base}shares", f"{base}told", f"{base}signal"]
+        return keys, [
+            report.holder,
+            int(report.holder not in self._unheard),
+            str(self._estimator),
+            report.number,
+            *calls.told(report, names, self._of),
+        ]
+
+    def _look(self) -> tuple[list[str], Words]:
+        return [f"{self._tag}clock", f"{self._tag}databases"], [self._of]
+
+    def _ask(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        words: Words,
+        read: Callable[[Any], Answered],
+    ) -> Answered:
+        try:
+            try:
+                return read(self._eval(self._client, script, keys, words))
+            except MovedError as error:
+                # A cluster: all keys have one tag, so one node has them all
+                self._go_back()
+                self._client = elsewhere(self._given, error.host, error.port)
+                return read(self._eval(self._client, script, keys, words))
+        except failures.ALL as error:
+            self._go_back()
+            raise failures.away(self.place, error) from error
+
+    def _eval(
+        self,
+        client: Redis,
+        script: Script,
+        keys: Sequence[str],
+        words: Words,
+    ) -> Any:
+        time = "" if self._now is None else str(round(self._now() * calls.WHOLE))
+        given = [str(word) for word in (*keys, time, *words)]
+        try:
+            return client.evalsha(script.sha, len(keys), *given)
+        except NoScriptError:
+            return client.eval(script.text, len(keys), *given)
+
+    def _go_back(self) -> None:
+        """The node that the URL names is asked again."""
+        other, self._client = self._client, self._given
+        if other is not self._given:
+            other.close()
