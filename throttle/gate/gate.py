@@ -42,15 +42,21 @@ class Lane:
     quota: float = 0.0
     """What may start in this cycle, in all."""
     spent: float = 0.0
-    heard: Snapshot | None = None
-    """What `now` was told from."""
-    now: float = 0.0
-    """The quota by the newest answer; 0: the database is at its limit."""
-    last: float | None = None
-    """The quota of the last answer; None: there was none."""
+    """What has started in it."""
+    left: float = 0.0
+    """What may start now: all that is left, or nothing at the limit."""
+    open: bool = False
+    """Whether the newest answer, or the policy, lets anything start."""
     begun: bool = False
     """Whether this cycle's quota is known."""
+    heard: Snapshot | None = None
+    """What `left` was told from."""
+    until: float = 0.0
+    """When that becomes stale."""
+    last: float | None = None
+    """The quota by the last answer; None: there was none."""
     admitted: float = 0.0
+    """In the cycles before this one."""
     refused: float = 0.0
     would_hold: float = 0.0
 
@@ -139,38 +145,40 @@ class Gate:
             Misconfigured: The database has no limit, or the cost is out of bounds.
         """
         lane = self._lanes.get(database)
-        if lane is None:
-            raise Misconfigured(self._unknown(database))
-        if not 0 < cost <= IDLE:
-            message = f"a cost must be above 0 and at most {IDLE:g} tasks, not {cost!r}"
-            raise Misconfigured(message)
+        if lane is None or not 0 < cost <= IDLE:
+            raise Misconfigured(self._mistake(database, cost))
         with self._turn:
             now = self._clock()
             if now >= self._ends:
                 self._begin(now)
-            left = self._left(lane, now)
+            if lane.heard is not self._known.snapshot or now > lane.until:
+                self._look(lane, now)
+            left = lane.left
             if cost <= left:
                 lane.spent += cost
-                lane.admitted += cost
-                return Admission(True, left - cost, 0.0)
+                lane.left = left = left - cost
+                return Admission(True, left, 0.0)
             if lane.limit.shadow:
                 lane.spent += cost
-                lane.admitted += cost
+                lane.left = 0.0
                 lane.would_hold += cost
-                return Admission(True, max(left - cost, 0.0), 0.0)
+                return Admission(True, 0.0, 0.0)
             lane.refused += cost
-            return Admission(False, left, self._later(lane, cost, now))
+            # At the limit each answer may open it; else only the next cycle does.
+            timed = lane.open and self._ends != INFINITE
+            return Admission(False, left, self._ends - now if timed else TICK)
 
     def remaining(self, database: str) -> float:
         """Return how many tasks may still start in this cycle; nothing is taken."""
         lane = self._lanes.get(database)
         if lane is None:
-            raise Misconfigured(self._unknown(database))
+            raise Misconfigured(self._mistake(database, 1.0))
         with self._turn:
             now = self._clock()
             if now >= self._ends:
                 self._begin(now)
-            return self._left(lane, now)
+            self._look(lane, now)
+            return lane.left
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
@@ -178,7 +186,7 @@ class Gate:
         with self._turn:
             return {
                 name: Tally(
-                    admitted=lane.admitted,
+                    admitted=lane.admitted + lane.spent,
                     refused=lane.refused,
                     would_hold=lane.would_hold,
                 )
@@ -188,32 +196,31 @@ class Gate:
     def _begin(self, now: float) -> None:
         self._ends = INFINITE if self._seconds is None else now + self._seconds
         for lane in self._lanes.values():
-            lane.begun = False
+            lane.admitted += lane.spent
             lane.spent = 0.0
+            lane.begun = False
+            lane.heard = None
 
-    def _left(self, lane: Lane, now: float) -> float:
-        snapshot = self._known.snapshot
-        if snapshot is not lane.heard:
-            lane.heard = snapshot
-            seen = snapshot.seen(lane.limit.database)
-            if seen is not None:
-                lane.last = quota(lane.limit, seen, self._estimator)
-                lane.now = lane.last * self._part
-        if now - snapshot.at > STALE or lane.last is None:
-            lane.now = unheard(lane.limit.policy, lane.last) * self._part
-        if not lane.begun or lane.now == INFINITE:
+    def _look(self, lane: Lane, now: float) -> None:
+        """What may start is told from what is known now."""
+        lane.heard = snapshot = self._known.snapshot
+        seen = snapshot.seen(lane.limit.database)
+        if seen is not None:
+            lane.last = quota(lane.limit, seen, self._estimator)
+        if seen is not None and snapshot.fresh(now):
+            known, lane.until = lane.last or 0.0, snapshot.at + STALE
+        else:
+            known, lane.until = unheard(lane.limit.policy, lane.last), INFINITE
+        if not lane.begun or known == INFINITE:
             lane.begun = True
-            lane.quota = lane.now
+            lane.quota = known * self._part
         # What this cycle started is in the newest traffic too, so the quota of its
         # beginning counts; but nothing starts above the limit.
-        return max(lane.quota - lane.spent, 0.0) if lane.now > 0 else 0.0
+        lane.open = known > 0
+        lane.left = max(lane.quota - lane.spent, 0.0) if lane.open else 0.0
 
-    def _later(self, lane: Lane, cost: float, now: float) -> float:
-        if lane.now > 0 and cost > lane.quota - lane.spent:
-            ends = self._ends - now
-            return TICK if ends == INFINITE else max(ends, 0.0)
-        return TICK
-
-    def _unknown(self, database: object) -> str:
+    def _mistake(self, database: object, cost: float) -> str:
+        if database in self._lanes:
+            return f"a cost must be above 0 and at most {IDLE:g} tasks, not {cost!r}"
         known = ", ".join(sorted(self._lanes))
         return f"{database!r} has no limit in throttle_limits; those with one: {known}"
