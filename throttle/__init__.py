@@ -39,3 +39,35 @@ Where things are
     second signal        ``watch/``: PostgreSQL's own word
     what people see      ``cli/``, ``metrics``, ``flower/``, ``chart``
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from throttle import instrument
+    from throttle.app import Throttle
+    from throttle.gate import Gate
+
+__all__ = ["Gate", "Throttle", "instrument"]
+
+LAZY = {
+    "Gate": ("throttle.gate", "Gate"),
+    "Throttle": ("throttle.app", "Throttle"),
+    "instrument": ("throttle.instrument", None),
+}
+"""Who only counts does not load Celery, and who has no database no driver of one."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    path, attribute = LAZY[name]
+    module = import_module(path)
+    return module if attribute is None else getattr(module, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})

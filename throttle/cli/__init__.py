@@ -19,6 +19,12 @@ from importlib import import_module
 
 import click
 
+from throttle import worker
+
+# The celery command imports this module before it loads the app (entry point
+# celery.commands): the one moment at which what only settings ask for can be hooked in.
+worker.connect()
+
 COMMANDS = {
     "check": "check:check",
     "record": "record:record",

@@ -1,0 +1,41 @@
+"""One line that gives a Celery app its gate."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from throttle.errors import Misconfigured
+from throttle.settings import PREFIX, Settings
+
+
+class Throttle:
+    """Workers of the app hold tasks back, as its settings say.
+
+        app = Celery("shop", broker="redis://localhost")
+        Throttle(app, redis_url="redis://localhost:6379/1", limits={"main": 5000})
+
+    The same as the settings ``throttle_redis_url``, ``throttle_limits`` and so on; what
+    is given here goes before what a configuration says. Nothing is asked of any server
+    until a worker starts.
+
+    Raises:
+        Misconfigured: There is no such setting.
+    """
+
+    def __init__(self, app: Celery, **settings: object) -> None:
+        for name in settings:
+            if name not in Settings.__dataclass_fields__:
+                allowed = ", ".join(sorted(Settings.__dataclass_fields__))
+                message = f"Throttle has no setting {name!r}; allowed are {allowed}"
+                raise Misconfigured(message)
+        self.app = app
+        app.conf.update({f"{PREFIX}{name}": value for name, value in settings.items()})
+        # The bootsteps of a worker are nothing that a web process should load.
+        from throttle.worker import install  # noqa: PLC0415
+
+        install(app)
+
+    @property
+    def settings(self) -> Settings:
+        """What the app's configuration says now, checked."""
+        return Settings.read(self.app.conf)

@@ -1,0 +1,36 @@
+"""What throttle adds to a Celery worker: tasks wait before they take a slot.
+
+Celery hands every task that may run to one function of its consumer: those that arrive,
+those whose ETA has come, those that a `rate_limit` let through. The hook stands before
+that function. It asks the accounts, which answer from memory, and either lets the task
+through or keeps its request: unacknowledged, out of the worker's reserved tasks (so
+that the autoscaler and `worker_disable_prefetch` do not see it), and made up for by one
+more message of prefetch, so that other tasks pass. One timer, which runs only while
+something is held, lets held tasks through as the share allows.
+
+A held task was neither acknowledged nor started. Whatever happens to the worker or to
+its connection, the broker hands it out again.
+
+    ``step``      hangs all of it on a worker's consumer
+    ``coming``    when the step comes by itself, and how to add it
+    ``starting``  what is refused at the start, in one line
+    ``rig``       what lives as long as the worker: accounts, hold, meter, exchange
+    ``hook``      through, held or parked; and out again
+    ``dead``      held tasks that were revoked or have expired
+    ``pace``      held tasks that have a `rate_limit` too
+    ``prefetch``  how many messages more than Celery asks for
+    ``going``     admitted tasks, until they are over
+    ``pool``      what the pool's processes count, by task
+    ``brokers``   what only Redis or only RabbitMQ can do
+    ``overflow``  where tasks wait that are too many to be held
+    ``remote``    what a worker answers to ``celery inspect throttle``
+
+It comes by itself where the settings ask for it, in workers that the ``celery worker``
+command starts; `install(app)`, or `throttle.Throttle(app)`, adds it to any other.
+"""
+
+from throttle.worker import remote
+from throttle.worker.coming import connect, install
+from throttle.worker.step import ThrottleStep
+
+__all__ = ["ThrottleStep", "connect", "install", "remote"]

@@ -1,0 +1,36 @@
+"""How the step comes to a worker: by settings, or because it was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery, signals
+
+from celery_pecker.worker.redis_step import RedisGuardStep
+from throttle.worker.step import ThrottleStep
+
+
+def install(app: Celery) -> None:
+    """Workers of `app` that start from now on hold tasks back, if it has limits.
+
+    And they live through a restart of a broker on Redis, as what they hold does. May
+    be called again.
+    """
+    app.steps["consumer"].add(ThrottleStep)
+    app.steps["worker"].add(RedisGuardStep)
+
+
+def connect() -> None:
+    """Apps that have limits get the step when their worker starts.
+
+    Celery sends the signal before the worker's steps are put together, and only from
+    the `worker` command: workers made in other ways call `install`.
+    """
+    signals.celeryd_init.connect(
+        _on_worker_init, dispatch_uid="throttle.worker", weak=False
+    )
+
+
+def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
+    if conf.get("throttle_limits"):
+        install(instance.app)

@@ -1,0 +1,258 @@
+"""Through or held: what happens to each request, and how held ones get out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from celery.worker import state as _state
+from kombu.common import ignore_errors
+
+from throttle.clock import Monotonic, monotonic
+from throttle.errors import Misconfigured
+from throttle.model import Admission, Target, run_id
+from throttle.worker import starting
+from throttle.worker.brokers import Broker, Told, broker_of
+from throttle.worker.dead import Dead
+from throttle.worker.going import Going
+from throttle.worker.held import Held
+from throttle.worker.pace import Pace
+from throttle.worker.prefetch import Prefetch
+from throttle.worker.rig import Rig
+from throttle.worker.told import told
+
+state: Any = _state  # its stubs lack half of it
+PERIOD = 0.05
+"""Seconds between two looks at what is held."""
+TURN = 0.02
+"""Seconds after which a look lets the loop go on with other things. On the solo pool a
+task runs within the look, so that one is enough."""
+YES = Admission(True, 0.0, 0.0)
+
+
+def hang(consumer: Any) -> Hook:
+    """Hang the hook on a consumer that is being made.
+
+    Raises:
+        Refused: A setting, a route, a task or the store is wrong.
+    """
+    starting.warn_of_namesakes()
+    try:
+        settings = starting.settings_of(consumer.app)
+        starting.check_tasks(consumer.app.tasks, settings)
+        return Hook(consumer, Rig(consumer.controller, settings))
+    except Misconfigured as error:
+        raise starting.Refused(str(error)) from error
+
+
+class Hook:
+    """Stands before the function to which Celery hands what may run.
+
+    `offer` runs in the consumer's loop, `turn` there too or, where there is no event
+    loop, on the thread or greenlet of the consumer's timer.
+    """
+
+    def __init__(self, consumer: Any, rig: Rig, clock: Monotonic = monotonic) -> None:
+        self.rig = rig
+        self.prefetch = Prefetch(consumer)
+        self._consumer = consumer
+        self._hold = rig.hold
+        self._accounts = rig.accounts
+        self._clock = clock
+        self._armed = False
+        self._first = 0
+        self._smaller_first = True
+        self._broker: Broker | None = None
+        self._pace = Pace(consumer)
+        self._dead = Dead(self._all, self._strike)
+        self._going = Going(rig.accounts)
+        rig.collect = self._going.collect
+        self._through: Callable[[Any], object] = consumer.on_task_request
+        consumer.on_task_request = self.offer
+        self._lose = consumer.on_connection_error_after_connected
+        consumer.on_connection_error_after_connected = self._lost
+
+    # The consumer's life
+
+    def begin(self, consumer: Any) -> None:
+        """A connection was made, and nothing of it is held."""
+        self._smaller_first = consumer.connection.transport.driver_type == "redis"
+        hears = Told(parked=self._moved, kept=self._kept, gone=self._moved)
+        self._broker = broker_of(consumer, self.rig.settings, hears)
+        self.prefetch.begin(elastic=self._broker.elastic)
+        self.rig.start()
+
+    def leave(self, consumer: Any) -> None:
+        """What is held is not ours any more."""
+        if consumer.connection is not None and consumer.task_consumer is not None:
+            # Or what goes back would come again
+            ignore_errors(consumer, consumer.task_consumer.cancel)
+        self.clear()
+
+    def close(self) -> None:
+        """The last counts are told."""
+        self.rig.stop()
+
+    def clear(self) -> None:
+        """Nothing is held: the broker hands out again what was."""
+        self._hold.clear()
+        self._pace.clear()
+        self._dead.clear()
+
+    def _lost(self, error: Exception) -> None:
+        # Before Celery closes the connection: a timer's thread must not start now what
+        # goes back to its queue.
+        self.clear()
+        self._lose(error)
+
+    # A request comes
+
+    def offer(self, request: Any) -> None:
+        """The request is on its way to the pool, or held, or parked."""
+        target = self.rig.target(request)
+        if target is None:
+            self._through(request)
+            return
+        task = request.task.name
+        if self._pace.waits(task):
+            self._follow(self._held(request, target))
+        elif self._hold.must_wait(target):
+            self._keep(self._held(request, target))
+        else:
+            run = run_id(request.id)
+            if self._accounts.admit(target, task, run).admitted:
+                self._going.add(run, request)
+                self._through(request)
+            else:
+                self._keep(self._held(request, target))
+
+    def _held(self, request: Any, target: Target) -> Held:
+        return Held(request, target)
+
+    def _follow(self, held: Held) -> None:
+        # It came with a token of its `rate_limit`, which is for the one before it
+        self._count(held)
+        self._pace.add(held)
+        first = self._pace.first(held.task, self._admitted)
+        if first is not None:
+            self._release(first)
+        self._arm(PERIOD)
+
+    def _keep(self, held: Held) -> None:
+        self._count(held)
+        request = held.request
+        priority = request.delivery_info.get("priority") or 0
+        self._hold.put(
+            held.target,
+            held,
+            size=held.size,
+            priority=priority if self._smaller_first else -priority,
+            cost=self._accounts.cost(held.target, held.task),
+        )
+        self._arm(PERIOD)
+
+    def _count(self, held: Held) -> None:
+        # Reserved tasks make the autoscaler grow the pool, and stop a worker with
+        # `worker_disable_prefetch`; scheduled ones are known, and cleared at a loss.
+        state.reserved_requests.discard(held.request)
+        state.scheduled_requests.add(held.request)
+        self._dead.add(held)
+        held.raised = self.prefetch.add()
+
+    # What is held
+
+    def turn(self) -> None:
+        """Held tasks are through as far as there is room; dead ones have left."""
+        self._armed = False
+        until = self._clock() + TURN
+        done = False
+        try:
+            done = (
+                self._dead.sweep(until, len(self._hold))
+                and self._leave_pace(until)
+                and self._leave_hold(until)
+            )
+        finally:
+            if self.holding:
+                self._arm(PERIOD if done else 0.0)
+
+    @property
+    def holding(self) -> int:
+        """How many are held."""
+        return len(self._hold) + len(self._pace)
+
+    def _leave_pace(self, until: float) -> bool:
+        for held in self._pace.due(self._admitted):
+            self._release(held)
+            if self._clock() > until:
+                return False
+        return True
+
+    def _leave_hold(self, until: float) -> bool:
+        databases = list(self._hold.databases)
+        self._first += 1
+        for number in range(len(databases)):
+            database = databases[(self._first + number) % len(databases)]
+            for held in self._hold.take(database, self._admission):
+                if self._pace.limits(held):
+                    self._pace.add(held)
+                else:
+                    self._pace.pay(held)
+                    self._release(held)
+                if self._clock() > until:
+                    return False
+        return True
+
+    def _admission(self, held: Held) -> Admission:
+        if self._pace.limits(held):
+            return YES  # not yet: it changes the line
+        return self._ask(held)
+
+    def _admitted(self, held: Held) -> bool:
+        return self._ask(held).admitted
+
+    def _ask(self, held: Held) -> Admission:
+        run = run_id(held.request.id)
+        admission = self._accounts.admit(held.target, held.task, run)
+        if admission.admitted:
+            self._going.add(run, held.request)
+        return admission
+
+    def _release(self, held: Held) -> None:
+        self._lower(held)
+        state.task_reserved(held.request)
+        self._through(held.request)
+
+    def _strike(self, held: Held) -> None:
+        if self._hold.remove(held) or self._pace.remove(held):
+            self._lower(held)
+
+    def _lower(self, held: Held) -> None:
+        if held.raised:
+            self.prefetch.drop(held.raised)
+        held.raised = 0
+
+    def _moved(self, held: Any) -> None:
+        # Another worker's by now, or in a parking queue: it must not run here
+        self._strike(held)
+        state.scheduled_requests.discard(held.request)
+        if state.requests.get(held.request.id) is held.request:
+            del state.requests[held.request.id]
+
+    def _kept(self, held: Any) -> None:
+        pass
+
+    def _all(self) -> Iterator[Held]:
+        yield from self._hold.items()
+        yield from self._pace
+
+    def _arm(self, delay: float) -> None:
+        if not self._armed:
+            self._armed = True
+            self._consumer.timer.call_after(delay, self.turn)
+
+    # What people see
+
+    def info(self) -> dict[str, Any]:
+        """Return what people may want to know, as JSON can say it."""
+        return {**told(self.rig), "prefetch_more": self.prefetch.more}

@@ -1,0 +1,94 @@
+"""Held tasks that have a `rate_limit` too: let through, they still keep its pace.
+
+Celery takes the token of such a task when it arrives. If it is held then, the token is
+spent, and when its database opens a thousand of its kind would start at once. So they
+need a token each, of Celery's own bucket, when they leave; a newcomer's token is used
+for the one that has waited longest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from throttle.worker.held import Held
+
+
+class Pace:
+    """Tasks whose database would let them pass and whose `rate_limit` does not yet."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+        self._waiting: dict[str, deque[Held]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(line) for line in self._waiting.values())
+
+    def __iter__(self) -> Iterator[Held]:
+        for line in list(self._waiting.values()):
+            yield from list(line)
+
+    def limits(self, held: Held) -> bool:
+        """Whether the task has to wait for its `rate_limit`."""
+        bucket = self._bucket(held.task)
+        if bucket is None:
+            return False
+        return held.task in self._waiting or bucket.expected_time(1) > 0
+
+    def pay(self, held: Held) -> None:
+        """A token of the task is used."""
+        bucket = self._bucket(held.task)
+        if bucket is not None:
+            bucket.can_consume(1)
+
+    def waits(self, task: str) -> bool:
+        """Whether some of that task wait here."""
+        return task in self._waiting
+
+    def add(self, held: Held) -> None:
+        """It waits, behind those of its task."""
+        self._waiting.setdefault(held.task, deque()).append(held)
+
+    def remove(self, held: Held) -> bool:
+        """It waits no more; return whether it did."""
+        line = self._waiting.get(held.task)
+        if line is None or held not in line:
+            return False
+        line.remove(held)
+        if not line:
+            del self._waiting[held.task]
+        return True
+
+    def clear(self) -> None:
+        """Nothing waits."""
+        self._waiting.clear()
+
+    def due(self, admit: Callable[[Held], bool]) -> Iterator[Held]:
+        """Give those that their `rate_limit` lets pass, and that are admitted."""
+        for task in list(self._waiting):
+            while True:
+                bucket = self._bucket(task)
+                if bucket is not None and bucket.expected_time(1) > 0:
+                    break
+                held = self.first(task, admit)
+                if held is None:
+                    break
+                if bucket is not None:
+                    bucket.can_consume(1)
+                yield held
+
+    def first(self, task: str, admit: Callable[[Held], bool]) -> Held | None:
+        """Return the one of that task that has waited longest, if it is admitted."""
+        line = self._waiting.get(task)
+        if not line or not admit(line[0]):
+            return None
+        held = line.popleft()
+        if not line:
+            del self._waiting[task]
+        return held
+
+    def _bucket(self, task: str) -> Any:
+        if self._consumer.disable_rate_limits:
+            return None
+        return self._consumer.task_buckets[task]
