@@ -1,0 +1,241 @@
+"""RabbitMQ: what is moved is published, confirmed, then acknowledged.
+
+Nothing waits for an answer: messages go out over a channel of its own, and are
+acknowledged as their confirmations come in with all else that the loop reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import amqp
+from amqp.exceptions import AMQPError
+from kombu import Exchange, Queue
+
+from throttle.clock import Monotonic, monotonic
+from throttle.foreign import Rarely
+from throttle.settings import Settings
+from throttle.worker.brokers import Held, Request, Told
+from throttle.worker.brokers.consuming import Consuming, Parking
+
+SOURCE = "throttle_source"
+"""Header of a parked message: exchange and routing key that it came by."""
+COPIED = ("x-queue-type", "x-max-priority")
+"""Arguments of a source queue that its parking queues share."""
+AGAIN = 60.0
+"""Seconds until a parking queue that was refused is asked for again."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A message on its way to a parking queue."""
+
+    held: Held
+    parking: Parking
+    returned: bool = False
+    """The queue is not there: the confirmation will say nothing else."""
+
+
+class AmqpBroker(Consuming):
+    """Holds as long as RabbitMQ lets it, moves by confirmed publishes."""
+
+    renewal: float | None = None
+
+    def __init__(
+        self,
+        consumer: Any,
+        settings: Settings,
+        told: Told,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        # Prefetch by consumer is fixed when the consumer starts: quorum queues, and
+        # RabbitMQ from 4.0 on.
+        self.elastic = bool(consumer.qos_global)
+        super().__init__(consumer, settings, told)
+        self.patience: float | None = settings.hold_seconds
+        self._clock = clock
+        self._rarely = Rarely(clock)
+        self._errors: tuple[type[BaseException], ...] = (AMQPError, OSError)
+        self._way: Any = None
+        """The channel that messages are published by."""
+        self._number = 0
+        self._sent: dict[int, Sent] = {}
+        self._declared: set[str] = set()
+        self._refused: dict[str, float] = {}
+
+    def renew(self, held: Sequence[Held]) -> None:
+        """Nothing: RabbitMQ cannot be asked for more time."""
+
+    def hand_back(self, database: str, held: Sequence[Held]) -> None:
+        """These are in their queues again; where that is counted, in the parking.
+
+        A quorum queue drops a message that came back 20 times.
+        """
+        for one in held:
+            if not self.elastic:
+                self.park(database, [one])
+                continue
+            try:
+                one.request.message.reject(requeue=True)
+            except self._errors as error:
+                self._rarely.warn("hand back", "a message stays held: %s", error)
+                self._told.kept(one)
+            else:
+                one.request.acknowledged = True
+                self._told.gone(one)
+
+    def park(self, database: str, held: Sequence[Held]) -> None:
+        """These are on their way to the parking queue; tells which arrived."""
+        for one in held:
+            parking = self.parking_of(database, self.queue_of(one.request))
+            if not self._there(parking):
+                self._told.kept(one)
+                continue
+            try:
+                self._publish(one, parking)
+            except self._errors as error:
+                self._rarely.warn("park", "a message stays held: %s", error)
+                self._told.kept(one)
+
+    def _publish(self, held: Held, parking: Parking) -> None:
+        message = held.request.message
+        info = message.delivery_info
+        headers = {**message.headers, SOURCE: [info["exchange"], info["routing_key"]]}
+        headers.pop("compression", None)  # kombu has undone it
+        properties = {**message.properties, "application_headers": headers}
+        self._number += 1
+        self._sent[self._number] = Sent(held, parking)
+        # Not `basic_publish`, which may be the one that waits for the confirmation
+        self._way._basic_publish(  # noqa: SLF001
+            amqp.Message(message.body, **properties),
+            routing_key=parking.name,
+            mandatory=True,
+        )
+
+    # Confirmations
+
+    def _confirmed(self, number: int, multiple: bool) -> None:
+        for sent in self._settled(number, multiple=multiple):
+            if sent.returned:
+                self._declared.discard(sent.parking.name)
+                self._told.kept(sent.held)
+                continue
+            sent.held.request.acknowledge()
+            self._told.parked(sent.held)
+
+    def _refused_by_broker(self, number: int, multiple: bool) -> None:
+        for sent in self._settled(number, multiple=multiple):
+            self._told.kept(sent.held)
+
+    def _settled(self, number: int, *, multiple: bool) -> list[Sent]:
+        numbers = [one for one in self._sent if one <= number] if multiple else [number]
+        return [self._sent.pop(one) for one in numbers if one in self._sent]
+
+    def _returned(
+        self, error: Exception, exchange: str, key: str, message: Any
+    ) -> None:
+        # Before its confirmation. The oldest one of its task that is on its way there.
+        del error, exchange
+        task = (message.headers or {}).get("id")
+        for sent in self._sent.values():
+            if (
+                not sent.returned
+                and sent.parking.name == key
+                and sent.held.request.id == task
+            ):
+                sent.returned = True
+                return
+
+    # Queues
+
+    def queue_of(self, request: Request) -> str:
+        """Return the queue that the message came from, or was parked from."""
+        tag = request.message.delivery_info.get("consumer_tag")
+        for queue, mine in self._tasks._active_tags.items():  # noqa: SLF001
+            if mine == tag:
+                return str(queue)
+        return super().queue_of(request)
+
+    def _bound(self, exchange: str, key: str) -> list[str]:
+        del exchange, key
+        return []
+
+    def _there(self, parking: Parking) -> bool:
+        """The parking queue exists, or was refused."""
+        if parking.name in self._declared:
+            return True
+        if self._clock() - self._refused.get(parking.name, -AGAIN) < AGAIN:
+            return False
+        try:
+            self._declare(parking)
+        except self._errors as error:
+            self._refused[parking.name] = self._clock()
+            self._rarely.warn(
+                parking.name, "the parking queue %s is refused: %s", parking.name, error
+            )
+            return False
+        self._declared.add(parking.name)
+        return True
+
+    def _declare(self, parking: Parking) -> None:
+        way = self._open()
+        source = next(
+            queue for queue in self._tasks.queues if queue.name == parking.queue
+        )
+        arguments = source.queue_arguments or {}
+        shared = {key: arguments[key] for key in COPIED if key in arguments}
+        if source.max_priority:
+            shared["x-max-priority"] = source.max_priority
+        Queue(
+            parking.name,
+            Exchange(""),
+            parking.name,
+            durable=True,
+            queue_arguments=shared,
+        )(way).declare()
+
+    def _open(self) -> Any:
+        if self._way is None or not self._way.is_open:
+            # What was on its way over a channel that is closed is still held here
+            left, self._sent, self._number = list(self._sent.values()), {}, 0
+            self._way = self._consumer.connection.channel()
+            self._way.confirm_select()
+            self._way.events["basic_ack"].add(self._confirmed)
+            self._way.events["basic_nack"].add(self._refused_by_broker)
+            self._way.events["basic_return"].add(self._returned)
+            for sent in left:
+                self._told.kept(sent.held)
+        return self._way
+
+    def _exists(self, parking: Parking) -> bool:
+        return self._there(parking)
+
+    def _source(self, message: Any) -> dict[str, Any]:
+        headers = message.properties.get("application_headers") or {}
+        exchange, key = headers.pop(SOURCE, ("", message.delivery_info["routing_key"]))
+        return {**message.delivery_info, "exchange": exchange, "routing_key": key}
+
+    # The channel's
+
+    def _cancel(self, queue: str, tag: str) -> None:
+        # Without waiting: what is on its way comes to us, and nothing is delivered
+        # in the middle of somebody's turn.
+        del queue
+        self._channel.basic_cancel(tag, nowait=True)
+
+    def _consume(self, queue: str, tag: str, callback: Any) -> None:
+        self._channel.basic_consume(
+            queue,
+            consumer_tag=tag,
+            callback=callback,
+            nowait=True,
+            on_cancel=self._cancelled,
+        )
+
+    def _cancelled(self, tag: str) -> None:
+        # The queue was deleted. It is made again when it is needed.
+        parking = self._attended.pop(tag, None)
+        if parking is not None:
+            self._declared.discard(parking.name)

@@ -1,0 +1,147 @@
+"""What all brokers share: the prefetch, queues that pause, parking that is consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from throttle.settings import Settings
+from throttle.worker.brokers import Request, Told
+from throttle.worker.brokers.prefetch import Prefetch
+
+PARKED = "throttle_parked"
+"""In the delivery_info of a message that came from parking: its source queue."""
+
+
+class Parking(NamedTuple):
+    """Where messages of one database and one source queue wait."""
+
+    database: str
+    queue: str
+    """The source."""
+    name: str
+
+
+class Consuming:
+    """Consumes beside Celery's task consumer, over the same channel."""
+
+    elastic = True
+
+    def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
+        self._consumer = consumer
+        self._told = told
+        self._name = settings.parking
+        self._databases = tuple(settings.limits)
+        self._tasks = consumer.task_consumer
+        self._channel = consumer.task_consumer.channel
+        self._prefetch = Prefetch(consumer.qos, elastic=self.elastic)
+        self._paused: dict[str, str] = {}
+        """Consumer tags by queue."""
+        self._attended: dict[str, Parking] = {}
+        """Parking queues that are consumed, by consumer tag."""
+        self._queues: dict[tuple[str, str], str] = {}
+
+    # Prefetch
+
+    def raise_prefetch(self, count: int = 1) -> int:
+        """So many more messages are taken; returns by how many it really rose."""
+        return self._prefetch.rise(count)
+
+    def lower_prefetch(self, count: int = 1) -> None:
+        """So many fewer; not below what was there before the first rise."""
+        self._prefetch.fall(count)
+
+    # Where a message is from
+
+    def queue_of(self, request: Request) -> str:
+        """Return the queue that the message came from, or was parked from."""
+        info = request.message.delivery_info
+        if PARKED in info:
+            return str(info[PARKED])
+        route = (str(info.get("exchange") or ""), str(info.get("routing_key") or ""))
+        if route not in self._queues:
+            self._queues[route] = self._found(*route)
+        return self._queues[route]
+
+    def was_parked(self, request: Request) -> bool:
+        """Say whether the message came from a parking queue: it is not parked again."""
+        return PARKED in request.message.delivery_info
+
+    def _found(self, exchange: str, key: str) -> str:
+        for queue in self._tasks.queues:
+            if (queue.exchange.name, queue.routing_key) == (exchange, key):
+                return str(queue.name)
+        bound = self._bound(exchange, key)
+        consumed = {queue.name for queue in self._tasks.queues}
+        return next((name for name in bound if name in consumed), key)
+
+    def _bound(self, exchange: str, key: str) -> list[str]:
+        return list(self._channel._lookup(exchange, key))  # noqa: SLF001 — kombu's way
+
+    # Queues that serve one database
+
+    def pause(self, queue: str) -> None:
+        """Nothing more is taken from a queue, but for what is on its way."""
+        tag = self._tasks._active_tags.get(queue)  # noqa: SLF001 — kombu has no asking
+        if tag is not None and queue not in self._paused:
+            self._paused[queue] = tag
+            self._cancel(queue, tag)
+
+    def resume(self, queue: str) -> None:
+        """A paused queue is consumed again, unless somebody cancelled it meanwhile."""
+        tag = self._paused.pop(queue, None)
+        # Another tag, or none: `celery control cancel_consumer`, `add_consumer`.
+        if tag is not None and self._tasks._active_tags.get(queue) == tag:  # noqa: SLF001
+            self._consume(queue, tag, self._tasks._receive_callback)  # noqa: SLF001
+
+    # Parking
+
+    def attend(self, databases: Collection[str]) -> None:
+        """Parking queues of these databases are consumed, those of others are not."""
+        for tag, parking in list(self._attended.items()):
+            if parking.database not in databases:
+                del self._attended[tag]
+                self._cancel(parking.name, tag)
+        for parking in self._parkings(databases):
+            tag = f"throttle-{parking.name}"
+            if tag not in self._attended and self._exists(parking):
+                self._attended[tag] = parking
+                self._consume(parking.name, tag, partial(self._arrived, parking))
+
+    def parking_of(self, database: str, queue: str) -> Parking:
+        """Return where messages of a database wait that came from a queue."""
+        return Parking(database, queue, f"{self._name}.{database}.{queue}")
+
+    def _parkings(self, databases: Collection[str]) -> Iterator[Parking]:
+        for queue in self._tasks.queues:
+            for database in databases:
+                yield self.parking_of(database, queue.name)
+
+    def _exists(self, parking: Parking) -> bool:
+        del parking
+        return True
+
+    def _arrived(self, parking: Parking, message: Any) -> None:
+        """A parked message goes the way of all others, and bears its source."""
+        # A dictionary of its own: kombu gives back what the old one says
+        message.delivery_info = self._source(message) | {PARKED: parking.queue}
+        self._tasks._receive_callback(message)  # noqa: SLF001 — checks what it accepts
+
+    def _source(self, message: Any) -> dict[str, Any]:
+        return dict(message.delivery_info)
+
+    def stop(self) -> None:
+        """Nothing is consumed through us, and Celery's prefetch is its own again."""
+        for tag, parking in self._attended.items():
+            self._cancel(parking.name, tag)
+        self._attended.clear()
+        self._prefetch.end()
+
+    # The channel's
+
+    def _cancel(self, queue: str, tag: str) -> None:
+        raise NotImplementedError
+
+    def _consume(self, queue: str, tag: str, callback: Any) -> None:
+        raise NotImplementedError

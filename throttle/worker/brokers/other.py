@@ -1,0 +1,79 @@
+"""Other brokers that kombu knows: a message is put where it shall be, then taken away.
+
+A crash between the two delivers it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from throttle.foreign import Rarely
+from throttle.settings import Settings
+from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers.consuming import Consuming, Parking
+
+
+class OtherBroker(Consuming):
+    """What kombu's virtual transports share."""
+
+    renewal: float | None = None
+
+    def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
+        super().__init__(consumer, settings, told)
+        self.patience: float | None = settings.hold_seconds
+        self._errors = consumer.connection_errors + consumer.channel_errors
+        self._rarely = Rarely()
+        self._made: set[str] = set()
+
+    def renew(self, held: Sequence[Held]) -> None:
+        """Nothing: nobody knows how."""
+
+    def hand_back(self, database: str, held: Sequence[Held]) -> None:
+        """These are in their queues again."""
+        del database
+        for one in held:
+            try:
+                one.request.message.requeue()
+            except self._errors as error:
+                self._rarely.warn("hand back", "a message stays held: %s", error)
+                self._told.kept(one)
+            else:
+                one.request.acknowledged = True
+                self._told.gone(one)
+
+    def park(self, database: str, held: Sequence[Held]) -> None:
+        """These are in the parking queue, or still held; tells which."""
+        for one in held:
+            message = one.request.message
+            parking = self.parking_of(database, self.queue_of(one.request))
+            try:
+                self._make(parking)
+                self._channel._put(parking.name, message._raw)  # noqa: SLF001
+                message.ack()
+            except self._errors as error:
+                self._rarely.warn("park", "a message stays held: %s", error)
+                self._told.kept(one)
+            else:
+                one.request.acknowledged = True
+                self._told.parked(one)
+
+    def _make(self, parking: Parking) -> None:
+        if parking.name not in self._made:
+            self._channel.queue_declare(queue=parking.name)
+            self._made.add(parking.name)
+
+    def _exists(self, parking: Parking) -> bool:
+        self._make(parking)
+        return True
+
+    def _cancel(self, queue: str, tag: str) -> None:
+        callback = self._channel.connection._callbacks.get(queue)  # noqa: SLF001
+        self._channel.basic_cancel(tag)
+        if callback is not None:  # what is on its way comes to us
+            self._channel.connection._callbacks[queue] = callback  # noqa: SLF001
+
+    def _consume(self, queue: str, tag: str, callback: Any) -> None:
+        self._channel.basic_consume(
+            queue, no_ack=False, callback=callback, consumer_tag=tag
+        )

@@ -1,0 +1,186 @@
+"""Redis: what is held is renewed, what is moved is moved by a script, once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from importlib.resources import files
+from itertools import repeat
+from typing import Any
+
+from kombu.utils.json import dumps
+from redis.exceptions import ResponseError
+
+from throttle.clock import Monotonic, monotonic, now
+from throttle.foreign import Rarely
+from throttle.settings import Settings
+from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers.consuming import Consuming, Parking
+
+SLICE = 200
+"""Messages in one call."""
+LONGEST_RENEWAL = 60.0
+LOOK = 1.0
+"""Seconds between two looks at which parking queues have messages."""
+
+_HERE = files(__package__)
+PARK = _HERE.joinpath("park.lua").read_text(encoding="utf-8")
+RENEW = _HERE.joinpath("renew.lua").read_text(encoding="utf-8")
+
+
+class RedisBroker(Consuming):
+    """Holds by renewing the stamps that kombu gives to deliveries.
+
+    What Redis refuses (out of memory, read only) or cannot be told stays held here. A
+    connection that is gone is noticed by the loop, which ends this broker with it.
+    """
+
+    patience: float | None = None
+
+    def __init__(
+        self,
+        consumer: Any,
+        settings: Settings,
+        told: Told,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        super().__init__(consumer, settings, told)
+        self._clock = clock
+        self._rarely = Rarely(clock)
+        self._qos: Any = self._channel.qos
+        self._errors = (*self._channel.connection_errors, ResponseError)
+        self._looked = -LOOK
+        self._waiting: frozenset[str] = frozenset()
+        """Parking queues that had messages when we looked."""
+        timeout = float(self._channel.visibility_timeout)
+        self.renewal: float | None = min(LONGEST_RENEWAL, timeout / 4)
+
+    def renew(self, held: Sequence[Held]) -> None:
+        """Redis waits again for these from now on; tells which are gone."""
+        for some in _slices(held):
+            stamp = now().timestamp()
+            arguments: list[object] = [repr(stamp)]
+            for one in some:
+                arguments += [one.request.message.delivery_tag, repr(one.since)]
+            answers = self._call(RENEW, [self._channel.unacked_index_key], arguments)
+            if answers is None:
+                return
+            for one, ours in zip(some, answers, strict=True):
+                if ours:
+                    one.since = stamp
+                else:
+                    self._let_go(one)
+                    self._told.gone(one)
+
+    def hand_back(self, database: str, held: Sequence[Held]) -> None:
+        """Redis has as much patience as we ask for."""
+
+    def park(self, database: str, held: Sequence[Held]) -> None:
+        """These are in the parking queue, or still held; tells which."""
+        for some in _slices(held):
+            keys: dict[str, int] = {}
+            arguments: list[object] = []
+            for one in some:
+                place = keys.setdefault(self._place(database, one), len(keys) + 3)
+                info = one.request.message.delivery_info
+                tail = dumps([0, info["exchange"], info["routing_key"]])[2:]
+                tag = one.request.message.delivery_tag
+                arguments += [tag, repr(one.since), place, tail]
+            # kombu's prefixing client knows scripts with one key only, prefixes that.
+            prefix = self._channel.global_keyprefix
+            others = [f"{prefix}{key}" for key in (self._channel.unacked_key, *keys)]
+            answers = self._call(
+                PARK, [self._channel.unacked_index_key, *others], arguments
+            )
+            for one, moved in zip(some, answers or repeat(None), strict=False):
+                self._tell(one, moved)
+
+    def _tell(self, held: Held, moved: object) -> None:
+        if moved is None:
+            self._told.kept(held)
+            return
+        self._let_go(held)
+        (self._told.parked if moved else self._told.gone)(held)
+
+    def _place(self, database: str, held: Held) -> str:
+        parking = self.parking_of(database, self.queue_of(held.request))
+        raw = held.request.message._raw  # noqa: SLF001 — what was sent, as it was sent
+        priority = self._channel._get_message_priority(raw, reverse=False)  # noqa: SLF001
+        return str(self._channel._q_for_pri(parking.name, priority))  # noqa: SLF001
+
+    def _let_go(self, held: Held) -> None:
+        # Here only. In Redis the same tag may be another worker's already, and an
+        # acknowledgement would take the message from under it.
+        message = held.request.message
+        held.request.acknowledged = True
+        if self._qos._delivered.get(message.delivery_tag) is message:  # noqa: SLF001
+            self._qos._quick_ack(message.delivery_tag)  # noqa: SLF001
+
+    def _call(
+        self, script: str, keys: list[str], arguments: list[object]
+    ) -> list[int] | None:
+        """Return what a script answers; None if it may not have run."""
+        try:
+            with self._channel.conn_or_acquire() as client:
+                answers = client.register_script(script)(
+                    keys=keys, args=arguments, client=client
+                )
+        except self._errors as error:
+            self._rarely.warn("redis", "held messages stay here: %s", error)
+            return None
+        return [int(answer) for answer in answers]
+
+    # Parking
+
+    def attend(self, databases: Collection[str]) -> None:
+        """Parking queues with messages are consumed, as Redis lists them each second.
+
+        An empty one would cost each fetch of the worker four keys more.
+        """
+        if databases and self._clock() - self._looked >= LOOK:
+            self._looked = self._clock()
+            self._waiting = self._look(databases)
+            for tag, parking in list(self._attended.items()):
+                if parking.name not in self._waiting:
+                    del self._attended[tag]
+                    self._cancel(parking.name, tag)
+        super().attend(databases)
+
+    def _exists(self, parking: Parking) -> bool:
+        return parking.name in self._waiting
+
+    def _look(self, databases: Collection[str]) -> frozenset[str]:
+        steps = self._channel.priority_steps
+        names = [parking.name for parking in self._parkings(databases)]
+        try:
+            with (
+                self._channel.conn_or_acquire() as client,
+                client.pipeline(transaction=False) as pipe,
+            ):
+                for name in names:
+                    for step in steps:
+                        pipe.llen(self._channel._q_for_pri(name, step))  # noqa: SLF001
+                lengths = iter(pipe.execute())
+        except self._errors as error:
+            self._rarely.warn("parking", "parking queues are not seen: %s", error)
+            return self._waiting
+        return frozenset(name for name in names if sum(next(lengths) for _ in steps))
+
+    # The channel's
+
+    def _cancel(self, queue: str, tag: str) -> None:
+        # A fetch may be on its way. What it brings comes to us: kombu, asked nicely,
+        # would send it to the far end of its queue.
+        callback = self._channel.connection._callbacks.get(queue)  # noqa: SLF001
+        self._channel._basic_cancel(tag)  # noqa: SLF001 — at once, not after a read
+        if callback is not None:
+            self._channel.connection._callbacks[queue] = callback  # noqa: SLF001
+
+    def _consume(self, queue: str, tag: str, callback: Any) -> None:
+        self._channel.basic_consume(
+            queue, no_ack=False, callback=callback, consumer_tag=tag
+        )
+
+
+def _slices(held: Sequence[Held]) -> Iterator[Sequence[Held]]:
+    for start in range(0, len(held), SLICE):
+        yield held[start : start + SLICE]
