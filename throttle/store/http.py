@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -52,6 +53,8 @@ class HttpStore:
         self._turn = threading.Lock()
         self._wire: Wire | None = None
         self._owner = os.getpid()
+        self._unheard: set[str] = set()
+        """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
         """The service is there and takes the token; else Misconfigured or Away."""
@@ -77,9 +80,15 @@ class HttpStore:
 
     def exchange(self, report: Report) -> Answer:
         """The report counts; what is known of its databases comes back."""
+        heard = report.heard and report.holder not in self._unheard
+        self._unheard.add(report.holder)
+        said = wire.report_out(replace(report, heard=heard))
         with self._understood():
-            found = self._ask("POST", "/v1/exchange", wire.report_out(report))
-            return wire.answer_in(found)
+            # Not asked twice by itself: the first answer, if there was one, is lost
+            found = self._ask("POST", "/v1/exchange", said, again=False)
+            answer = wire.answer_in(found)
+        self._unheard.discard(report.holder)
+        return answer
 
     def look(self) -> Mapping[str, View]:
         """Return all that is known, by database."""
@@ -121,6 +130,7 @@ class HttpStore:
         body: Mapping[str, object] | None = None,
         *,
         timeout: float | None = None,
+        again: bool = True,
     ) -> Mapping[str, Any]:
         payload = None if body is None else wire.dumped(body)
         patience = self._timeout if timeout is None else timeout
@@ -131,27 +141,32 @@ class HttpStore:
             message = f"{self.url} is still busy with another question"
             raise Away(message)
         try:
-            status, said = self._exchanged(method, path, payload, patience)
+            status, said = self._asked(method, path, payload, patience, again=again)
         finally:
             self._turn.release()
         return self._read(status, said)
 
-    def _exchanged(
-        self, method: str, path: str, payload: bytes | None, patience: float
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        payload: bytes | None,
+        patience: float,
+        *,
+        again: bool,
     ) -> tuple[int, bytes]:
         kept = self._wire is not None
         try:
-            return self._once(method, path, payload, patience)
-        except DROPPED as error:
-            # Every question may be asked twice: a report has its number
-            if not kept:
-                raise self._away(error) from error
+            try:
+                return self._once(method, path, payload, patience)
+            except DROPPED:
+                if not (kept and again):
+                    raise
+                return self._once(method, path, payload, patience)
         except (OSError, HTTPException, ValueError) as error:
-            raise self._away(error) from error
-        try:
-            return self._once(method, path, payload, patience)
-        except (OSError, HTTPException, ValueError) as error:
-            raise self._away(error) from error
+            said = " ".join(str(error).split()) or type(error).__name__
+            message = f"the throttle service at {self.url} does not answer: {said}"
+            raise Away(message) from error
 
     def _once(
         self, method: str, path: str, payload: bytes | None, patience: float
@@ -180,10 +195,6 @@ class HttpStore:
         gone, self._wire = self._wire, None
         if gone is not None:
             gone.connection.close()
-
-    def _away(self, error: Exception) -> Away:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return Away(f"the throttle service at {self.url} does not answer: {said}")
 
     def _read(self, status: int, said: bytes) -> Mapping[str, Any]:
         if status == UNAUTHORIZED:

@@ -28,6 +28,8 @@ from throttle.store import fields
 VERSION = 1
 COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold")
 OLDEST = 1e9
+PARTS = 5
+"""Of a sample: age, operations, seconds, rows, span."""
 
 
 def dumped(document: Mapping[str, object]) -> bytes:
@@ -47,11 +49,11 @@ def report_out(report: Report) -> dict[str, object]:
         "holder": report.holder,
         "name": report.name,
         "number": report.number,
+        "heard": report.heard,
         "databases": {
             name: {
                 "samples": [
-                    [sample.age, *fields.amount_out(sample.amount)]
-                    for sample in told.samples
+                    [sample.age, *sample.amount, sample.span] for sample in told.samples
                 ],
                 "holding": told.holding and _holding_out(told.holding),
             }
@@ -66,6 +68,7 @@ def report_in(found: Mapping[str, Any]) -> Report:
         holder=fields.text("holder", found.get("holder")),
         name=fields.text("name", found.get("name", ""), empty=True),
         number=fields.whole("number", found.get("number", 0)),
+        heard=found.get("heard", True) is True,
         databases={
             fields.database("databases", name): _told(f"databases.{name}", told)
             for name, told in fields.mapping(
@@ -88,10 +91,11 @@ def _told(field: str, value: object) -> Told:
 
 
 def _sample(field: str, value: object) -> Sample:
-    age, *amount = fields.listed(field, value, fields.SIZE + 1)
+    age, operations, seconds, rows, span = fields.listed(field, value, PARTS)
     return Sample(
         fields.number(f"{field} (age)", age, most=OLDEST),
-        fields.amount(field, amount),
+        fields.amount(field, [operations, seconds, rows]),
+        fields.number(f"{field} (span)", span, most=OLDEST),
     )
 
 

@@ -158,7 +158,7 @@ class RedisStore:
             keys += [f"{base}shares", f"{base}told", f"{base}signal"]
         return keys, [
             report.holder,
-            int(report.holder not in self._unheard),
+            int(report.heard and report.holder not in self._unheard),
             str(self._estimator),
             report.number,
             *calls.told(report, names, self._of),

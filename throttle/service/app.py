@@ -1,0 +1,75 @@
+"""What is answered under which path, and to whom.
+
+    POST /v1/exchange               a report, as processes send it; its answer
+    GET  /v1/databases              all that is known
+    GET  /v1/databases/NAME         of one database
+    POST /v1/admit                  may so many tasks be sent now? for dispatchers
+    POST /v1/elect                  who asks PostgreSQL for the second signal
+    POST /v1/databases/NAME/lower   what the second signal says
+    GET  /health                    does the store behind answer? no token
+    GET  /live                      does this process answer? no token
+
+Everything but the last two needs the token. An error is ``{"error": "…"}``.
+"""
+
+from __future__ import annotations
+
+from tornado.web import Application, RequestHandler
+
+from throttle.clock import Monotonic, monotonic
+from throttle.errors import Misconfigured
+from throttle.model import Store
+from throttle.service import pages
+from throttle.service.board import Board
+from throttle.service.cycles import Cycles
+from throttle.service.desk import Desk
+from throttle.service.lane import Lane
+from throttle.settings import Settings
+
+PAGES = {
+    r"/v1/exchange": pages.Exchange,
+    r"/v1/databases": pages.Databases,
+    r"/v1/databases/([^/]+)": pages.OneDatabase,
+    r"/v1/databases/([^/]+)/lower": pages.Lower,
+    r"/v1/admit": pages.Admit,
+    r"/v1/elect": pages.Elect,
+    r"/health": pages.Health,
+    r"/live": pages.Live,
+}
+
+
+def make_app(
+    settings: Settings, store: Store, *, clock: Monotonic = monotonic
+) -> Application:
+    """Return the service; it asks the store on threads of its own.
+
+    Raises Misconfigured without a token: nobody is answered without one.
+    """
+    if not settings.service_token:
+        message = (
+            "throttle_service_token is not set: the secret that processes show to the"
+            " service, for instance 32 random letters"
+        )
+        raise Misconfigured(message)
+    lane = Lane(clock=clock)
+    desk = Desk(
+        settings=settings,
+        store=store,
+        lane=lane,
+        board=Board(store, lane, clock=clock),
+        cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
+        clock=clock,
+    )
+    given = {"desk": desk}
+    return Application(
+        [(path, page, given) for path, page in PAGES.items()],
+        default_handler_class=pages.Nothing,
+        default_handler_args=given,
+        log_function=_unlogged,
+        desk=desk,
+    )
+
+
+def _unlogged(page: RequestHandler) -> None:
+    """Keep ten lines a second of each process out of the log."""
+    del page

@@ -1,0 +1,232 @@
+"""The answers, one class for each path. ``app`` says which and to whom."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from math import isfinite
+from typing import Any
+from urllib.parse import unquote
+
+from tornado.web import RequestHandler
+
+from throttle.errors import ThrottleError
+from throttle.service.cycles import WHOLE
+from throttle.service.desk import Desk
+from throttle.store import fields, wire
+
+LONGEST_WORD = 3_600.0
+"""Seconds for which the second signal may lower a limit, or somebody be elected."""
+
+
+class Page(RequestHandler):
+    """One answer, for those with the token."""
+
+    desk: Desk
+
+    def initialize(self, desk: Desk) -> None:
+        """Take what the pages stand on."""
+        self.desk = desk
+        desk.presence.came()
+
+    def on_finish(self) -> None:
+        """The question is answered."""
+        self.desk.presence.went()
+
+    def set_default_headers(self) -> None:
+        """Say what every answer is."""
+        self.set_header("Content-Type", "application/json")
+        self.set_header("Cache-Control", "no-store")
+        self.clear_header("Server")
+
+    def prepare(self) -> None:
+        """Who has not the token is told nothing else, not even what there is."""
+        kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
+        right = str(self.desk.settings.service_token).encode()
+        same = hmac.compare_digest(token.strip().encode(errors="replace"), right)
+        if not same or kind.lower() != "bearer":
+            self.set_header("WWW-Authenticate", "Bearer")
+            self.say(HTTPStatus.UNAUTHORIZED, {"error": "this needs the token"})
+
+    def say(self, status: HTTPStatus, document: Mapping[str, object]) -> None:
+        """Answer with a document."""
+        self.set_status(status)
+        self.finish(wire.dumped({"v": wire.VERSION, **document}))
+
+    async def answer(self, make: Callable[[], Awaitable[Mapping[str, object]]]) -> None:
+        """Answer what `make` makes; what it raises is an error of its own kind."""
+        try:
+            document = await make()
+        except fields.Malformed as error:
+            self.say(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        except Unknown as error:
+            self.say(HTTPStatus.NOT_FOUND, {"error": str(error)})
+        except ThrottleError as error:
+            self.say(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        else:
+            self.say(HTTPStatus.OK, document)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer in the form that clients read, without insides."""
+        del kwargs
+        self.say(
+            HTTPStatus(status_code), {"error": HTTPStatus(status_code).phrase.lower()}
+        )
+
+    def body(self) -> Mapping[str, Any]:
+        """Return the document that came."""
+        return fields.document(self.request.body)
+
+
+class Unknown(ThrottleError):
+    """There is no such database."""
+
+
+class Nothing(Page):
+    """Any other path."""
+
+    async def get(self) -> None:
+        """Say where something is."""
+        self.say(HTTPStatus.NOT_FOUND, {"error": "here are /v1/… and /health"})
+
+    post = put = delete = get
+
+
+class Exchange(Page):
+    """A report, as processes send it ten times a second."""
+
+    async def post(self) -> None:
+        """Hand it to the store, and the answer back."""
+
+        async def make() -> Mapping[str, object]:
+            report = wire.report_in(self.body())
+            lane, store = self.desk.lane, self.desk.store
+            return wire.answer_out(await lane.ask(store.exchange, report))
+
+        await self.answer(make)
+
+
+class Databases(Page):
+    """All that is known."""
+
+    async def get(self) -> None:
+        """Show every database that has a limit or traffic."""
+
+        async def make() -> Mapping[str, object]:
+            views = await self.desk.board.views()
+            names = sorted({*views, *self.desk.settings.limits})
+            return {
+                "databases": {
+                    name: self.desk.shown(name, views.get(name)) for name in names
+                }
+            }
+
+        await self.answer(make)
+
+
+class OneDatabase(Page):
+    """What is known of one."""
+
+    async def get(self, name: str) -> None:
+        """Show it, if it has a limit or traffic."""
+        database = unquote(name)
+
+        async def make() -> Mapping[str, object]:
+            view = (await self.desk.board.views()).get(database)
+            if view is None and database not in self.desk.settings.limits:
+                message = f"{database!r} has neither a limit nor traffic"
+                raise Unknown(message)
+            return self.desk.shown(database, view)
+
+        await self.answer(make)
+
+
+class Admit(Page):
+    """May so many tasks be sent to a database now?"""
+
+    async def post(self) -> None:
+        """Answer from the last look; while the store is away by the policy."""
+
+        async def make() -> Mapping[str, object]:
+            found = self.body()
+            name = found.get("database")
+            cycles = self.desk.cycles.get(name) if isinstance(name, str) else None
+            if cycles is None:
+                allowed = ", ".join(sorted(self.desk.cycles)) or "none"
+                message = f"{name!r} has no limit; those that have: {allowed}"
+                raise Unknown(message)
+            cost = fields.number("cost", found.get("cost", 1), most=WHOLE)
+            traffic, factor = await self.desk.traffic(cycles.limit.database)
+            told = cycles.admit(cost, self.desk.clock(), traffic, factor)
+            return {
+                "admitted": told.admitted,
+                "remaining": told.remaining if isfinite(told.remaining) else None,
+                "retry_after": told.retry_after,
+                "known": traffic is not None,
+            }
+
+        await self.answer(make)
+
+
+class Elect(Page):
+    """Who watches a database."""
+
+    async def post(self) -> None:
+        """Ask the store."""
+
+        async def make() -> Mapping[str, object]:
+            found = self.body()
+            elected = await self.desk.lane.ask(
+                self.desk.store.elect,
+                fields.database("database", found.get("database")),
+                fields.text("holder", found.get("holder")),
+                fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),
+            )
+            return {"elected": elected}
+
+        await self.answer(make)
+
+
+class Lower(Page):
+    """What the second signal says of a database."""
+
+    async def post(self, name: str) -> None:
+        """Hand it to the store."""
+
+        async def make() -> Mapping[str, object]:
+            found = self.body()
+            await self.desk.lane.ask(
+                self.desk.store.lower,
+                fields.database("database", unquote(name)),
+                fields.number("factor", found.get("factor"), most=1.0),
+                fields.text("why", found.get("why"), empty=True),
+                fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),
+            )
+            return {}
+
+        await self.answer(make)
+
+
+class Health(Page):
+    """For load balancers and alarms: no token, no figures."""
+
+    def prepare(self) -> None:
+        """Anybody may ask."""
+
+    async def get(self) -> None:
+        """Say whether the store behind answers."""
+        try:
+            await self.desk.board.views()
+        except ThrottleError:
+            self.say(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
+        else:
+            self.say(HTTPStatus.OK, {"store": "answers"})
+
+
+class Live(Health):
+    """For those who restart what hangs."""
+
+    async def get(self) -> None:
+        """Say that the loop turns."""
+        self.say(HTTPStatus.OK, {"lives": True})

@@ -1,0 +1,191 @@
+"""Asks a PostgreSQL how it is, in bounded time.
+
+Every wait is bounded on the client's side too, since a server that hangs answers to no
+timeout of its own. A connection whose question was not answered is dropped, and the
+next one waits longer each time: a server that hangs must not be filled with
+connections of those who ask how it is.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import capabilities, conninfo
+from psycopg.abc import PQGen
+from psycopg.rows import namedtuple_row
+
+from throttle.clock import Monotonic, monotonic
+from throttle.errors import Misconfigured, ThrottleError
+from throttle.model import Watch
+from throttle.watch.law import FAR, Word
+from throttle.watch.sql import statement
+
+Result = TypeVar("Result")
+
+CONNECTING = 2
+"""Seconds for a connection: the least that libpq knows."""
+ANSWER = 1.0
+"""Seconds for an answer."""
+CALLING_OFF = 0.5
+LONGEST = 30.0
+"""Seconds until a server that did not answer is asked again, at most."""
+FULL = ("too many clients", "remaining connection slots")
+"""What a server says, in English, that has no connection left."""
+
+
+class Unanswered(ThrottleError):
+    """The server did not say how it is; or it is not asked again yet."""
+
+
+class Signal:
+    """One watched server; for one thread."""
+
+    def __init__(
+        self, database: str, watch: Watch, *, clock: Monotonic = monotonic
+    ) -> None:
+        self._watch = watch
+        self._clock = clock
+        self._dsn = _dsn(database, watch)
+        self._connection: _Patient | None = None
+        self._written: tuple[float, float] | None = None
+        self._failures = 0
+        self._again = float("-inf")
+        self.sees_all = True
+        """Whether the role sees what other roles do; without that it sees nothing."""
+        _SIGNALS.add(self)
+
+    @property
+    def where(self) -> str:
+        """Name the server and database, without secrets."""
+        given = conninfo.conninfo_to_dict(self._dsn)
+        host = given.get("host") or "the local socket"
+        return f"{given.get('dbname') or 'default database'} at {host}"
+
+    def ask(self) -> Sequence[Word]:
+        """Return what the server says of itself; raises Unanswered."""
+        now = self._clock()
+        if now < self._again:
+            message = f"{self.where} is not asked again yet"
+            raise Unanswered(message)
+        try:
+            row = self._asked()
+        except psycopg.Error as error:
+            return self._failed(error)
+        self._failures = 0
+        self.sees_all = row.sees_all
+        return self._words(row)
+
+    def close(self) -> None:
+        """The connection is closed; what was written so far is forgotten."""
+        connection, self._connection = self._connection, None
+        self._written = None
+        if connection is not None:
+            connection.close()
+
+    def abandon(self) -> None:
+        """This process is a fork: the connection is its parent's."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.closed:
+            with suppress(psycopg.Error, OSError):
+                os.close(connection.fileno())
+
+    def _asked(self) -> Any:
+        connection = self._connected()
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute("set local statement_timeout = 900")
+            cursor.execute(statement("signal"))
+            return cursor.fetchone()
+
+    def _words(self, row: Any) -> Sequence[Word]:
+        watch, words = self._watch, []
+        before, self._written = self._written, (row.at, row.written)
+        if watch.active is not None:
+            words.append(_word("active backends", row.active, watch.active))
+        if watch.wal_rate is not None and before is not None:
+            elapsed, written = row.at - before[0], row.written - before[1]
+            if elapsed > 0 and written >= 0:  # else another server, or another clock
+                words.append(
+                    _word("bytes of WAL per second", written / elapsed, watch.wal_rate)
+                )
+        if watch.lag is not None:
+            words.append(_word("seconds of lag", row.lag or 0.0, watch.lag))
+        return words
+
+    def _failed(self, error: psycopg.Error) -> Sequence[Word]:
+        self._call_off()
+        self.close()
+        said = " ".join(str(error).split()) or type(error).__name__
+        if any(mark in said for mark in FULL):
+            return [Word(FAR, "no connection is free")]
+        self._failures += 1
+        self._again = self._clock() + min(2.0 ** (self._failures - 1), LONGEST)
+        message = f"{self.where} does not say how it is: {said}"
+        raise Unanswered(message) from error
+
+    def _call_off(self) -> None:
+        # Older versions of libpq wait for the answer for as long as it takes.
+        connection = self._connection
+        if (
+            connection is not None
+            and not connection.closed
+            and capabilities.has_cancel_safe()
+        ):
+            with suppress(psycopg.Error, OSError):
+                connection.cancel_safe(timeout=CALLING_OFF)
+
+    def _connected(self) -> _Patient:
+        if self._connection is None or self._connection.closed:
+            self._connection = _Patient.connect(
+                self._dsn,
+                autocommit=True,
+                prepare_threshold=None,
+                row_factory=namedtuple_row,
+            )
+        return self._connection
+
+
+_SIGNALS: weakref.WeakSet[Signal] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for signal in [*_SIGNALS]:
+        signal.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)
+
+
+class _Patient(psycopg.Connection[Any]):
+    """A connection that waits a second for anything."""
+
+    def wait(
+        self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None
+    ) -> Result:
+        """Run the protocol generator, within the time."""
+        return super().wait(gen, interval=interval, timeout=timeout or ANSWER)
+
+
+def _word(name: str, value: float, threshold: float) -> Word:
+    return Word(value / threshold, f"{value:.6g} {name}, of {threshold:g}")
+
+
+def _dsn(database: str, watch: Watch) -> str:
+    try:
+        given = conninfo.conninfo_to_dict(watch.dsn)
+    except psycopg.ProgrammingError:
+        # libpq's own words quote what it could not read, and that may be a secret.
+        message = (
+            f"throttle_limits[{database!r}]['watch']['dsn'] is not a PostgreSQL"
+            " connection string; allowed are 'postgresql://user@host/database' or"
+            " 'host=… dbname=…'"
+        )
+        raise Misconfigured(message) from None
+    given.setdefault("application_name", "throttle:watch")
+    given.setdefault("connect_timeout", str(CONNECTING))
+    return conninfo.make_conninfo("", **given)
