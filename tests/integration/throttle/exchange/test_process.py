@@ -1,0 +1,288 @@
+"""The exchange of a process that is no worker: real processes, forks and Redis."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+import redis
+
+from celery_pecker.testing import EmbeddedRedis, eventually
+from throttle.errors import Misconfigured
+from throttle.exchange.process import Here
+from throttle.gate import Gate
+from throttle.settings import Settings
+
+START = """
+import os, sys, threading
+from throttle.exchange.process import here, report
+from throttle.meter import meter
+conf = {"throttle_redis_url": sys.argv[1], "throttle_limits": {"main": 1000}}
+def say(what):
+    print(what, flush=True)
+"""
+
+
+def settings_of(url: str, **more: object) -> Settings:
+    """Return settings with a limit of 1,000 operations a second."""
+    return Settings.read(
+        {"throttle_redis_url": url, "throttle_limits": {"main": 1000}, **more}
+    )
+
+
+COUNTED = """
+local sum = 0
+for _, key in ipairs(redis.call('KEYS', '{throttle}:of:main:*')) do
+    if tonumber(key:match('[^:]*$')) then
+        local window = cmsgpack.unpack(redis.call('GET', key))
+        for at = 1, #window, 6 do sum = sum + window[at] end
+    end
+end
+return tostring(sum / 1000)
+"""
+
+
+def counted(url: str) -> float:
+    """Return what stands in all windows of the last ten seconds."""
+    with redis.Redis.from_url(url) as client:
+        return float(client.eval(COUNTED, 0))
+
+
+@contextmanager
+def program(url: str, text: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a program that has the exchange at hand; it ends with its input."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", START + text, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ran(url: str, text: str) -> str:
+    """Return what a program said until its end, which was a good one."""
+    with program(url, text) as process:
+        said, wrong = process.communicate(timeout=30)
+    assert process.returncode == 0, wrong
+    assert not wrong
+    return said
+
+
+@pytest.fixture
+def heres() -> Iterator[Callable[[], Here]]:
+    """Give a way to make exchanges as if of processes of their own."""
+    with ExitStack() as stack:
+
+        def make() -> Here:
+            made = Here()
+            stack.callback(made.leave)
+            return made
+
+        yield make
+
+
+def test_what_is_counted_last_is_told_at_the_end(redis_url: str) -> None:
+    """A script that counts and ends at once was there."""
+    said = ran(
+        redis_url,
+        """
+report(conf)
+assert here.wait(10)
+meter.tally("main").add(250)
+""",
+    )
+    assert said == ""
+    assert counted(redis_url) == 250
+
+
+def test_a_store_that_is_away_does_not_keep_a_process_from_its_end(
+    own_redis: Callable[..., EmbeddedRedis],
+) -> None:
+    """It waits a tenth of a second, whatever the store does; and says nothing."""
+    server = own_redis(fast=True)
+    url = server.url
+    server.kill()
+    with program(url, "report(conf)\nmeter.tally('main').add(1)") as process:
+        _, wrong = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in wrong
+
+
+def test_a_fork_counts_for_itself_and_its_parent_for_itself(redis_url: str) -> None:
+    """As gunicorn does it: the app is loaded, then the workers are forked."""
+    said = ran(
+        redis_url,
+        """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
+report(conf)
+tally = meter.tally("main")
+tally.add(100)
+assert here.wait(10)
+first = here.exchanger.holder
+children = []
+for _ in range(2):
+    pid = os.fork()
+    if not pid:
+        tally.add(10)
+        assert here.wait(10), "the child hears"
+        assert here.exchanger.alive
+        assert here.exchanger.holder != first, "a life of its own"
+        here.leave()
+        os._exit(0)
+    children.append(pid)
+for pid in children:
+    assert os.waitpid(pid, 0)[1] == 0
+assert here.exchanger.alive
+tally.add(1)
+""",
+    )
+    assert said == ""
+    eventually(lambda: counted(redis_url) == 121, timeout=5)
+
+
+def test_a_child_of_a_worker_never_reports(redis_url: str) -> None:
+    """Its parent reads what it counts; a gate in it hears all the same."""
+    said = ran(
+        redis_url,
+        """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
+from throttle.exchange import Exchanger
+from throttle.exchange.opening import open_store, settings_of
+from throttle.gate import Gate
+settings = settings_of(conf)
+report(conf)  # by a module of the user's, before the worker is
+before = here.exchanger
+exchanger = Exchanger(settings, open_store(settings), meter, name="worker")
+here.take(exchanger, settings)
+assert not before.alive
+exchanger.start()
+assert here.wait(10)
+report(conf)
+assert here.exchanger is exchanger, "a report in a worker changes nothing"
+gate = Gate(conf, wait=10)
+pid = os.fork()
+if not pid:
+    report(conf)
+    assert here.exchanger is None
+    assert threading.active_count() == 1
+    meter.tally("main").add(500)
+    assert here.wait(10), "a gate asks"
+    assert gate.admit("main").admitted
+    assert gate.remaining("main") == 99
+    here.leave()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+exchanger.stop()
+""",
+    )
+    assert said == ""
+    assert counted(redis_url) == 0
+
+
+def test_it_works_where_gevent_has_replaced_the_threads(redis_url: str) -> None:
+    """A greenlet then, started and ended like a thread."""
+    pytest.importorskip("gevent")
+    with program(redis_url, GREEN) as process:
+        said, wrong = process.communicate(timeout=30)
+    assert process.returncode == 0, wrong
+    assert said == "told\n"
+    assert counted(redis_url) == 77
+
+
+GREEN = """
+from gevent import monkey
+monkey.patch_all()
+import gevent
+report(conf)
+assert here.wait(10)
+meter.tally("main").add(70)
+gevent.sleep(0.3)
+meter.tally("main").add(7)
+say("told")
+"""
+
+
+def test_what_others_do_is_known_here(
+    redis_url: str, heres: Callable[[], Here]
+) -> None:
+    """A dispatcher that counts nothing goes by what web processes count."""
+    here = heres()
+    settings = settings_of(redis_url, throttle_estimator="fast")
+    here.report(settings)
+    gate = Gate(settings, exchange=here, wait=10)
+    assert gate.remaining("main") == 100
+    with program(
+        redis_url,
+        """
+report(conf)
+assert here.wait(10)
+meter.tally("main").add(750)
+say("counted")
+sys.stdin.read()
+""",
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "counted\n"
+
+        def quota() -> float:
+            gate.cycle()
+            return gate.remaining("main")
+
+        eventually(lambda: quota() <= 25, timeout=5, interval=0.01)
+        eventually(lambda: quota() == 100, timeout=5, message="the second is over")
+
+
+def test_it_is_back_after_redis_is(
+    own_redis: Callable[..., EmbeddedRedis], heres: Callable[[], Here]
+) -> None:
+    """Killed, away, there again and empty: nobody has to do anything."""
+    server = own_redis(fast=True)
+    here = heres()
+    settings = settings_of(server.url, throttle_policy="closed")
+    here.report(settings)
+    gate = Gate(settings, exchange=here, wait=10)
+    exchanger = here.exchanger
+    assert exchanger is not None
+    assert gate.admit("main").admitted
+    server.kill()
+    eventually(lambda: not gate.admit("main").admitted, timeout=5)
+    assert exchanger.alive
+    server.start()
+
+    def admitted() -> bool:
+        gate.cycle()
+        return gate.admit("main").admitted
+
+    eventually(admitted, timeout=5)
+    assert here.exchanger is exchanger
+
+
+def test_one_process_reports_to_one_place(
+    redis_url: str, heres: Callable[[], Here]
+) -> None:
+    """Two apps in a process may ask the same, not two different things."""
+    here = heres()
+    settings = settings_of(redis_url)
+    here.report(settings)
+    exchanger = here.exchanger
+    here.report(settings_of(redis_url))
+    assert here.exchanger is exchanger
+    with pytest.raises(Misconfigured, match="another throttle_prefix"):
+        here.report(settings_of(redis_url, throttle_prefix="second"))
+    with pytest.raises(Misconfigured, match="throttle_limits without 'more'"):
+        here.report(settings_of(redis_url, throttle_limits={"main": 1, "more": 1}))
+    here.leave()
+    assert exchanger is not None
+    assert not exchanger.alive
+    here.report(settings_of(redis_url, throttle_prefix="second"))
+    assert here.wait(10)
