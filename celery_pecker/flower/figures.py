@@ -8,9 +8,9 @@ what is collected on the loop is what was read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 
 from celery import Celery
 from flower.views.monitor import Metrics
@@ -18,7 +18,9 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from celery_pecker import foreign
 from celery_pecker.errors import Misconfigured
+from celery_pecker.flower.pages import Page, registered
 from celery_pecker.metrics import TableCollector, register
 from celery_pecker.metrics.tables import up
 from celery_pecker.settings import Settings
@@ -27,15 +29,39 @@ PATIENCE = 3.0
 """Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
 
 
+class Part:
+    """Figures of one kind, read on a thread of their own; one reading at a time."""
+
+    def __init__(
+        self,
+        read: Callable[[], tuple[Metric, ...]],
+        otherwise: tuple[Metric, ...] = (),
+    ) -> None:
+        self._read = read
+        self._otherwise = otherwise
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pecker-metrics")
+        self._reading: asyncio.Future[tuple[Metric, ...]] | None = None
+        self.told: tuple[Metric, ...] = ()
+
+    async def refresh(self) -> None:
+        """Have figures of now, or say that there are none."""
+        if self._reading is None or self._reading.done():
+            loop = asyncio.get_running_loop()
+            self._reading = loop.run_in_executor(self._thread, self._read)
+        done, _ = await asyncio.wait({self._reading}, timeout=PATIENCE)
+        self.told = self._reading.result() if done else self._otherwise
+
+
 class Figures(Collector):
-    """What the tables of an app said when they were last asked."""
+    """What the tables of an app said when they were last asked, and other pages."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pecker-metrics")
-        self._reading: asyncio.Future[tuple[Metric, ...]] | None = None
         self._tables: TableCollector | None = None
-        self._told: tuple[Metric, ...] = ()
+        self._parts = [Part(self._read, (up(False),))]
+        for page in registered():
+            if page.figures is not None:
+                self._parts.append(Part(partial(_figures_of, page, app)))
         REGISTRY.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -44,15 +70,12 @@ class Figures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Give what was read. Never waits."""
-        yield from self._told
+        for part in self._parts:
+            yield from part.told
 
     async def refresh(self) -> None:
-        """Have figures of now, or say that there are none; one reading at a time."""
-        if self._reading is None or self._reading.done():
-            loop = asyncio.get_running_loop()
-            self._reading = loop.run_in_executor(self._thread, self._read)
-        done, _ = await asyncio.wait({self._reading}, timeout=PATIENCE)
-        self._told = self._reading.result() if done else (up(False),)
+        """Have figures of now; what hangs holds up nothing beside it."""
+        await asyncio.gather(*(part.refresh() for part in self._parts))
 
     def _read(self) -> tuple[Metric, ...]:
         try:
@@ -62,6 +85,12 @@ class Figures(Collector):
             return tuple(self._tables.collect())
         except Misconfigured:
             return (up(False),)
+
+
+def _figures_of(page: Page, app: Celery) -> tuple[Metric, ...]:
+    figures_of, none = page.figures, tuple[Metric, ...]()
+    assert figures_of is not None  # noqa: S101 — asked before
+    return foreign.call(f"figures of {page.name}", none, lambda: tuple(figures_of(app)))
 
 
 @cache

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.metadata import entry_points
 from typing import Any
 
+from celery_pecker import foreign
 from celery_pecker.errors import Misconfigured
 from celery_pecker.flower import schedules
 from celery_pecker.flower.pages import Page, register, registered
@@ -17,6 +19,8 @@ KEY = "pecker"
 """Where Flower's settings say which of our pages it has."""
 READ_ONLY = "pecker_read_only"
 """And whether something can be done on them."""
+GROUP = "celery_pecker.flower_pages"
+"""Entry points of other packages: each names an iterable of pages."""
 
 
 def install(*, read_only: bool = False) -> None:
@@ -34,7 +38,7 @@ def install(*, read_only: bool = False) -> None:
         raise Misconfigured(MISSING) from error
     from celery_pecker.flower.loader import Loader  # noqa: PLC0415  # needs Tornado
 
-    for page in schedules.PAGES:
+    for page in (*schedules.PAGES, *_of_others()):
         register(page)
     there: set[str] = urls.settings.setdefault(KEY, set())
     first = not there
@@ -44,6 +48,13 @@ def install(*, read_only: bool = False) -> None:
     # In front, because Flower's last handler takes every address.
     urls.handlers[:0] = _handlers(new, first=first)
     urls.settings["template_loader"] = Loader(urls.settings["template_path"])
+
+
+def _of_others() -> Iterable[Page]:
+    """Give the pages of installed packages; one that cannot be read is left out."""
+    for point in entry_points(group=GROUP):
+        none: Iterable[Page] = ()
+        yield from foreign.call(f"reading pages {point.value}", none, point.load)
 
 
 def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:

@@ -9,7 +9,7 @@ from tornado.template import Loader as TornadoLoader
 from tornado.template import Template
 
 from celery_pecker.flower.menu import with_entries
-from celery_pecker.flower.pages import HERE, registered
+from celery_pecker.flower.pages import HERE, registered, shown
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +20,9 @@ NAVBAR = "navbar.html"
 
 class Loader(TornadoLoader):
     """Flower's own templates, and below ``pecker/`` those of our pages."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root, namespace={"pecker_shown": shown})
 
     def resolve_path(self, name: str, parent_path: str | None = None) -> str:
         """Take every name as it is: a page of ours extends Flower's base.html."""

@@ -12,12 +12,13 @@ from celery_pecker.flower.pages import Page
 
 MARK = "reverse_url('broker')"
 END = "</li>"
+# Pages of other packages are for apps that use these.
 ENTRY = """
-        <li class="nav-item">
+        {{% if pecker_shown('{name}', handler.capp) %}}<li class="nav-item">
           <a class="nav-link{{% if active_tab == '{tab}' %}} active{{% end %}}"
             href="{{{{ reverse_url('{tab}') }}}}"
             {{% if active_tab == '{tab}' %}}aria-current="page"{{% end %}}>{title}</a>
-        </li>"""
+        </li>{{% end %}}"""
 
 
 def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
@@ -28,6 +29,8 @@ def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
         return None
     place = end + len(END)
     entries = (
-        ENTRY.format(tab=page.tab, title=page.title) for page in pages if not page.under
+        ENTRY.format(name=page.name, tab=page.tab, title=page.title)
+        for page in pages
+        if not page.under
     )
     return navbar[:place] + "".join(entries) + navbar[place:]

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from celery import Celery
+
+from celery_pecker import foreign
 from celery_pecker.database import Database
-from celery_pecker.errors import Misconfigured
+from celery_pecker.errors import Misconfigured, PeckerError
 from celery_pecker.flower.upcoming import Upcoming
 from celery_pecker.settings import Settings
 
 HERE = Path(__file__).parent
+
+
+class Unreadable(PeckerError):
+    """What a page shows cannot be read; the message says why, and what to mend."""
+
+
+def always(app: Celery) -> bool:
+    """Whether an app has the page: yes."""
+    del app
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +39,8 @@ class Source:
 
 Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
-Read = Callable[[Source, Query], "dict[str, Any] | None"]
+Read = Callable[[Any, Query], "dict[str, Any] | None"]
+"""Given a `Source`, or what the page opens instead."""
 Act = Callable[[Source, str, str], "dict[str, Any]"]
 
 
@@ -50,6 +64,20 @@ class Page:
     """The page in whose part of the menu it lies; none: it has its own."""
     folder: Path = HERE
     """Where its ``templates`` and ``static`` lie."""
+    opens: Callable[[Celery], Any] | None = None
+    """What it reads from instead of our tables, made once for an app; its `read` may
+    be called by several threads at once."""
+    shown: Callable[[Celery], bool] = always
+    """Whether the menu of an app's Flower has it. Must not wait for a server."""
+    figures: Callable[[Celery], Iterable[Any]] | None = None
+    """Metrics that it adds to Flower's ``/metrics``; on a thread of its own."""
+    unread: str = "The schedules cannot be read"
+    """What is said above the reason when it cannot be shown."""
+    comfort: str = (
+        "This says nothing about the schedules themselves: replicas that reach the"
+        " database go on."
+    )
+    """What is said below it."""
 
     @property
     def tornado(self) -> str:
@@ -80,6 +108,11 @@ def register(page: Page) -> None:
         )
         raise Misconfigured(message)
     _pages[page.name] = page
+
+
+def shown(name: str, app: Celery) -> bool:
+    """Whether the menu of an app's Flower has the page of that name."""
+    return foreign.call(f"asking for the page {name}", False, _pages[name].shown, app)
 
 
 def registered() -> tuple[Page, ...]:

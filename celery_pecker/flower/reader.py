@@ -65,6 +65,8 @@ class Reader:
         self._upcoming = Upcoming(app)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
         self._mine = threading.local()
+        self._opening = threading.Lock()
+        self._opened: dict[str, Any] = {}
         self._waiting = 0
         self._recent: dict[_Key, _Recent] = {}
 
@@ -74,7 +76,7 @@ class Reader:
         now = SYSTEM.monotonic()
         known = self._recent.get(key)
         if known is None or known.old(now):
-            known = self._begin(key, self.ask(page.read, query), now)
+            known = self._begin(key, self._read(page, query), now)
         # Shielded, because others wait for the same when one browser is closed.
         data = await asyncio.shield(known.answer)
         if data is None or "now" not in data:
@@ -83,6 +85,11 @@ class Reader:
         # would be shown as overdue by as long as the answer took.
         age_us = int((SYSTEM.monotonic() - known.told) * 1_000_000)
         return {**data, "now": data["now"] + age_us}
+
+    async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        if page.opens is None:
+            return await self.ask(page.read, query)
+        return await self._wait(lambda: page.read(self._open(page), query))
 
     def _begin(
         self,
@@ -171,6 +178,14 @@ class Reader:
         source = self._source()
         source.database.close()
         return question(source, *args, **kwargs)
+
+    def _open(self, page: Page) -> Any:
+        """Return what the page reads from; made once, by the first who asks."""
+        assert page.opens is not None  # noqa: S101 — asked before
+        with self._opening:
+            if page.name not in self._opened:
+                self._opened[page.name] = page.opens(self._app)
+            return self._opened[page.name]
 
     def _source(self) -> Source:
         """Return this thread's own; settings are read here, so that a page tells."""

@@ -27,13 +27,19 @@ from celery_pecker.errors import (
 from celery_pecker.flower.files import version_of
 from celery_pecker.flower.install import READ_ONLY
 from celery_pecker.flower.loader import OURS
-from celery_pecker.flower.pages import Page, Query
+from celery_pecker.flower.pages import Page, Query, Unreadable
 from celery_pecker.flower.reader import NotAsked, Reader
 from celery_pecker.flower.schedules import SCHEDULES
 
 logger = logging.getLogger(__name__)
 
-AWAY = (DatabaseUnavailable, BrokerUnavailable, SchemaOutdated, Misconfigured)
+AWAY = (
+    DatabaseUnavailable,
+    BrokerUnavailable,
+    SchemaOutdated,
+    Misconfigured,
+    Unreadable,
+)
 """What somebody must mend before a page can be shown."""
 LARGEST = 65_536
 """Bytes of an action, at most."""

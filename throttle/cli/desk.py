@@ -74,12 +74,12 @@ class Desk:
         return Looking(self.store, self.settings)
 
     def picture(self, database: str | None = None) -> Picture:
-        """Return how all stands, or one database; Away only if it never answered."""
+        """Return how all stands, or one database; an error only if none ever came."""
         if database is not None and self.settings.limits:
             self.known(database)
         picture = self.looking.look()
-        if picture.away and not self.looking.answered:
-            raise Away(picture.away)
+        if self.looking.failure is not None and not self.looking.answered:
+            raise self.looking.failure
         return picture.only(database) if database else picture
 
     def known(self, database: str) -> str:

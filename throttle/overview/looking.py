@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from throttle import clock as clocks
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Away
+from throttle.errors import ThrottleError
 from throttle.model import Store, View
 from throttle.overview.judge import Rates, judge
 from throttle.overview.model import Picture
@@ -43,6 +43,8 @@ class Looking:
         self._tried: float | None = None
         """When it was first asked without ever having answered."""
         self._last: Picture | None = None
+        self.failure: ThrottleError | None = None
+        """What the last look ended with."""
 
     @property
     def answered(self) -> bool:
@@ -54,8 +56,10 @@ class Looking:
         asked = self._clock()
         try:
             views = self._store.look()
-        except Away as error:
+        except ThrottleError as error:
+            self.failure = error
             return self._away(str(error), asked)
+        self.failure = None
         self._measure(views)
         self._heard, self._tried = self._clock(), None
         self._last = self._picture(views)

@@ -44,7 +44,7 @@ def test_a_database_that_hangs_holds_up_no_scrape(
     async def scrapes() -> None:
         for _ in range(2):
             assert "celery_pecker_up 0.0" in await scrape()
-        assert mine._thread._work_queue.empty()
+        assert mine._parts[0]._thread._work_queue.empty()
         tables.go.set()
         monkeypatch.setattr(figures, "PATIENCE", 20.0)
         assert "celery_pecker_up 1.0" in await scrape()
