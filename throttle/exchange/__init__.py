@@ -17,7 +17,7 @@ A web process reports by two lines, and ends by itself::
 
     ``backlog``    samples that the store has not confirmed (pure)
     ``exchanger``  the thread
-    ``opening``    the store that the settings name
+    ``given``      the settings of whoever asks
     ``process``    the one exchange of a process that is no worker, also after a fork
 """
 

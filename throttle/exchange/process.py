@@ -17,11 +17,12 @@ from typing import Any
 
 from throttle.errors import Misconfigured
 from throttle.exchange.exchanger import Counts, Exchanger
-from throttle.exchange.opening import open_store, settings_of
+from throttle.exchange.given import settings_of
 from throttle.exchange.snapshot import Snapshot
 from throttle.meter import meter
 from throttle.model import Reading, Store
 from throttle.settings import Settings
+from throttle.store import open_store
 
 NOTHING_HEARD = Snapshot()
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
-from throttle.exchange.opening import settings_of
+from throttle.exchange.given import settings_of
 from throttle.gate.quota import IDLE, quota, unheard
 from throttle.model import STALE, TICK, Admission, Limit
 

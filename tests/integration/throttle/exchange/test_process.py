@@ -157,7 +157,8 @@ def test_a_child_of_a_worker_never_reports(redis_url: str) -> None:
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 from throttle.exchange import Exchanger
-from throttle.exchange.opening import open_store, settings_of
+from throttle.exchange.given import settings_of
+from throttle.store import open_store
 from throttle.gate import Gate
 settings = settings_of(conf)
 report(conf)  # by a module of the user's, before the worker is

@@ -1,0 +1,48 @@
+"""The store that the settings name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from throttle.errors import Misconfigured
+from throttle.model import Store
+from throttle.settings import Settings
+
+UNSET = (
+    "throttle_redis_url (or throttle_service_url) is not set: it says where traffic is"
+    " counted, for instance 'redis://localhost:6379/1'"
+)
+
+
+class CheckedStore(Store, Protocol):
+    """A store that says what is wrong with its address."""
+
+    def check(self) -> None:
+        """It is there and can be used; raises Misconfigured or Away."""
+        ...
+
+
+def open_store(settings: Settings, *, timeout: float | None = None) -> CheckedStore:
+    """Return Redis, or the service before it. Nothing is connected yet.
+
+    It waits for an answer so many seconds; None: no longer than an exchange may.
+
+    Raises:
+        Misconfigured: Neither is named, or its address is none.
+    """
+    waits = {} if timeout is None else {"timeout": timeout}
+    # Imported here: a process needs the client of one of the two.
+    if settings.service_url and settings.service_token:
+        from throttle.store.http import HttpStore  # noqa: PLC0415
+
+        return HttpStore(settings.service_url, settings.service_token, **waits)
+    if settings.redis_url:
+        from throttle.store.redis import RedisStore  # noqa: PLC0415
+
+        return RedisStore(
+            settings.redis_url,
+            prefix=settings.prefix,
+            estimator=settings.estimator,
+            **waits,
+        )
+    raise Misconfigured(UNSET)
