@@ -30,19 +30,22 @@ def open_store(settings: Settings, *, timeout: float | None = None) -> CheckedSt
     Raises:
         Misconfigured: Neither is named, or its address is none.
     """
-    waits = {} if timeout is None else {"timeout": timeout}
     # Imported here: a process needs the client of one of the two.
     if settings.service_url and settings.service_token:
-        from throttle.store.http import HttpStore  # noqa: PLC0415
+        from throttle.store import http  # noqa: PLC0415
 
-        return HttpStore(settings.service_url, settings.service_token, **waits)
+        return http.HttpStore(
+            settings.service_url,
+            settings.service_token,
+            timeout=http.TIMEOUT if timeout is None else timeout,
+        )
     if settings.redis_url:
-        from throttle.store.redis import RedisStore  # noqa: PLC0415
+        from throttle.store.redis import store  # noqa: PLC0415
 
-        return RedisStore(
+        return store.RedisStore(
             settings.redis_url,
             prefix=settings.prefix,
             estimator=settings.estimator,
-            **waits,
+            timeout=store.TIMEOUT if timeout is None else timeout,
         )
     raise Misconfigured(UNSET)
