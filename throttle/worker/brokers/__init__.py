@@ -1,8 +1,7 @@
 """What a worker does with messages that it may not run yet, broker by broker.
 
 A held message is delivered and not acknowledged. Each broker has its own patience with
-that, its own way to let a worker take more meanwhile, and its own safe way to move a
-message elsewhere.
+that, and its own safe way to move a message elsewhere.
 
     *Redis*      holds as long as it is told to (`renew`); moves within one script:
                  exactly once, also if the answer is lost
@@ -10,10 +9,6 @@ message elsewhere.
                  (`hand_back`); moves by a confirmed publish, then the acknowledgement:
                  a crash between the two delivers the message twice
     *others*     as RabbitMQ, without the confirmation
-
-Prefetch. For each held message the worker may take one more. That addend is kept beside
-Celery's own count, which is not touched: Celery cuts its count at
-`worker_eta_task_limit`, sets it anew after a reconnect, and changes it with the pool.
 
 Parking. A queue per database and source, ``<throttle_parking>.<database>.<queue>``.
 Only workers that consume from the source take from it: others may not know the task. A
@@ -32,21 +27,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from throttle.settings import Settings
+    from throttle.worker.held import Held
 
 Request = Any
 """Celery's request."""
-
-
-@dataclass(slots=True, eq=False)
-class Held:
-    """A request whose message waits here, delivered and not acknowledged."""
-
-    request: Request
-    since: float
-    """Seconds since 1970 when its message was last known to be ours: a later stamp on
-    Redis is another worker's."""
-    raised: int = 0
-    """How much was added to the prefetch for it: 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +57,16 @@ class Broker(Protocol):
     renewal: float | None
     """Seconds between two renewals of a held message; None: there is none."""
 
-    def raise_prefetch(self, count: int = 1) -> int:
-        """So many more messages are taken; returns by how many it really rose."""
-        ...
-
-    def lower_prefetch(self, count: int = 1) -> None:
-        """So many fewer; not below what was there before the first rise."""
-        ...
-
     def renew(self, held: Sequence[Held]) -> None:
         """The broker waits again for these from now on; tells which are gone."""
         ...
 
-    def hand_back(self, database: str, held: Sequence[Held]) -> None:
-        """These are in their queues again, or on their way to parking; tells which."""
+    def hand_back(self, held: Sequence[Held]) -> None:
+        """These are in their queues again; tells which.
+
+        Not for queues that count how often a message comes back: a quorum queue drops
+        it at last. Park it instead.
+        """
         ...
 
     def park(self, database: str, held: Sequence[Held]) -> None:
@@ -114,7 +94,7 @@ class Broker(Protocol):
         ...
 
     def stop(self) -> None:
-        """Nothing is consumed through us, and Celery's prefetch is its own again."""
+        """Nothing is consumed through us any more."""
         ...
 
 

@@ -17,8 +17,9 @@ from kombu import Exchange, Queue
 from throttle.clock import Monotonic, monotonic
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Request, Told
+from throttle.worker.brokers import Request, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.held import Held
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
@@ -68,15 +69,9 @@ class AmqpBroker(Consuming):
     def renew(self, held: Sequence[Held]) -> None:
         """Nothing: RabbitMQ cannot be asked for more time."""
 
-    def hand_back(self, database: str, held: Sequence[Held]) -> None:
-        """These are in their queues again; where that is counted, in the parking.
-
-        A quorum queue drops a message that came back 20 times.
-        """
+    def hand_back(self, held: Sequence[Held]) -> None:
+        """These are in their queues again; tells which."""
         for one in held:
-            if not self.elastic:
-                self.park(database, [one])
-                continue
             try:
                 one.request.message.reject(requeue=True)
             except self._errors as error:

@@ -10,8 +10,9 @@ from typing import Any
 
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers import Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.held import Held
 
 
 class OtherBroker(Consuming):
@@ -29,9 +30,8 @@ class OtherBroker(Consuming):
     def renew(self, held: Sequence[Held]) -> None:
         """Nothing: nobody knows how."""
 
-    def hand_back(self, database: str, held: Sequence[Held]) -> None:
+    def hand_back(self, held: Sequence[Held]) -> None:
         """These are in their queues again."""
-        del database
         for one in held:
             try:
                 one.request.message.requeue()

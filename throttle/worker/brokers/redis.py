@@ -13,8 +13,9 @@ from redis.exceptions import ResponseError
 from throttle.clock import Monotonic, monotonic, now
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers import Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.held import Held
 
 SLICE = 200
 """Messages in one call."""
@@ -71,7 +72,7 @@ class RedisBroker(Consuming):
                     self._let_go(one)
                     self._told.gone(one)
 
-    def hand_back(self, database: str, held: Sequence[Held]) -> None:
+    def hand_back(self, held: Sequence[Held]) -> None:
         """Redis has as much patience as we ask for."""
 
     def park(self, database: str, held: Sequence[Held]) -> None:

@@ -1,0 +1,271 @@
+"""Where tasks wait that are too many to be held, and how holding is kept up.
+
+A worker holds up to `throttle_hold_messages` and `throttle_hold_bytes`. Beyond that
+
+* a queue that serves one database (`throttle_queues`) is paused: its messages wait
+  where they are;
+* of a queue that serves several, messages that may not pass are parked: they go to a
+  queue of their database's own, so that those behind them come through.
+
+Parked messages are consumed again while less than half of the bounds is held for their
+database, and are held then, however full the hold: parked again they would go round
+and round. Where a running consumer cannot take more (quorum queues), what may not pass
+is parked at once, and as much of it is held as the prefetch of the parking allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from celery.worker import state
+
+from throttle.clock import Monotonic, monotonic, now
+from throttle.hold import Hold
+from throttle.settings import Settings
+from throttle.worker.brokers import Broker, Told, broker_of
+from throttle.worker.held import Held
+
+WATCH = 1.0
+"""Seconds between two looks at queues and at what is held."""
+SLICE = 200
+"""Messages that are renewed in one turn of the loop."""
+BACK = 100
+"""Messages that are handed back in a second: they come again at once."""
+OFTEN = 64
+"""Parked messages that come back between two looks at whether there is room."""
+LONGEST = 60.0
+"""Seconds between two looks at which messages were held too long."""
+
+
+class Overflow:
+    """Stands behind the hold of one worker; begins anew with each connection.
+
+    What it does to the broker is done in the worker's loop, in slices.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        hold: Hold[Any],
+        *,
+        held: Callable[[], Iterable[Held]],
+        leave: Callable[[Held], object],
+        clock: Monotonic = monotonic,
+    ) -> None:
+        """Stand behind a hold.
+
+        `held`: all that is held now. `leave`: it is held no more, if it was.
+        """
+        self._settings = settings
+        self._hold = hold
+        self._held = held
+        self._leave = leave
+        self._clock = clock
+        self._consumer: Any = None
+        self._broker: Broker | None = None
+        self._entry: Any = None
+        self._called = False
+        self._looked = clock()
+        self._round_at = 0.0
+        self._round: list[Held] = []
+        self._pending: dict[str, list[Held]] = {}
+        self._moving: dict[int, Held] = {}
+        self._to_pause: set[str] = set()
+        self._paused: dict[str, str] = {}
+        self._came = 0
+        self._parked: Counter[str] = Counter()
+
+    # A connection's life
+
+    def begin(self, consumer: Any) -> Broker:
+        """A connection was made, and nothing of it is held; returns its broker."""
+        self._drop()
+        self._consumer = consumer
+        told = Told(parked=self._arrived, kept=self._stays, gone=self._gone)
+        broker = self._broker = broker_of(consumer, self._settings, told)
+        self._looked = self._clock()
+        self._round_at = self._looked + self._period(broker)
+        self._entry = consumer.timer.call_repeatedly(WATCH, self._watch)
+        self._soon()
+        return broker
+
+    def end(self) -> None:
+        """The connection ends, in whatever way: what was ours is the broker's."""
+        if self._entry is not None:
+            self._consumer.timer.cancel(self._entry)
+        broker, self._broker, self._entry = self._broker, None, None
+        if broker is not None:
+            broker.stop()
+        self._drop()
+
+    def _drop(self) -> None:
+        self._pending.clear()
+        self._moving.clear()
+        self._to_pause.clear()
+        self._paused.clear()
+        self._round.clear()
+
+    def _period(self, broker: Broker) -> float:
+        if broker.renewal is not None:
+            return broker.renewal
+        return min((broker.patience or LONGEST) / 10, LONGEST)
+
+    # A task may not pass
+
+    def takes(self, held: Held) -> bool:
+        """Say whether it is to be parked; if not, it is to be held.
+
+        Costs nothing while there is room.
+        """
+        broker = self._broker
+        if broker is None:
+            return False
+        database, request = held.target.database, held.request
+        if broker.was_parked(request):
+            self._came += 1
+            if self._came % OFTEN == 0:
+                self._soon()
+            return False
+        if broker.elastic and not self._hold.full:
+            return False
+        queue = broker.queue_of(request)
+        if self._settings.queues.get(queue) == database:
+            if broker.elastic and queue not in self._paused:
+                self._to_pause.add(queue)
+                self._soon()
+            return False
+        # Celery drops what is scheduled when the connection is lost; reserved tasks
+        # would make the autoscaler grow the pool.
+        state.reserved_requests.discard(request)
+        state.scheduled_requests.add(request)  # type: ignore[attr-defined]
+        self._pending.setdefault(database, []).append(held)
+        self._soon()
+        return True
+
+    def parked(self, database: str) -> int:
+        """Return how many messages were parked since the worker started."""
+        return self._parked[database]
+
+    def look(self) -> None:
+        """To be called before held tasks are let through.
+
+        If this process stood still (was stopped, swapped out) its messages may be
+        another worker's by now, and what is gone must not run here.
+        """
+        broker, moment = self._broker, self._clock()
+        lapse, self._looked = moment - self._looked, moment
+        if broker is None:
+            return
+        if broker.renewal is not None and lapse > max(broker.renewal, WATCH):
+            broker.renew(self._ours(self._held()))
+        if self._paused:
+            self._resume(broker)
+
+    # In the worker's loop
+
+    def _soon(self) -> None:
+        if not self._called:
+            self._called = True
+            self._consumer.call_soon(self._turn)
+
+    def _watch(self) -> None:
+        # On the consumer's timer, which need not be the loop's
+        self._soon()
+
+    def _turn(self) -> None:
+        self._called = False
+        broker = self._broker
+        if broker is None:
+            return
+        self.look()
+        self._pause(broker)
+        for database in list(self._pending):
+            self._park(broker, database, self._pending.pop(database))
+        broker.attend([name for name in self._settings.limits if self._room(name)])
+        if broker.renewal is not None:
+            self._renew(broker)
+        elif broker.patience is not None:
+            self._hand_back(broker, broker.patience)
+
+    def _pause(self, broker: Broker) -> None:
+        while self._to_pause:
+            queue = self._to_pause.pop()
+            self._paused[queue] = self._settings.queues[queue]
+            broker.pause(queue)
+
+    def _resume(self, broker: Broker) -> None:
+        for queue, database in list(self._paused.items()):
+            if self._room(database):
+                del self._paused[queue]
+                broker.resume(queue)
+
+    def _room(self, database: str) -> bool:
+        """Whether more may come for a database: half of the bounds is its own.
+
+        If others fill the hold it may still have a few, or it would wait for them.
+        """
+        waiting = self._hold.waiting(database)
+        return not waiting.count or (
+            not self._hold.full
+            and waiting.count * 2 < self._settings.hold_messages
+            and waiting.bytes * 2 < self._settings.hold_bytes
+        )
+
+    def _park(self, broker: Broker, database: str, held: list[Held]) -> None:
+        mine = self._ours(held)
+        self._moving |= {id(one): one for one in mine}
+        broker.park(database, mine)
+
+    def _renew(self, broker: Broker) -> None:
+        moment = self._clock()
+        if not self._round and moment >= self._round_at:
+            self._round_at = moment + self._period(broker)
+            self._round = [*self._held(), *self._moving.values()]
+        if self._round:
+            some, self._round = self._round[-SLICE:], self._round[:-SLICE]
+            broker.renew(self._ours(some))
+        if self._round:
+            self._soon()
+
+    def _hand_back(self, broker: Broker, patience: float) -> None:
+        moment = self._clock()
+        if not self._round and moment >= self._round_at:
+            self._round_at = moment + self._period(broker)
+            late = now().timestamp() - patience
+            self._round = [one for one in self._held() if one.since < late]
+        some, self._round = self._round[:BACK], self._round[BACK:]
+        for one in self._ours(some):
+            if broker.elastic:
+                broker.hand_back([one])
+            else:  # it must not be let through while it is on its way
+                self._leave(one)
+                self._park(broker, one.target.database, [one])
+
+    def _ours(self, held: Iterable[Held]) -> list[Held]:
+        # A request that was let through or dropped since is scheduled no more
+        scheduled = state.scheduled_requests  # type: ignore[attr-defined]
+        return [one for one in held if one.request in scheduled]
+
+    # What the broker tells
+
+    def _arrived(self, held: Held) -> None:
+        self._moving.pop(id(held), None)
+        self._parked[held.target.database] += 1
+        self._forget(held)
+
+    def _stays(self, held: Held) -> None:
+        if self._moving.pop(id(held), None) is not None:
+            self._pending.setdefault(held.target.database, []).append(held)
+
+    def _gone(self, held: Held) -> None:
+        self._moving.pop(id(held), None)
+        self._forget(held)
+
+    def _forget(self, held: Held) -> None:
+        self._leave(held)
+        known: Any = state
+        known.scheduled_requests.discard(held.request)
+        if known.requests.get(held.request.id) is held.request:
+            del known.requests[held.request.id]
