@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
@@ -18,30 +17,8 @@ from throttle.model import (
     Told,
     View,
 )
-
-WHOLE = 1_000_000
-"""Shares are millionths of the limit, durations microseconds: whole numbers, whose sums
-are exact."""
-THOUSAND = 1000
-MOST = 1_000_000_000
-"""Operations, seconds or rows of one sample, and wants: what is more is nonsense."""
-OLDEST = 60
-LONGEST = 10
-
-
-def whole(number: float, unit: int, most: int = MOST) -> int:
-    """Return a number in units; nonsense is zero, or the most that there can be."""
-    if not number > 0:  # no number, too
-        return 0
-    return round(min(number, most) * unit)
-
-
-def limits(limit: Amount) -> tuple[int, int]:
-    """Return thousandths of operations and microseconds per second; 0: no limit."""
-    return (
-        whole(limit.operations, THOUSAND) if math.isfinite(limit.operations) else 0,
-        whole(limit.seconds, WHOLE) if math.isfinite(limit.seconds) else 0,
-    )
+from throttle.window import units
+from throttle.window.units import WHOLE
 
 
 def safe(name: str) -> str:
@@ -62,28 +39,20 @@ def told(report: Report, names: Iterable[str], base: str) -> list[str | int]:
         words += [safe(name), f"{base}{safe(name)}:", len(one.samples)]
         for sample in one.samples:
             words += [
-                whole(sample.age, WHOLE, OLDEST),
-                max(whole(sample.span, WHOLE, LONGEST), 1),
-                *parts(sample.amount),
+                units.whole(sample.age, WHOLE, units.OLDEST),
+                max(units.whole(sample.span, WHOLE, units.LONGEST), 1),
+                *units.counted(sample.amount),
             ]
         words += _holding(report.name, one)
     return words
-
-
-def parts(amount: Amount) -> tuple[int, int, int]:
-    """Return thousandths of operations, microseconds, thousandths of rows."""
-    return (
-        whole(amount.operations, THOUSAND),
-        whole(amount.seconds, WHOLE),
-        whole(amount.rows, THOUSAND),
-    )
 
 
 def _holding(name: str, one: Told) -> list[str | int]:
     if one.holding is None:
         return [""]
     telling = json.dumps({**asdict(one.holding), "name": name})
-    return [telling, whole(one.holding.want, WHOLE, 1000), *limits(one.holding.limit)]
+    want = units.whole(one.holding.want, WHOLE, units.WANTED)
+    return [telling, want, *units.limited(one.holding.limit)]
 
 
 def answered(said: Sequence[bytes], names: Sequence[str]) -> Answer:
@@ -115,17 +84,13 @@ def estimates(
     """Return traffic and what of it comes from outside, by estimator."""
     a, b, c, d, e, f, *fast = figures
     both = {
-        Estimator.WEIGHTED: (_amount(a, b, c), _amount(d, e, f)),
-        Estimator.FAST: (_amount(*fast[:3]), _amount(*fast[3:])),
+        Estimator.WEIGHTED: (units.amount(a, b, c), units.amount(d, e, f)),
+        Estimator.FAST: (units.amount(*fast[:3]), units.amount(*fast[3:])),
     }
     return (
         {estimator: pair[0] for estimator, pair in both.items()},
         {estimator: pair[1] for estimator, pair in both.items()},
     )
-
-
-def _amount(operations: float, seconds: float, rows: float) -> Amount:
-    return Amount(operations / THOUSAND, seconds / WHOLE, rows / THOUSAND)
 
 
 def views(said: Sequence[Sequence[bytes]]) -> dict[str, View]:

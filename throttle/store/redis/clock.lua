@@ -24,10 +24,9 @@ if now < latest then
     ahead = ahead + (latest - now)
     now = latest
 end
-if now - latest >= SECOND then
-    -- Everybody who was known is forgotten, or Redis came back without its data, or its
-    -- clock was stepped forward: there may be holders that believe in shares which are
-    -- not known here.
+if now - latest >= 600000 then
+    -- Everybody was silent, or Redis came back without its data, or its clock was
+    -- stepped forward: somebody may be forgotten, or soon, who still trusts an answer.
     born = now
 end
 -- Called by scripts that write.

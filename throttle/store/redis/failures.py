@@ -48,8 +48,8 @@ STAYS: tuple[tuple[type[Exception], str, str], ...] = (
         said.NoPermissionError,
         "",
         (
-            "does not let this user do what is needed: EVAL, EVALSHA and what the scripts"
-            " call, on the keys of throttle_prefix"
+            "does not let this user do what is needed: EVAL, EVALSHA and what"
+            " the scripts call, on the keys of throttle_prefix"
         ),
     ),
     (said.ResponseError, "WRONGTYPE", FOREIGN),

@@ -24,6 +24,8 @@ from throttle.model import (
 from throttle.store.redis import calls, failures, scripts
 from throttle.store.redis.client import connect, elsewhere
 from throttle.store.redis.scripts import Script
+from throttle.window import units
+from throttle.window.units import WHOLE
 
 Answered = TypeVar("Answered")
 Words = Sequence[str | int]
@@ -122,7 +124,7 @@ class RedisStore:
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Say whether `holder` is the one who watches the database now."""
         keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
-        words: Words = [holder, calls.whole(seconds, calls.WHOLE, 3600)]
+        words: Words = [holder, units.whole(seconds, WHOLE, units.LATEST)]
         return self._ask(scripts.ELECT, keys, words, bool)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
@@ -134,9 +136,9 @@ class RedisStore:
             f"{self._tag}databases",
         ]
         words: Words = [
-            calls.whole(factor, calls.WHOLE, 1),
+            units.whole(factor, WHOLE, 1),
             why,
-            calls.whole(seconds, calls.WHOLE, 3600),
+            units.whole(seconds, WHOLE, units.LATEST),
             name,
         ]
         self._ask(scripts.LOWER, keys, words, lambda _: None)
@@ -193,7 +195,7 @@ class RedisStore:
         keys: Sequence[str],
         words: Words,
     ) -> Any:
-        time = "" if self._now is None else str(round(self._now() * calls.WHOLE))
+        time = "" if self._now is None else str(round(self._now() * WHOLE))
         given = [str(word) for word in (*keys, time, *words)]
         try:
             return client.evalsha(script.sha, len(keys), *given)

@@ -22,54 +22,62 @@ local function open(base)
     end, windows
 end
 
--- The six numbers of the buckets first … last (counted from 1970).
-local function sum(window, first, last)
-    local total = {0, 0, 0, 0, 0, 0}
-    for bucket = first, last do
-        local second = math.floor(bucket / SLOTS)
-        local at = (bucket - second * SLOTS) * SIZE
-        local counts = window(second)
+-- Adds what was counted in a bucket (they are numbered from 1970), so many times.
+local function add(total, window, bucket, times)
+    local second = math.floor(bucket / SLOTS)
+    local counts, at = window(second), (bucket - second * SLOTS) * SIZE
+    for i = 1, SIZE do total[i] = total[i] + times * counts[at + i] end
+end
+
+local function whole(window, second)
+    local total, counts = {0, 0, 0, 0, 0, 0}, window(second)
+    for at = 0, (SLOTS - 1) * SIZE, SIZE do
         for i = 1, SIZE do total[i] = total[i] + counts[at + i] end
     end
     return total
 end
 
-local function greater(a, b)
-    for i = 1, SIZE do if b[i] > a[i] then a[i] = b[i] end end
-    return a
-end
-
-local function by_weights(window, second)
-    local newest = sum(window, (second - 1) * SLOTS, second * SLOTS - 1)
-    local middle = sum(window, (second - 2) * SLOTS, (second - 1) * SLOTS - 1)
-    local oldest = sum(window, (second - 3) * SLOTS, (second - 2) * SLOTS - 1)
-    local total = {}
+local function greater(most, other, times)
     for i = 1, SIZE do
-        total[i] = (newest[i] * 80 + middle[i] * 15 + oldest[i] * 5) / 100
+        local one = other[i] * times
+        if one > most[i] then most[i] = one end
     end
-    return total
 end
 
 -- 80, 15 and 5 % of the last three complete seconds. The last reports of a second come
 -- up to 100 ms after it: until then the reading before counts too, if it is greater.
 local function weighted(window)
     local second = math.floor(now / SECOND)
-    local total = by_weights(window, second)
-    if now - second * SECOND < BUCKET then
-        greater(total, by_weights(window, second - 1))
+    local readings = now - second * SECOND < BUCKET and 2 or 1
+    local sums, most = {}, {0, 0, 0, 0, 0, 0}
+    for i = 1, readings + 2 do sums[i] = whole(window, second - i) end
+    for first = 1, readings do
+        local total = {}
+        for i = 1, SIZE do
+            total[i] = sums[first][i] * 80 + sums[first + 1][i] * 15
+                + sums[first + 2][i] * 5
+        end
+        greater(most, total, 0.01)
     end
-    return total
+    return most
 end
 
 -- The greatest of the last second and the rate of the last 300 ms, each ending with
 -- the running bucket or with one of the two before it, which reports still come for.
 local function fast(window)
-    local bucket = math.floor(now / BUCKET)
-    local total = {0, 0, 0, 0, 0, 0}
-    for last = bucket - 2, bucket do
-        local three = sum(window, last - 2, last)
-        for i = 1, SIZE do three[i] = three[i] * 10 / 3 end
-        greater(greater(total, sum(window, last - 9, last)), three)
+    local running = math.floor(now / BUCKET)
+    local ten, three, most = {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}
+    for bucket = running - 11, running - 2 do add(ten, window, bucket, 1) end
+    for bucket = running - 4, running - 2 do add(three, window, bucket, 1) end
+    for last = running - 2, running do
+        if last > running - 2 then
+            add(ten, window, last, 1)
+            add(ten, window, last - 10, -1)
+            add(three, window, last, 1)
+            add(three, window, last - 3, -1)
+        end
+        greater(most, ten, 1)
+        greater(most, three, 10 / 3)
     end
-    return total
+    return most
 end

@@ -68,7 +68,9 @@ def test_what_one_counts_all_see(store: RedisStore, time: Time) -> None:
     store.exchange(report("a", Sample(0.0, FIVE), number=1))
     time.now += 0.2
     seen = main(store.exchange(report("b")))
-    assert seen.traffic[Estimator.FAST] == Amount(500 / 0.3, 0.5 / 0.3, 1000 / 0.3)
+    assert seen.traffic[Estimator.FAST] == pytest.approx(
+        (500 / 0.3, 0.5 / 0.3, 1e3 / 0.3)
+    )
     assert seen.traffic[Estimator.WEIGHTED] == Amount()
     time.now += 1
     seen = main(store.exchange(report("b")))

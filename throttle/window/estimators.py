@@ -1,0 +1,71 @@
+"""Traffic, told from windows: what a database gets per second now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from throttle.model import Amount, Estimator, Limit
+from throttle.window.steady import SECOND
+from throttle.window.windows import BUCKET, SLOTS, Counts, Windows, empty
+
+WEIGHTS = (80, 15, 5)
+"""Percent of the last three complete seconds, the newest first."""
+LATE = 2
+"""Buckets for which reports still come: the running one and the one before."""
+
+
+def estimate(estimator: Estimator, windows: Windows, now: int) -> Counts:
+    """Return the traffic at that moment, in the units of the windows."""
+    return ESTIMATES[estimator](windows, now)
+
+
+def weighted(windows: Windows, now: int) -> Counts:
+    """Return 80, 15 and 5 % of the last three complete seconds.
+
+    The last reports of a second come up to 100 ms after it: until then the reading
+    before counts too, if it is greater.
+    """
+    second = now // SECOND
+    readings = 2 if now - second * SECOND < BUCKET else 1
+    return _greatest(_weigh(windows, second - i) for i in range(readings))
+
+
+def _weigh(windows: Windows, second: int) -> Counts:
+    total = empty()
+    for i, weight in enumerate(WEIGHTS):
+        for j, count in enumerate(windows.second(second - 1 - i)):
+            total[j] += count * weight
+    return [one * 0.01 for one in total]
+
+
+def fast(windows: Windows, now: int) -> Counts:
+    """Return the greatest of the last second and the rate of the last 300 ms.
+
+    Each of them ending with the running bucket, or with one of the two before it, for
+    which reports still come.
+    """
+    running = now // BUCKET
+    readings: list[Counts] = []
+    for last in range(running - LATE, running + 1):
+        readings.append(windows.buckets(last - SLOTS + 1, SLOTS))
+        three = windows.buckets(last - 2, 3)
+        readings.append([one * (10 / 3) for one in three])
+    return _greatest(readings)
+
+
+def quota(limit: Limit, traffic: Amount, factor: float = 1.0) -> float:
+    """Return a dispatch cycle's tasks: ``max((limit - traffic) * 100 / limit, 0)``.
+
+    Of the scarcer of the limit's dimensions; 0 means that the cycle dispatches nothing
+    to this database. With a factor, the limit in force is so much of the limit.
+    """
+    if factor <= 0:
+        return 0.0
+    return max((1.0 - limit.fraction(traffic) / factor) * 100.0, 0.0)
+
+
+def _greatest(readings: Iterable[Counts]) -> Counts:
+    return [max(numbers) for numbers in zip(*readings, strict=True)]
+
+
+ESTIMATES = {Estimator.WEIGHTED: weighted, Estimator.FAST: fast}
