@@ -10,6 +10,10 @@ that, and its own safe way to move a message elsewhere.
                  a crash between the two delivers the message twice
     *others*     as RabbitMQ, without the confirmation
 
+Prefetch. For each held message the worker may take one more. That addend is kept beside
+Celery's own count, which is not touched: Celery cuts its count at
+`worker_eta_task_limit`, sets it anew after a reconnect, and changes it with the pool.
+
 Parking. A queue per database and source, ``<throttle_parking>.<database>.<queue>``.
 Only workers that consume from the source take from it: others may not know the task. A
 message keeps its body, headers, properties and delivery_info, so that a task that
@@ -27,21 +31,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from throttle.settings import Settings
-    from throttle.worker.held import Held
 
 Request = Any
 """Celery's request."""
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A request whose message waits here, delivered and not acknowledged."""
+
+    request: Request
+    since: float
+    """Seconds since 1970 when its message was last known to be ours: a later stamp on
+    Redis is another worker's."""
+    raised: int = 0
+    """How much was added to the prefetch for it: 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What a broker tells of messages that it was given; perhaps later."""
 
-    parked: Callable[[Held], None]
+    parked: Callable[[Any], None]
     """It is in the parking queue, and no longer ours: forget the request."""
-    kept: Callable[[Held], None]
+    kept: Callable[[Any], None]
     """It could not be moved and is still ours."""
-    gone: Callable[[Held], None]
+    gone: Callable[[Any], None]
     """It is another worker's by now, or was given back: forget the request, it must
     not run here."""
 
@@ -56,6 +71,14 @@ class Broker(Protocol):
     """Seconds that a message may be held; None: as long as it is renewed."""
     renewal: float | None
     """Seconds between two renewals of a held message; None: there is none."""
+
+    def raise_prefetch(self, count: int = 1) -> int:
+        """So many more messages are taken; returns by how many it really rose."""
+        ...
+
+    def lower_prefetch(self, count: int = 1) -> None:
+        """So many fewer; not below what was there before the first rise."""
+        ...
 
     def renew(self, held: Sequence[Held]) -> None:
         """The broker waits again for these from now on; tells which are gone."""
@@ -94,7 +117,7 @@ class Broker(Protocol):
         ...
 
     def stop(self) -> None:
-        """Nothing is consumed through us any more."""
+        """Nothing is consumed through us, and Celery's prefetch is its own again."""
         ...
 
 

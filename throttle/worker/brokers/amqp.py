@@ -17,9 +17,8 @@ from kombu import Exchange, Queue
 from throttle.clock import Monotonic, monotonic
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Request, Told
+from throttle.worker.brokers import Held, Request, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
-from throttle.worker.held import Held
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""

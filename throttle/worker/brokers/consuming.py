@@ -1,4 +1,4 @@
-"""What all brokers share: queues that pause, parking queues that are consumed."""
+"""What all brokers share: the prefetch, queues that pause, parking that is consumed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from throttle.settings import Settings
 from throttle.worker.brokers import Request, Told
+from throttle.worker.brokers.prefetch import Prefetch
 
 PARKED = "throttle_parked"
 """In the delivery_info of a message that came from parking: its source queue."""
@@ -34,11 +35,22 @@ class Consuming:
         self._databases = tuple(settings.limits)
         self._tasks = consumer.task_consumer
         self._channel = consumer.task_consumer.channel
+        self._prefetch = Prefetch(consumer.qos, elastic=self.elastic)
         self._paused: dict[str, str] = {}
         """Consumer tags by queue."""
         self._attended: dict[str, Parking] = {}
         """Parking queues that are consumed, by consumer tag."""
         self._queues: dict[tuple[str, str], str] = {}
+
+    # Prefetch
+
+    def raise_prefetch(self, count: int = 1) -> int:
+        """So many more messages are taken; returns by how many it really rose."""
+        return self._prefetch.rise(count)
+
+    def lower_prefetch(self, count: int = 1) -> None:
+        """So many fewer; not below what was there before the first rise."""
+        self._prefetch.fall(count)
 
     # Where a message is from
 
@@ -120,10 +132,11 @@ class Consuming:
         return dict(message.delivery_info)
 
     def stop(self) -> None:
-        """Nothing is consumed through us any more."""
+        """Nothing is consumed through us, and Celery's prefetch is its own again."""
         for tag, parking in self._attended.items():
             self._cancel(parking.name, tag)
         self._attended.clear()
+        self._prefetch.end()
 
     # The channel's
 

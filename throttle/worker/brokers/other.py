@@ -10,9 +10,8 @@ from typing import Any
 
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Told
+from throttle.worker.brokers import Held, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
-from throttle.worker.held import Held
 
 
 class OtherBroker(Consuming):

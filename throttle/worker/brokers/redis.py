@@ -13,9 +13,8 @@ from redis.exceptions import ResponseError
 from throttle.clock import Monotonic, monotonic, now
 from throttle.foreign import Rarely
 from throttle.settings import Settings
-from throttle.worker.brokers import Told
+from throttle.worker.brokers import Held, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
-from throttle.worker.held import Held
 
 SLICE = 200
 """Messages in one call."""

@@ -1,0 +1,56 @@
+"""What is taken beside Celery's own prefetch, exactly."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+MOST: Final = 0xFFFF
+"""Above it kombu turns the limit off, and a worker would take all there is."""
+
+
+class Prefetch:
+    """An addend to the prefetch of one connection. Threads may share it.
+
+    Celery's count itself stays as it is. Were ours within it, an increment cut at
+    `worker_eta_task_limit` would be followed by a decrement that is not, down to a
+    prefetch of 1 for ever; and Celery sets the count anew as it recovers from a lost
+    connection.
+    """
+
+    def __init__(self, qos: Any, *, elastic: bool) -> None:
+        self._qos = qos
+        self._elastic = elastic
+        self._send = qos.callback
+        qos.callback = self._told
+        self.extra = 0
+        """What is taken beside Celery's count."""
+
+    def rise(self, count: int) -> int:
+        """So many more are taken from the loop's next turn on; returns how many."""
+        with self._qos._mutex:  # noqa: SLF001 — kombu's own, for all that change it
+            if not self._elastic or not self._qos.value:
+                return 0  # cannot be changed, or there is no limit to raise
+            return self._change(max(min(count, MOST - self._qos.value - self.extra), 0))
+
+    def fall(self, count: int) -> None:
+        """So many fewer are taken, but never less than Celery's own count."""
+        with self._qos._mutex:  # noqa: SLF001
+            self._change(-min(count, self.extra))
+
+    def end(self) -> None:
+        """Celery's count is alone again."""
+        with self._qos._mutex:  # noqa: SLF001
+            self._qos.callback = self._send
+            self._change(-self.extra)
+
+    def _change(self, by: int) -> int:
+        if by:
+            self.extra += by
+            # The loop sends the count when it differs from the one sent last.
+            self._qos.prev = None
+        return by
+
+    def _told(self, prefetch_count: int) -> None:
+        if prefetch_count:
+            prefetch_count = min(prefetch_count + self.extra, MOST)
+        self._send(prefetch_count=prefetch_count)
