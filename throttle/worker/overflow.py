@@ -51,17 +51,18 @@ class Overflow:
         hold: Hold[Any],
         *,
         held: Callable[[], Iterable[Held]],
-        leave: Callable[[Held], object],
+        forget: Callable[[Held], object],
         clock: Monotonic = monotonic,
     ) -> None:
         """Stand behind a hold.
 
-        `held`: all that is held now. `leave`: it is held no more, if it was.
+        `held`: all that is held now. `forget`: the request is no longer ours; it is
+        out of the hold and of Celery's lists.
         """
         self._settings = settings
         self._hold = hold
         self._held = held
-        self._leave = leave
+        self._forget = forget
         self._clock = clock
         self._consumer: Any = None
         self._broker: Broker | None = None
@@ -136,13 +137,17 @@ class Overflow:
                 self._to_pause.add(queue)
                 self._soon()
             return False
+        self._add(held)
+        return True
+
+    def _add(self, held: Held) -> None:
         # Celery drops what is scheduled when the connection is lost; reserved tasks
         # would make the autoscaler grow the pool.
-        state.reserved_requests.discard(request)
-        state.scheduled_requests.add(request)  # type: ignore[attr-defined]
-        self._pending.setdefault(database, []).append(held)
+        known: Any = state
+        known.reserved_requests.discard(held.request)
+        known.scheduled_requests.add(held.request)
+        self._pending.setdefault(held.target.database, []).append(held)
         self._soon()
-        return True
 
     def parked(self, database: str) -> int:
         """Return how many messages were parked since the worker started."""
@@ -240,8 +245,8 @@ class Overflow:
             if broker.elastic:
                 broker.hand_back([one])
             else:  # it must not be let through while it is on its way
-                self._leave(one)
-                self._park(broker, one.target.database, [one])
+                self._forget(one)
+                self._add(one)
 
     def _ours(self, held: Iterable[Held]) -> list[Held]:
         # A request that was let through or dropped since is scheduled no more
@@ -262,10 +267,3 @@ class Overflow:
     def _gone(self, held: Held) -> None:
         self._moving.pop(id(held), None)
         self._forget(held)
-
-    def _forget(self, held: Held) -> None:
-        self._leave(held)
-        known: Any = state
-        known.scheduled_requests.discard(held.request)
-        if known.requests.get(held.request.id) is held.request:
-            del known.requests[held.request.id]

@@ -7,11 +7,11 @@ acknowledged as their confirmations come in with all else that the loop reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import amqp
-from amqp.exceptions import AMQPError
 from kombu import Exchange, Queue
 
 from throttle.clock import Monotonic, monotonic
@@ -24,6 +24,8 @@ SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
 COPIED = ("x-queue-type", "x-max-priority")
 """Arguments of a source queue that its parking queues share."""
+LAST = 1.0
+"""Seconds that the last confirmations are waited for."""
 AGAIN = 60.0
 """Seconds until a parking queue that was refused is asked for again."""
 
@@ -57,7 +59,6 @@ class AmqpBroker(Consuming):
         self.patience: float | None = settings.hold_seconds
         self._clock = clock
         self._rarely = Rarely(clock)
-        self._errors: tuple[type[BaseException], ...] = (AMQPError, OSError)
         self._way: Any = None
         """The channel that messages are published by."""
         self._number = 0
@@ -210,6 +211,17 @@ class AmqpBroker(Consuming):
         headers = message.properties.get("application_headers") or {}
         exchange, key = headers.pop(SOURCE, ("", message.delivery_info["routing_key"]))
         return {**message.delivery_info, "exchange": exchange, "routing_key": key}
+
+    def stop(self) -> None:
+        """Nothing is consumed through us; what was on its way has arrived, or nearly.
+
+        What is not confirmed within a second is delivered twice.
+        """
+        super().stop()
+        until = self._clock() + LAST
+        with suppress(*self._errors):
+            while self._sent and (left := until - self._clock()) > 0:
+                self._consumer.connection.drain_events(timeout=left)
 
     # The channel's
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,7 +33,10 @@ class Consuming:
         self._consumer = consumer
         self._told = told
         self._name = settings.parking
-        self._databases = tuple(settings.limits)
+        self._errors: tuple[type[BaseException], ...] = (
+            *consumer.connection_errors,
+            *consumer.channel_errors,
+        )
         self._tasks = consumer.task_consumer
         self._channel = consumer.task_consumer.channel
         self._prefetch = Prefetch(consumer.qos, elastic=self.elastic)
@@ -132,11 +136,15 @@ class Consuming:
         return dict(message.delivery_info)
 
     def stop(self) -> None:
-        """Nothing is consumed through us, and Celery's prefetch is its own again."""
-        for tag, parking in self._attended.items():
-            self._cancel(parking.name, tag)
-        self._attended.clear()
+        """Nothing is consumed through us, and Celery's prefetch is its own again.
+
+        Also if the connection is lost, or the broker does not answer.
+        """
         self._prefetch.end()
+        for tag, parking in self._attended.items():
+            with suppress(*self._errors):
+                self._cancel(parking.name, tag)
+        self._attended.clear()
 
     # The channel's
 

@@ -22,7 +22,6 @@ class OtherBroker(Consuming):
     def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
         super().__init__(consumer, settings, told)
         self.patience: float | None = settings.hold_seconds
-        self._errors = consumer.connection_errors + consumer.channel_errors
         self._rarely = Rarely()
         self._made: set[str] = set()
 

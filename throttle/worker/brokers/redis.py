@@ -47,7 +47,7 @@ class RedisBroker(Consuming):
         self._clock = clock
         self._rarely = Rarely(clock)
         self._qos: Any = self._channel.qos
-        self._errors = (*self._channel.connection_errors, ResponseError)
+        self._errors = (*self._errors, ResponseError)
         self._looked = -LOOK
         self._waiting: frozenset[str] = frozenset()
         """Parking queues that had messages when we looked."""
