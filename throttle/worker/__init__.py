@@ -18,7 +18,7 @@ its connection, the broker hands it out again.
     ``hook``      through, held or parked; and out again
     ``dead``      held tasks that were revoked or have expired
     ``pace``      held tasks that have a `rate_limit` too
-    ``prefetch``  how many messages more than Celery asks for
+    ``held``      a request that waits
     ``going``     admitted tasks, until they are over
     ``pool``      what the pool's processes count, by task
     ``brokers``   what only Redis or only RabbitMQ can do

@@ -1,30 +1,18 @@
-"""A request whose message waits here, delivered and not acknowledged."""
+"""A request that waits in its worker, and where its traffic goes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from throttle.clock import now
 from throttle.model import Target
+from throttle.worker import brokers
 
 
-def _stamp() -> float:
-    return now().timestamp()
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class Held:
+@dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
+class Held(brokers.Held):
     """A request, and what was found out about it when it came."""
 
-    request: Any
-    """Celery's."""
     target: Target
-    since: float = field(default_factory=_stamp)
-    """Seconds since 1970 when its message was last known to be ours: a later stamp on
-    Redis is another worker's."""
-    raised: int = 0
-    """How much was added to the prefetch for it: 0 or 1."""
 
     @property
     def task(self) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 from celery.worker import state as _state
 from kombu.common import ignore_errors
 
-from throttle.clock import Monotonic, monotonic
+from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
 from throttle.model import Admission, Target, run_id
 from throttle.worker import starting
-from throttle.worker.brokers import Broker, Told, broker_of
+from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
 from throttle.worker.going import Going
 from throttle.worker.held import Held
+from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
-from throttle.worker.prefetch import Prefetch
 from throttle.worker.rig import Rig
 from throttle.worker.told import told
 
@@ -54,12 +54,13 @@ class Hook:
 
     def __init__(self, consumer: Any, rig: Rig, clock: Monotonic = monotonic) -> None:
         self.rig = rig
-        self.prefetch = Prefetch(consumer)
         self._consumer = consumer
         self._hold = rig.hold
         self._accounts = rig.accounts
         self._clock = clock
         self._armed = False
+        self._telling = False
+        self._more = 0
         self._first = 0
         self._smaller_first = True
         self._broker: Broker | None = None
@@ -67,6 +68,10 @@ class Hook:
         self._dead = Dead(self._all, self._strike)
         self._going = Going(rig.accounts)
         rig.collect = self._going.collect
+        self._overflow = Overflow(
+            rig.settings, rig.hold, held=self._all, leave=self._strike
+        )
+        rig.parked = self._overflow.parked
         self._through: Callable[[Any], object] = consumer.on_task_request
         consumer.on_task_request = self.offer
         self._lose = consumer.on_connection_error_after_connected
@@ -77,9 +82,7 @@ class Hook:
     def begin(self, consumer: Any) -> None:
         """A connection was made, and nothing of it is held."""
         self._smaller_first = consumer.connection.transport.driver_type == "redis"
-        hears = Told(parked=self._moved, kept=self._kept, gone=self._moved)
-        self._broker = broker_of(consumer, self.rig.settings, hears)
-        self.prefetch.begin(elastic=self._broker.elastic)
+        self._broker = self._overflow.begin(consumer)
         self.rig.start()
 
     def leave(self, consumer: Any) -> None:
@@ -95,9 +98,12 @@ class Hook:
 
     def clear(self) -> None:
         """Nothing is held: the broker hands out again what was."""
+        self._overflow.end()
+        self._broker = None
         self._hold.clear()
         self._pace.clear()
         self._dead.clear()
+        self._more = 0
 
     def _lost(self, error: Exception) -> None:
         # Before Celery closes the connection: a timer's thread must not start now what
@@ -127,7 +133,7 @@ class Hook:
                 self._keep(self._held(request, target))
 
     def _held(self, request: Any, target: Target) -> Held:
-        return Held(request, target)
+        return Held(request=request, since=now().timestamp(), target=target)
 
     def _follow(self, held: Held) -> None:
         # It came with a token of its `rate_limit`, which is for the one before it
@@ -139,6 +145,8 @@ class Hook:
         self._arm(PERIOD)
 
     def _keep(self, held: Held) -> None:
+        if self._overflow.takes(held):
+            return
         self._count(held)
         request = held.request
         priority = request.delivery_info.get("priority") or 0
@@ -157,7 +165,26 @@ class Hook:
         state.reserved_requests.discard(held.request)
         state.scheduled_requests.add(held.request)
         self._dead.add(held)
-        held.raised = self.prefetch.add()
+        if self._broker is not None:
+            held.raised = self._broker.raise_prefetch()
+            self._more += held.raised
+        if self._consumer.hub is None:
+            self._tell_prefetch()
+
+    def _tell_prefetch(self) -> None:
+        # An event loop tells the broker at each of its turns. Without one it would be
+        # told when two seconds have passed without a message. Telling may itself read
+        # messages, which are then held and ask for more: that is done by the outer
+        # call, or a long rush would be as deep as it is long.
+        if self._telling:
+            return
+        self._telling = True
+        qos = self._consumer.qos
+        try:
+            while qos.prev != qos.value:
+                qos.update()
+        finally:
+            self._telling = False
 
     # What is held
 
@@ -165,6 +192,7 @@ class Hook:
         """Held tasks are through as far as there is room; dead ones have left."""
         self._armed = False
         until = self._clock() + TURN
+        self._overflow.look()
         done = False
         try:
             done = (
@@ -228,19 +256,10 @@ class Hook:
             self._lower(held)
 
     def _lower(self, held: Held) -> None:
-        if held.raised:
-            self.prefetch.drop(held.raised)
+        if held.raised and self._broker is not None:
+            self._broker.lower_prefetch(held.raised)
+            self._more -= held.raised
         held.raised = 0
-
-    def _moved(self, held: Any) -> None:
-        # Another worker's by now, or in a parking queue: it must not run here
-        self._strike(held)
-        state.scheduled_requests.discard(held.request)
-        if state.requests.get(held.request.id) is held.request:
-            del state.requests[held.request.id]
-
-    def _kept(self, held: Any) -> None:
-        pass
 
     def _all(self) -> Iterator[Held]:
         yield from self._hold.items()
@@ -255,4 +274,4 @@ class Hook:
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""
-        return {**told(self.rig), "prefetch_more": self.prefetch.more}
+        return {**told(self.rig), "prefetch_more": self._more}

@@ -14,7 +14,7 @@ from throttle.exchange import Exchanger
 from throttle.exchange.process import here
 from throttle.hold import Hold
 from throttle.meter import meter
-from throttle.model import Holding, Store, Target
+from throttle.model import Holding, Target
 from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.store import open_store
@@ -40,7 +40,7 @@ class Rig:
     def __init__(self, worker: Any, settings: Settings) -> None:
         self.settings = settings
         self.route = Route(load(settings.route), settings.limits)
-        self.store: Store = open_store(settings)
+        self.store = open_store(settings)
         try:
             self.store.check()
         except Away as error:
@@ -67,6 +67,8 @@ class Rig:
             holdings=self.holdings,
             heard=self._heard,
         )
+        # Before the pool forks: a child must know that its parent reports for it.
+        here.take(self.exchanger, settings)
         self._always = {
             name: target
             for name, task in worker.app.tasks.items()
@@ -78,7 +80,6 @@ class Rig:
         """It counts, tells and hears; again: nothing changes."""
         if not self._started:
             self._started = True
-            here.take(self.exchanger, self.settings)
             self.exchanger.start()
             self._watching = watch.start(
                 self.settings, self.store, self.exchanger.holder

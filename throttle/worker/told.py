@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from throttle.model import Amount, Holding
     from throttle.worker.rig import Rig
 
 
 def told(rig: Rig) -> dict[str, Any]:
-    """Return each database as this worker sees it, and how the exchange does."""
-    databases: dict[str, Any] = {}
-    for database, holding in rig.holdings().items():
-        state = rig.accounts.state(database)
-        databases[database] = {
-            **{name: _plain(value) for name, value in asdict(state).items()},
-            "want": round(holding.want, 4),
-            "held": holding.held,
-            "held_bytes": holding.held_bytes,
-            "oldest": round(holding.oldest, 3),
-            "parked": holding.parked,
-            "admitted": holding.admitted,
-            "would_hold": holding.would_hold,
-            "tenants": {
-                name or "-": {"held": held, "admitted": admitted}
-                for name, (held, admitted) in holding.tenants.items()
-            },
-        }
+    """Return each database as this worker sees it, and how its exchange does."""
     exchanger = rig.exchanger
     return {
-        "databases": databases,
+        "databases": {
+            database: _database(rig, database, holding)
+            for database, holding in rig.holdings().items()
+        },
         "exchange": {
             "alive": exchanger.alive,
             "away": exchanger.snapshot.away,
             "failures": exchanger.failures,
-            "dropped": exchanger.dropped,
+            "dropped": round(exchanger.dropped, 3),
         },
         "route_failures": rig.route.failures,
     }
 
 
-def _plain(value: object) -> object:
-    return round(value, 4) if isinstance(value, float) else value
+def _database(rig: Rig, database: str, holding: Holding) -> dict[str, Any]:
+    state = rig.accounts.state(database)
+    seen = state.seen
+    return {
+        "limit": _amount(holding.limit),
+        "traffic": seen and _amount(seen.traffic[rig.settings.estimator]),
+        "factor": seen and round(seen.factor, 4),
+        "workers": seen and seen.holders,
+        "share": round(state.share, 4),
+        "want": round(holding.want, 4),
+        "own": _amount(state.own),
+        "expected": _amount(state.expected),
+        "policy": state.policy and str(state.policy),
+        "held": holding.held,
+        "held_bytes": holding.held_bytes,
+        "oldest": round(holding.oldest, 3),
+        "parked": holding.parked,
+        "admitted": holding.admitted,
+        "would_hold": holding.would_hold,
+        "tenants": {
+            name or "-": {"held": held, "admitted": admitted}
+            for name, (held, admitted) in holding.tenants.items()
+        },
+    }
+
+
+def _amount(amount: Amount) -> dict[str, float]:
+    return {
+        "operations": round(amount.operations, 3),
+        "seconds": round(amount.seconds, 4),
+    }
