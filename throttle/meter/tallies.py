@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from throttle.errors import Misconfigured
 from throttle.limits import LONGEST_NAME
-from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
+from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 
 if TYPE_CHECKING:
     from throttle.meter.seats import Here
@@ -25,6 +25,11 @@ class Tally:
         self.name = name
         self.here = here
         self.at = at
+
+    @property
+    def running(self) -> bool:
+        """Whether this thread is within a statement whose time is counted."""
+        return self.here.cells[self.at + STARTED] != 0
 
     def add(self, operations: int = 1, *, seconds: float = 0.0, rows: int = 0) -> None:
         """So much was done. From any thread; never blocks, never raises."""

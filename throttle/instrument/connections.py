@@ -1,0 +1,159 @@
+"""psycopg's connections, made to count: those there are, and those to come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from typing import Any, cast
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.pq import Format
+from psycopg.sql import Composable
+
+from throttle.errors import Misconfigured
+from throttle.instrument.cursors import PLAIN_KIND, counted_cursor, plain
+from throttle.instrument.timed import Timed
+from throttle.meter import Tally
+
+OWN = (b"COMMIT", b"ROLLBACK", b"PREPARE TRANSACTION", b"FETCH", b"MOVE")
+"""Commands of psycopg itself that are work for a database."""
+NOT = b"ROLLBACK TO"
+"""Of a savepoint, which costs the server next to nothing, as BEGIN does."""
+FACTORIES = ("cursor_factory", "server_cursor_factory")
+KINDS = (psycopg.Connection, psycopg.AsyncConnection)
+
+
+@cache
+def counted_connection(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
+    """Return a class of connections that count, and otherwise are as `kind`."""
+    kind = plain(kind)
+    if hasattr(kind, PLAIN_KIND):  # a user's class, made of one that counts
+        return cast("type[Any]", kind)
+    waits = issubclass(kind, psycopg.AsyncConnection)
+    added: dict[str, Any] = {
+        "__module__": kind.__module__,
+        PLAIN_KIND: kind,
+        "_exec_command": _own_commands(kind, tally, timing=timing),
+        "pipeline": (_pipeline_async if waits else _pipeline)(
+            kind, tally, timing=timing
+        ),
+    }
+    for name in FACTORIES:
+        added[name] = _factory(name, tally, timing=timing)
+    return type(f"Counted{kind.__name__}", (kind,), added)
+
+
+def count(connection: Any, tally: Tally, *, timing: bool) -> None:
+    """A connection that is there counts from now on, by its cursors to come."""
+    factories = {name: getattr(connection, name) for name in FACTORIES}
+    plain_kind: Any = type(connection)
+    kind = counted_connection(plain_kind, tally, timing=timing)
+    connection.__class__ = kind
+    for name, factory in factories.items():
+        setattr(connection, name, factory)
+
+
+def leave(connection: Any) -> None:
+    """A connection does not count any more; cursors that it has made go on."""
+    if hasattr(connection, PLAIN_KIND):
+        factories = {name: plain(getattr(connection, name)) for name in FACTORIES}
+        connection.__class__ = plain(type(connection))
+        vars(connection).update(factories)
+
+
+def _factory(name: str, tally: Tally, *, timing: bool) -> property:
+    """Return a property: whatever factory is set, it makes cursors that count."""
+
+    def of(self: Any) -> Any:
+        return vars(self)[name]
+
+    def to(self: Any, factory: Any) -> None:
+        if not isinstance(factory, type):
+            message = (
+                f"{name} must be a class of cursors to be counted, not {factory!r}"
+            )
+            raise Misconfigured(message)
+        vars(self)[name] = counted_cursor(factory, tally, timing=timing)
+
+    return property(of, to)
+
+
+def _own_commands(
+    kind: type[Any], tally: Tally, *, timing: bool
+) -> Callable[..., PQGen[Any]]:
+    method = kind._exec_command  # noqa: SLF001 — all of psycopg's own commands pass here
+
+    def _exec_command(
+        self: Any, command: Any, result_format: Format = Format.TEXT
+    ) -> PQGen[Any]:
+        if isinstance(command, Composable):
+            command = command.as_bytes(self)
+        text = command.encode() if isinstance(command, str) else command
+        if not text.startswith(OWN) or text.startswith(NOT):
+            return (yield from method(self, command, result_format))
+        with Timed(tally, timing=timing) as timed:
+            result = yield from method(self, command, result_format)
+            timed.rows = result.ntuples if result is not None else 0
+        return result
+
+    return _exec_command
+
+
+# In a pipeline a statement is sent at once, and waited for at the next fetch or the
+# end: what is timed is each wait. A cursor's own wait is timed by itself.
+
+
+def _pipeline(kind: type[Any], tally: Tally, *, timing: bool) -> Callable[..., Any]:
+    plain_wait = kind.wait
+
+    @contextmanager
+    def pipeline(self: Any) -> Iterator[Any]:
+        if not timing or "wait" in vars(self):
+            with kind.pipeline(self) as inner:
+                yield inner
+            return
+
+        def wait(*args: Any, **kwargs: Any) -> Any:
+            if tally.running:
+                return plain_wait(self, *args, **kwargs)
+            with Timed(tally, operations=0):
+                return plain_wait(self, *args, **kwargs)
+
+        self.wait = wait
+        try:
+            with kind.pipeline(self) as outer:
+                yield outer
+        finally:
+            del self.wait
+
+    return pipeline
+
+
+def _pipeline_async(
+    kind: type[Any], tally: Tally, *, timing: bool
+) -> Callable[..., Any]:
+    plain_wait = kind.wait
+
+    @asynccontextmanager
+    async def pipeline(self: Any) -> AsyncIterator[Any]:
+        if not timing or "wait" in vars(self):
+            async with kind.pipeline(self) as inner:
+                yield inner
+            return
+
+        async def wait(*args: Any, **kwargs: Any) -> Any:
+            if tally.running:
+                return await plain_wait(self, *args, **kwargs)
+            with Timed(tally, operations=0):
+                return await plain_wait(self, *args, **kwargs)
+
+        self.wait = wait
+        try:
+            async with kind.pipeline(self) as outer:
+                yield outer
+        finally:
+            del self.wait
+
+    return pipeline

@@ -1,0 +1,195 @@
+"""psycopg's cursors, made to count what they send.
+
+The wrapped method is reached by one frame of ours. What that frame does is the price of
+the meter, so it touches integers only, and reads each name once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
+from functools import cache
+from inspect import signature
+from typing import Any, cast
+
+import psycopg
+
+from throttle.clock import perf_ns
+from throttle.instrument.timed import Timed, each
+from throttle.meter import Tally
+
+Method = Callable[..., Any]
+Made = dict[str, Method]
+
+USUAL = tuple(signature(psycopg.Cursor.execute).parameters)
+"""What a cursor's `execute` takes. Named, they cost 0.1 µs less than `**kwargs`."""
+
+
+PLAIN_KIND = "_throttle_plain"
+"""Of a class that is made here: what it was made of."""
+
+
+def plain(kind: type[Any]) -> type[Any]:
+    """Return the class that a counting one was made of, and any other as it is."""
+    found: type[Any] = vars(kind).get(PLAIN_KIND, kind)
+    return found
+
+
+@cache
+def counted_cursor(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
+    """Return a class of cursors that count, and otherwise are as `kind`."""
+    kind = plain(kind)
+    if hasattr(kind, PLAIN_KIND):  # a user's class, made of one that counts
+        return cast("type[Any]", kind)
+    waits = issubclass(kind, psycopg.AsyncCursor)
+    simple = tuple(signature(kind.execute).parameters) == USUAL
+    added = {"__slots__": (), "__module__": kind.__module__, PLAIN_KIND: kind}
+    if not timing:
+        # What an asynchronous method is given back to: its coroutine is made, not begun
+        added |= _count_only(kind.execute, tally, simple=simple)
+    elif waits:
+        added |= _timed_async(kind.execute, tally, simple=simple)
+    else:
+        added |= _timed(kind.execute, tally, simple=simple)
+    added |= (_many_async if waits else _many)(kind, tally, timing=timing)
+    return type(f"Counted{kind.__name__}", (kind,), added)
+
+
+def _count_only(method: Method, tally: Tally, *, simple: bool) -> Made:
+    here = tally.here
+
+    def execute(
+        self: Any,
+        query: Any,
+        params: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Any:
+        here.cells[tally.at] += 1
+        return method(self, query, params, prepare=prepare, binary=binary)
+
+    def execute_any(self: Any, *args: Any, **kwargs: Any) -> Any:
+        here.cells[tally.at] += 1
+        return method(self, *args, **kwargs)
+
+    return {"execute": execute if simple else execute_any}
+
+
+def _timed(method: Method, tally: Tally, *, simple: bool) -> Made:
+    here = tally.here
+
+    def execute(
+        self: Any,
+        query: Any,
+        params: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Any:
+        cells, at = here.cells, tally.at
+        cells[at] += 1
+        cells[at + 3] = started = perf_ns()
+        try:
+            done = method(self, query, params, prepare=prepare, binary=binary)
+        finally:
+            cells[at + 3] = 0
+            cells[at + 1] += perf_ns() - started
+        if (rows := self._rowcount) > 0:
+            cells[at + 2] += rows
+        return done
+
+    def execute_any(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with Timed(tally) as timed:
+            done = method(self, *args, **kwargs)
+            timed.rows = self.rowcount
+        return done
+
+    return {"execute": execute if simple else execute_any}
+
+
+def _timed_async(method: Method, tally: Tally, *, simple: bool) -> Made:
+    here = tally.here
+
+    async def execute(
+        self: Any,
+        query: Any,
+        params: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Any:
+        cells, at = here.cells, tally.at
+        cells[at] += 1
+        cells[at + 3] = started = perf_ns()
+        try:
+            done = await method(self, query, params, prepare=prepare, binary=binary)
+        finally:
+            cells[at + 3] = 0
+            cells[at + 1] += perf_ns() - started
+        if (rows := self._rowcount) > 0:
+            cells[at + 2] += rows
+        return done
+
+    async def execute_any(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with Timed(tally) as timed:
+            done = await method(self, *args, **kwargs)
+            timed.rows = self.rowcount
+        return done
+
+    return {"execute": execute if simple else execute_any}
+
+
+def _many(kind: type[Any], tally: Tally, *, timing: bool) -> Made:
+    executemany_of, stream_of, copy_of = kind.executemany, kind.stream, kind.copy
+
+    def executemany(
+        self: Any, query: Any, params_seq: Iterable[Any], **kwargs: Any
+    ) -> None:
+        with Timed(tally, operations=0, timing=timing) as timed:
+            executemany_of(self, query, each(params_seq, tally), **kwargs)
+            timed.rows = self.rowcount
+
+    def stream(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        stream = closing(stream_of(self, *args, **kwargs))
+        with Timed(tally, timing=timing) as timed, stream as rows:
+            for row in rows:
+                timed.rows += 1
+                yield row
+
+    @contextmanager
+    def copy(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        with Timed(tally, timing=timing) as timed:
+            with copy_of(self, *args, **kwargs) as copying:
+                yield copying
+            timed.rows = self.rowcount
+
+    return {"executemany": executemany, "stream": stream, "copy": copy}
+
+
+def _many_async(kind: type[Any], tally: Tally, *, timing: bool) -> Made:
+    executemany_of, stream_of, copy_of = kind.executemany, kind.stream, kind.copy
+
+    async def executemany(
+        self: Any, query: Any, params_seq: Iterable[Any], **kwargs: Any
+    ) -> None:
+        with Timed(tally, operations=0, timing=timing) as timed:
+            await executemany_of(self, query, each(params_seq, tally), **kwargs)
+            timed.rows = self.rowcount
+
+    async def stream(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        with Timed(tally, timing=timing) as timed:
+            rows = stream_of(self, *args, **kwargs)
+            async with aclosing(rows):
+                async for row in rows:
+                    timed.rows += 1
+                    yield row
+
+    @asynccontextmanager
+    async def copy(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        with Timed(tally, timing=timing) as timed:
+            async with copy_of(self, *args, **kwargs) as copying:
+                yield copying
+            timed.rows = self.rowcount
+
+    return {"executemany": executemany, "stream": stream, "copy": copy}

@@ -1,0 +1,118 @@
+"""SQLAlchemy engines, made to count.
+
+On psycopg 3 the engine's connections are made to count themselves: cheaper than
+SQLAlchemy's events, and commits, COPY and raw cursors are seen too. On other drivers
+the events say what is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Engine, event
+
+from throttle.clock import perf_ns
+from throttle.errors import Misconfigured
+from throttle.instrument.connections import count, leave
+from throttle.meter import Tally
+from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
+
+Listeners = list[tuple[str, Callable[..., Any]]]
+_installed: WeakKeyDictionary[Engine, Listeners] = WeakKeyDictionary()
+PSYCOPG = ("psycopg", "psycopg_async")
+
+
+def install(engine: Any, tally: Tally, *, timing: bool) -> Any:
+    """The engine, synchronous or not, counts; it is returned."""
+    plain = plain_engine(engine)
+    remove(plain)
+    if plain.dialect.driver in PSYCOPG:
+        listeners = _lent(tally, timing=timing)
+    else:
+        listeners = _told(tally, timing=timing)
+    _listen(plain, listeners)
+    return engine
+
+
+def uninstall(engine: Any) -> None:
+    """The engine does not count any more."""
+    plain = plain_engine(engine)
+    if remove(plain) and plain.dialect.driver in PSYCOPG:
+
+        def stop(_connection: Any, record: Any, _proxy: Any) -> None:
+            leave(record.driver_connection)
+
+        _listen(plain, [("checkout", stop)])
+
+
+def plain_engine(engine: Any) -> Engine:
+    """Return the engine that does the work of an asynchronous one."""
+    plain = getattr(engine, "sync_engine", engine)
+    if not isinstance(plain, Engine):
+        message = f"instrument.sqlalchemy({engine!r}): allowed is an engine"
+        raise Misconfigured(message)
+    return plain
+
+
+def remove(engine: Engine) -> bool:
+    """Say whether anything was installed; it is not any more."""
+    listeners = _installed.pop(engine, [])
+    for name, function in listeners:
+        event.remove(engine, name, function)
+    return bool(listeners)
+
+
+def _listen(engine: Engine, listeners: Listeners) -> None:
+    for name, function in listeners:
+        event.listen(engine, name, function)
+    _installed[engine] = listeners
+
+
+def _lent(tally: Tally, *, timing: bool) -> Listeners:
+    """A connection counts when it is lent: also those that the pool has already."""
+
+    def lent(_connection: Any, record: Any, _proxy: Any) -> None:
+        count(record.driver_connection, tally, timing=timing)
+
+    return [("checkout", lent)]
+
+
+def _told(tally: Tally, *, timing: bool) -> Listeners:
+    here = tally.here
+
+    def before(*event: Any) -> None:
+        parameters, context, many = event[-3:]
+        cells, at = here.cells, tally.at
+        cells[at + OPERATIONS] += len(parameters) if many else 1
+        if timing:
+            cells[at + STARTED] = context.throttle_started = perf_ns()
+
+    def after(*event: Any) -> None:
+        cursor, context = event[1], event[-2]
+        ended(context, max(cursor.rowcount, 0))
+
+    def failed(said: Any) -> None:
+        if said.execution_context is not None:
+            ended(said.execution_context, 0)
+
+    def ended(context: Any, rows: int) -> None:
+        started = context.__dict__.pop("throttle_started", None)
+        if started is None:
+            return
+        cells, at = here.cells, tally.at
+        cells[at + STARTED] = 0
+        cells[at + NANOSECONDS] += perf_ns() - started
+        cells[at + ROWS] += rows
+
+    def done(_connection: Any) -> None:
+        tally.add()
+
+    return [
+        ("before_cursor_execute", before),
+        ("after_cursor_execute", after),
+        ("handle_error", failed),
+        ("commit", done),
+        ("rollback", done),
+    ]
