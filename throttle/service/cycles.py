@@ -23,7 +23,15 @@ def quota(limit: Limit, traffic: Amount, factor: float = 1.0) -> float:
     """Return how many tasks a cycle may send; `factor` of the limit is in force."""
     if factor <= 0:
         return 0.0
-    return max((factor - limit.fraction(traffic)) * WHOLE / factor, 0.0)
+    # In this order: of 5,000 less 4,500 are exactly 10 tasks left, not 9.99…
+    left = [_left(limit.operations * factor, traffic.operations)]
+    if limit.seconds is not None:
+        left.append(_left(limit.seconds * factor, traffic.seconds))
+    return max(min(left), 0.0)
+
+
+def _left(limit: float, traffic: float) -> float:
+    return (limit - traffic) * WHOLE / limit
 
 
 class Cycles:

@@ -90,6 +90,8 @@ class Presence:
 
     async def gone(self, within: float) -> bool:
         """Return whether all have their answer, after so many seconds at most."""
+        if not self._here:
+            return True
         try:
             await asyncio.wait_for(self._none.wait(), within)
         except TimeoutError:

@@ -1,0 +1,110 @@
+"""The store is asked off the loop, and not for those who have left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from throttle.errors import Away
+from throttle.model import Seen, View
+from throttle.service.board import Board
+from throttle.service.desk import NONE
+from throttle.service.lane import PATIENCE, Crowded, Lane, Presence
+
+
+def test_what_waited_too_long_is_not_asked() -> None:
+    """Nobody listens any more; the answer would only keep others waiting."""
+    now = [0.0]
+    asked: list[str] = []
+    free = threading.Event()
+
+    async def scene() -> None:
+        lane = Lane(threads=1, clock=lambda: now[0])
+        first = asyncio.create_task(lane.ask(free.wait, 10))
+        await asyncio.to_thread(lambda: None)
+        late = asyncio.create_task(lane.ask(asked.append, "late"))
+        await asyncio.to_thread(lambda: None)
+        now[0] = PATIENCE + 0.01
+        free.set()
+        assert await first
+        with pytest.raises(Crowded):
+            await late
+        await lane.ask(asked.append, "in time")
+        assert lane.crowded == 1
+        lane.close()
+
+    asyncio.run(scene())
+    assert asked == ["in time"]
+
+
+def test_no_more_wait_than_there_is_room_for() -> None:
+    """The rest hear so at once."""
+    free = threading.Event()
+
+    async def scene() -> None:
+        lane = Lane(threads=1, most=2)
+        waiting = [asyncio.create_task(lane.ask(free.wait, 10)) for _ in range(2)]
+        await asyncio.to_thread(lambda: None)
+        with pytest.raises(Crowded):
+            await lane.ask(free.wait, 10)
+        free.set()
+        await asyncio.wait(waiting)
+        lane.close()
+
+    asyncio.run(scene())
+
+
+class Looked:
+    """A store that is only looked at."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.away = False
+
+    def look(self) -> dict[str, View]:
+        """Return one database, or be away."""
+        self.looks += 1
+        if self.away:
+            message = "gone"
+            raise Away(message)
+        return {"main": View(seen=Seen(traffic=NONE, outside=NONE), holders={})}
+
+
+def test_all_readers_see_one_look_per_tick() -> None:
+    """However many there are, and when there is nothing to see too."""
+    now, store = [0.0], Looked()
+
+    async def scene() -> None:
+        lane = Lane()
+        board = Board(store, lane, clock=lambda: now[0])  # type: ignore[arg-type]
+        seen = await asyncio.gather(*(board.views() for _ in range(50)))
+        assert all(one.keys() == {"main"} for one in seen)
+        assert store.looks == 1
+        store.away, now[0] = True, 0.11
+        for _ in range(3):
+            with pytest.raises(Away, match="gone"):
+                await board.views()
+        assert store.looks == 2
+        store.away, now[0] = False, 0.3
+        assert await board.views()
+        lane.close()
+
+    asyncio.run(scene())
+
+
+def test_who_is_gone_is_known() -> None:
+    """A service that ends waits for answers in flight, and no longer than it may."""
+
+    async def scene() -> None:
+        presence = Presence()
+        assert await presence.gone(0.0)
+        presence.came()
+        presence.came()
+        presence.went()
+        assert not await presence.gone(0.001)
+        presence.went()
+        assert await presence.gone(1.0)
+
+    asyncio.run(scene())
