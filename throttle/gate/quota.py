@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from throttle.model import Estimator, Limit, Policy, Seen
+from throttle.window import estimators
 
 IDLE = 100.0
 """Tasks per cycle while a database does nothing else."""
@@ -16,11 +17,8 @@ def quota(limit: Limit, seen: Seen, estimator: Estimator) -> float:
 
     The limit is the one in force: what the second signal has left of it.
     """
-    if seen.factor <= 0:
-        return 0.0
-    used = limit.fraction(seen.traffic[estimator]) / seen.factor
     # Rounded, or 900 of 1,000 would leave 9.999999999999998 tasks, which are nine.
-    return max(round((1.0 - used) * IDLE, 9), 0.0)
+    return round(estimators.quota(limit, seen.traffic[estimator], seen.factor), 9)
 
 
 def unheard(policy: Policy, last: float | None) -> float:
