@@ -34,7 +34,6 @@ def install(target: Any, tally: Tally, *, timing: bool) -> Any:
         return target
     elif is_pool(target):
         kind = target.connection_class
-        kind = target.connection_class
         target.connection_class = counted_connection(kind, tally, timing=timing)
         for connection in idle(target):
             count(connection, tally, timing=timing)
