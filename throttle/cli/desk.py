@@ -15,8 +15,9 @@ from rich.console import Console
 
 from throttle.errors import Away, ThrottleError
 from throttle.overview import Looking, Picture, open_store
-from throttle.overview.source import UNSET, CheckedStore
 from throttle.settings import Settings
+from throttle.store import CheckedStore
+from throttle.store.opening import UNSET
 
 YES, NO, UNKNOWN = 0, 1, 3
 """Exit codes; 2 is click's own, for a command line that it does not understand."""

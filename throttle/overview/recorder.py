@@ -15,21 +15,21 @@ class Recorder:
         """By database: how many until now, and what each worker had said last."""
         self._gaps: list[tuple[float, float]] = []
         self._away_since: float | None = None
-        self._last = 0.0
+        self._asked = 0.0
         self._estimator = ""
 
     def add(self, at: float, picture: Picture) -> None:
         """The picture is in the recording, so many seconds after its beginning."""
         self._estimator = picture.estimator
+        before, self._asked = self._asked, at
         if picture.away:
             # Nothing is known since the last picture, not only since this question.
             if self._away_since is None:
-                self._away_since = self._last
+                self._away_since = before
             return
         if self._away_since is not None:
             self._gaps.append((self._away_since, at))
             self._away_since = None
-        self._last = at
         for status in picture.databases:
             self._moments.setdefault(status.name, []).append(
                 Moment(
@@ -45,7 +45,7 @@ class Recorder:
         """Return a recording for each database, those with a limit first."""
         gaps = list(self._gaps)
         if self._away_since is not None:
-            gaps.append((self._away_since, self._last))
+            gaps.append((self._away_since, self._asked))
         return tuple(
             Recording(
                 database=name,

@@ -14,6 +14,7 @@
     };
     const HEADROOM = 1.25;         // the bar ends a quarter above the limit
     const WIDE = 300, HIGH = 96, TOP = 62, BASE = 70;   // of the chart: traffic above, held below
+    const KEPT = 300;              // looks that the chart has room for
     let panels = new Map();
 
     const percent = part => Math.round(part * 100) + " %";
@@ -66,7 +67,7 @@
     function newTable(said, heads) {
         return el("table", {"aria-label": said},
             el("thead", {}, el("tr", {}, ...heads.map((head, nth) =>
-                el("th", {scope: "col", class: nth && head !== "Share" ? "throttle-number" : null}, head)))),
+                el("th", {scope: "col", class: nth ? "throttle-number" : null}, head)))),
             el("tbody"));
     }
 
@@ -138,7 +139,7 @@
         const known = past.filter(point => point);
         const highest = Math.max(1, ...known.map(point => Math.max(point[0], point[1]))) * 1.08;
         const most = Math.max(...known.map(point => point[2]), 0);
-        const step = WIDE / 300, begin = WIDE - (past.length - 1) * step;
+        const step = WIDE / KEPT, begin = WIDE - (past.length - 1) * step;
         const x = nth => (begin + nth * step).toFixed(1);
         const y = value => (TOP - value / highest * TOP).toFixed(1);
         const paths = {gap: "", area: "", line: "", wait: "", bound: ""};
@@ -168,7 +169,7 @@
         const peak = count(Math.round(Math.max(0, ...known.map(point => point[0]))));
         const said = `peak ${peak}/s` + (most ? `, most held ${count(most)}` : "");
         text(parts.chart.querySelector("title"), `The last ${pecker.coarse(seconds * 1e6)}: ${said}`);
-        text(parts.from, seconds > 0 ? pecker.coarse(seconds * 1e6) + " ago" : "");
+        text(parts.from, pecker.coarse(KEPT * every * 1e6) + " ago");
         text(parts.highest, said);
     }
 

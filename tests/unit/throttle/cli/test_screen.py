@@ -1,0 +1,153 @@
+"""What stands on a terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from rich.console import Console
+
+from tests.unit.throttle.incident import SETTINGS, Night
+from throttle.cli.screen import Screen, bar, rate, size, spark
+from throttle.cli.turns import turns
+from throttle.overview import Looking, Picture
+
+
+@pytest.fixture
+def picture() -> Picture:
+    """Give the night, with rates."""
+    night, at = Night(), [0.0]
+    looking = Looking(night, SETTINGS, clock=lambda: at[0])
+    looking.look()
+    at[0], night.second = 1.0, 1
+    return looking.look()
+
+
+def shown(
+    picture: Picture,
+    wide: int = 120,
+    high: int | None = None,
+    screen: Screen | None = None,
+) -> list[str]:
+    """Return the lines of the screen."""
+    screen = screen or Screen("redis://redis:6379/1")
+    sink = io.StringIO()
+    console = Console(file=sink, width=wide, highlight=False)
+    console.print(screen.drawn(picture, wide, high))
+    return [line.rstrip() for line in sink.getvalue().splitlines()]
+
+
+def test_the_worst_stands_on_top_with_its_reasons(picture: Picture) -> None:
+    """Whoever looks at it at night reads three lines."""
+    lines = shown(picture)
+    assert "4 workers, 1,204 tasks held" in lines[0]
+    assert lines[2] == " OVER  reports  above its limit"
+    assert lines[3].startswith("  ! the limit is lowered to 50%: 48 active backends")
+    assert lines[6].endswith("141%  1,130 of 800/s, 400 in force")
+
+
+def test_workers_and_tenants_stand_beside_each_other(picture: Picture) -> None:
+    """Shares, what they hold, how old it is, and how fast it goes."""
+    [line] = [
+        one for one in shown(picture) if "worker1@node-1" in one and "acme" in one
+    ]
+    assert line.split() == [
+        *("worker1@node-1", "22%", "█▊", "412", "11.4", "s", "205/s"),
+        *("acme", "601", "400/s"),
+    ]
+
+
+@pytest.mark.parametrize("wide", [40, 60, 80, 120, 200])
+def test_no_line_is_longer_than_the_screen(picture: Picture, wide: int) -> None:
+    """Whatever its width."""
+    assert all(len(line) <= wide for line in shown(picture, wide))
+
+
+@pytest.mark.parametrize("high", [24, 40, 60])
+def test_a_low_screen_leaves_out_workers_and_no_database(
+    picture: Picture, high: int
+) -> None:
+    """Those of what needs a look are left out last."""
+    lines = shown(picture, 120, high)
+    for status in picture.databases:
+        assert any(f" {status.name}" in line for line in lines)
+    assert len(lines) <= max(high, 33)
+    if high == 40:
+        assert any("worker4@node-4" in line for line in lines)
+
+
+def test_what_was_seen_before_an_outage_is_told_as_such(picture: Picture) -> None:
+    """And since when nothing is known."""
+    lines = shown(dataclasses.replace(picture, away="gone", since=4.0), 200)
+    assert lines[1].startswith("No answer for 4.0 s: gone. Workers go by the policy")
+
+
+def test_a_name_cannot_paint_the_screen(picture: Picture) -> None:
+    """Neither by markup nor by what a terminal obeys."""
+    strange = dataclasses.replace(
+        picture.databases[0], name="[red]\x1b[2Jx", notes=("[bold]\x1b]0;y",)
+    )
+    text = "\n".join(shown(dataclasses.replace(picture, databases=(strange,))))
+    assert "\x1b" not in text
+    assert "[red]\\x1b[2Jx" in text
+    assert "[bold]\\x1b]0;y" in text
+
+
+def test_the_traffic_of_before_is_remembered(picture: Picture) -> None:
+    """As a line of small bars; an outage is nothing in it."""
+    screen = Screen("redis://redis")
+    for _ in range(3):
+        screen.remember(picture)
+    screen.remember(dataclasses.replace(picture, away="gone"))
+    [line] = [one for one in shown(picture, screen=screen) if "held 1,204" in one]
+    assert line.startswith("  ███▁  held 1,204")
+
+
+@pytest.mark.parametrize(
+    ("part", "drawn"),
+    [
+        (0.0, "        "),
+        (0.5, "████    "),
+        (1.0, "████████"),
+        (7.0, "████████"),
+        (-1.0, "        "),
+        (1 / 64, "▏       "),
+        (0.505, "████    "),
+        (0.52, "████▏   "),
+    ],
+)
+def test_a_bar_is_exact_to_the_eighth_of_a_letter(part: float, drawn: str) -> None:
+    """And never longer than its place."""
+    assert bar(part, 8) == drawn
+
+
+def test_small_words() -> None:
+    """Rates, bytes, sparks."""
+    assert [rate(None), rate(None, 7), rate(0.0), rate(0.25), rate(12.4)] == [
+        *("-", "7 in all", "0/s", "0.2/s", "12/s")
+    ]
+    assert [size(999), size(2_300), size(64_000_000), size(3_000_000_000)] == [
+        *("999 B", "2 kB", "64 MB", "3.0 GB")
+    ]
+    assert spark([0.0, 0.5, 1.0]) == "▁▅█"
+    assert spark([0.0, 1.0, 2.0]) == "▁▅█", "what is above the limit is the highest"
+
+
+def test_a_look_that_takes_long_leaves_turns_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pace is kept, and nothing is made up for."""
+    at, waited = [0.0], []
+
+    def wait(seconds: float) -> None:
+        waited.append(round(seconds, 3))
+        at[0] += seconds
+
+    monkeypatch.setattr("throttle.cli.turns.pause", wait)
+    told = []
+    for nth in turns(0.1, 4, clock=lambda: at[0]):
+        told.append(nth)
+        at[0] += 0.35 if nth == 1 else 0.02
+    assert told == [0, 1, 4, 5]
+    assert waited == [0.08, 0.0, 0.03]

@@ -1,0 +1,164 @@
+"""One look a second, however many ask; and what is told when none comes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from celery_pecker.testing import eventually
+from tests.unit.throttle.incident import SETTINGS, Night
+from throttle.errors import Misconfigured
+from throttle.flower import watching as module
+from throttle.flower.watching import IDLE, OLD, Watching
+from throttle.model import View
+from throttle.settings import Settings
+
+
+class Slow(Night):
+    """A store that answers when it may, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = threading.Event()
+        self.may.set()
+        self.asked = 0
+        self.opened = 0
+
+    def look(self) -> Mapping[str, View]:
+        """Return what is known, once it may."""
+        self.asked += 1
+        self.may.wait(20.0)
+        return super().look()
+
+
+class Watch:
+    """A clock that a test sets."""
+
+    at = 100.0
+
+    def __call__(self) -> float:
+        """Return what it shows."""
+        return self.at
+
+
+@pytest.fixture
+def store() -> Slow:
+    """Give what is looked at."""
+    return Slow()
+
+
+@pytest.fixture
+def clock() -> Watch:
+    """Give the clock."""
+    return Watch()
+
+
+@pytest.fixture
+def watching(
+    store: Slow, clock: Watch, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Watching]:
+    """Give who watches, in quick turns."""
+    monkeypatch.setattr(module, "EVERY", 0.01)
+
+    def opens(_settings: Settings) -> Slow:
+        store.opened += 1
+        return store
+
+    made = Watching(SETTINGS, opens=opens, clock=clock)
+    yield made
+    store.may.set()
+    made.close()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """The condition came true."""
+    eventually(condition, 20.0)
+
+
+def test_the_first_who_asks_gets_an_answer(watching: Watching, store: Slow) -> None:
+    """Not an empty page; and one thread looks for all."""
+    pictures = [watching.picture() for _ in range(20)]
+    assert all(picture.held == 1204 for picture in pictures)
+    assert store.opened == 1
+
+
+def test_the_last_minutes_are_kept(watching: Watching, store: Slow) -> None:
+    """Traffic, the limit in force and what is held; an outage is none of them."""
+    watching.picture()
+    until(lambda: len(watching.past()) >= 3)
+    first = watching.past()[0]
+    assert first is not None
+    assert first["main"] == (4_930.0, 5_000.0, 1_204)
+    assert first["reports"] == (1_130.0, 400.0, 0)
+    store.away = "gone"
+    until(lambda: watching.past()[-1] is None)
+    assert watching.picture().away == "gone"
+    until(lambda: len(watching.past()) == module.KEPT)
+
+
+def test_a_store_that_hangs_is_told_as_away(
+    watching: Watching, store: Slow, clock: Watch
+) -> None:
+    """What was seen last is shown, with how old it is; the page waits for nothing."""
+    watching.picture()
+    store.may.clear()
+    asked = store.asked
+    until(lambda: store.asked > asked)
+    clock.at += OLD + 1.0
+    picture = watching.picture()
+    assert (picture.away, picture.since) == ("it does not answer", OLD + 1.0)
+    assert picture.held == 1204
+    store.may.set()
+    until(lambda: not watching.picture().away)
+
+
+def test_a_store_that_never_answers_is_told_too(
+    watching: Watching, store: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In bounded time."""
+    monkeypatch.setattr(module, "FIRST", 0.05)
+    store.may.clear()
+    picture = watching.picture()
+    assert picture.away == "it was asked and has not answered yet"
+    assert picture.databases == ()
+
+
+def test_nobody_is_asked_for_nobody(
+    watching: Watching, store: Slow, clock: Watch
+) -> None:
+    """Ten minutes after the last who looked; the next wakes it again."""
+    watching.picture()
+    clock.at += IDLE + 1.0
+    until(lambda: watching._thread is None)
+    assert store.closed
+    assert store.opened == 1
+    old = watching.past()
+    assert old
+    watching.picture()
+    assert store.opened == 2
+    until(watching.past)
+    assert not watching.picture().away
+
+
+def test_a_thread_that_died_is_replaced(
+    watching: Watching, store: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is silently of yesterday is worse than none."""
+    died = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: died.set())
+    watching.picture()
+    monkeypatch.setattr(store, "look", lambda: 1 / 0)
+    until(died.is_set)
+    monkeypatch.undo()
+    until(lambda: watching._thread is None or not watching._thread.is_alive())
+    until(lambda: not watching.picture().away and store.opened == 2)
+
+
+def test_wrong_settings_are_told_to_who_asks() -> None:
+    """By the page, not by a thread that nobody reads."""
+    watching = Watching(replace(SETTINGS, redis_url=None))
+    with pytest.raises(Misconfigured, match="throttle_redis_url"):
+        watching.picture()
