@@ -1,7 +1,8 @@
-"""Play the story and report: ``python -m example_project.demo``.
+"""Play the story, then the rush hour, and report: ``python -m example_project.demo``.
 
-Ends with 0 if no call was dropped and no slot ran twice, with 1 if not, with 2 if the
-stage could not be built, and with 130 after a Ctrl-C; in each case nothing is left.
+Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, with
+1 if not, with 2 if the stage could not be built, and with 130 after a Ctrl-C; in each
+case nothing is left.
 """
 
 from __future__ import annotations
@@ -29,10 +30,15 @@ from example_project.demo.timeline import Timeline
 from example_project.demo.trouble import Trouble
 from example_project.demo.watch import Watch
 from example_project.pace import DEMO_DROPS_AFTER
+from example_project.rush import picture as rush_picture
+from example_project.rush import story as rush
+from example_project.rush.play import Place
 from example_project.store import Store
 
 MOST_CALLS = 1_000
 """Each has an agent that listens on a port of its own."""
+MOST_MEETINGS = 4_000
+"""There are as many in the tables."""
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -60,10 +66,16 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--stay", action="store_true", help="go on after the story, until Ctrl-C"
     )
+    parser.add_argument(
+        "--meetings", type=int, default=4_000, help="of the rush hour (4000)"
+    )
+    parser.add_argument("--calm", action="store_true", help="no rush hour")
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     given = parser.parse_args(arguments)
     if not 1 <= given.calls <= MOST_CALLS:
         parser.error(f"--calls {given.calls}: allowed are 1 to {MOST_CALLS}")
+    if not 1 <= given.meetings <= MOST_MEETINGS:
+        parser.error(f"--meetings {given.meetings}: allowed are 1 to {MOST_MEETINGS}")
     if not given.picture.resolve().parent.is_dir():
         parser.error(f"--picture {given.picture}: there is no such folder")
     return given
@@ -74,17 +86,50 @@ def play(given: argparse.Namespace, console: Console) -> int:
     scene = Scene(calls=given.calls, drops_after=DEMO_DROPS_AFTER)
     live = console.is_terminal and not given.plain
     with contextlib.ExitStack() as kept:
-        kept.enter_context(Dashboard(scene, console) if live else Plain(scene, console))
-        scene.tell("PostgreSQL and Redis start")
-        with interrupts.undisturbed():
-            base = kept.enter_context(Ground())
-            stage = kept.enter_context(Stage(base, calls=given.calls, seed=given.seed))
-            kept.callback(interrupts.deafen)
-        chronicle = _on_stage(given, scene, base, stage)
-    summary.show(console, chronicle)
-    given.picture.write_text(picture.draw(chronicle))
-    console.print(f"\nThe timeline as a picture: {given.picture}")
-    return 1 if chronicle.failures else 0
+        with contextlib.ExitStack() as seen:
+            seen.enter_context(
+                Dashboard(scene, console) if live else Plain(scene, console)
+            )
+            scene.tell("PostgreSQL and Redis start")
+            with interrupts.undisturbed():
+                base = kept.enter_context(Ground())
+                stage = kept.enter_context(
+                    Stage(base, calls=given.calls, seed=given.seed)
+                )
+                kept.callback(interrupts.deafen)
+            chronicle = _on_stage(given, scene, base, stage)
+        summary.show(console, chronicle)
+        given.picture.write_text(picture.draw(chronicle))
+        console.print(f"\nThe timeline as a picture: {given.picture}")
+        failures = [*chronicle.failures]
+        if not given.calm:
+            stage.close()
+            failures += _rush(given, scene, base, console)
+    return 1 if failures else 0
+
+
+def _rush(
+    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+) -> list[str]:
+    """Return what went wrong in the rush hour; it was shown and drawn."""
+    place = Place(
+        dsn=base.postgres.dsn,
+        redis=base.redis.url,
+        key_prefix=base.redis.key_prefix,
+        meetings=given.meetings,
+    )
+    console.print()
+    scene.watch = None  # the story's is over
+    with Plain(scene, console):
+        acts = rush.both(place, scene.tell)
+    rush.show(console, acts)
+    beside = given.picture.with_name(f"{given.picture.stem}-rush{given.picture.suffix}")
+    beside.write_text(rush_picture.draw(acts))
+    console.print(f"\nThe rush hour as a picture: {beside}")
+    failed = rush.failures(acts, given.meetings)
+    for failure in failed:
+        console.print(f"FAILED: {failure}", style="bold red")
+    return failed
 
 
 def _on_stage(

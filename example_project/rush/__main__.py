@@ -1,0 +1,43 @@
+"""Play the rush hour alone: ``python -m example_project.rush``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from example_project.demo.ground import Ground
+from example_project.rush import picture, story
+from example_project.rush.play import Place
+
+
+def main() -> int:
+    """Play both acts, show the figures, draw the picture; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m example_project.rush")
+    parser.add_argument("--meetings", type=int, default=4_000)
+    parser.add_argument("--limit", type=float, default=2_000.0)
+    parser.add_argument("--picture", type=Path, default=Path("demo-rush-hour.svg"))
+    given = parser.parse_args()
+    console = Console()
+    with Ground() as ground:
+        place = Place(
+            dsn=ground.postgres.dsn,
+            redis=ground.redis.url,
+            key_prefix=ground.redis.key_prefix,
+            meetings=given.meetings,
+            limit=given.limit,
+        )
+        acts = story.both(place, lambda said: console.print(said, highlight=False))
+    story.show(console, acts)
+    given.picture.write_text(picture.draw(acts))
+    console.print(f"\nThe rush hour as a picture: {given.picture}")
+    failed = story.failures(acts, given.meetings)
+    for failure in failed:
+        console.print(f"FAILED: {failure}", style="bold red")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
