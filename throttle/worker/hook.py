@@ -69,7 +69,7 @@ class Hook:
         self._going = Going(rig.accounts)
         rig.collect = self._going.collect
         self._overflow = Overflow(
-            rig.settings, rig.hold, held=self._all, leave=self._strike
+            rig.settings, rig.hold, held=self._all, forget=self._forget
         )
         rig.parked = self._overflow.parked
         self._through: Callable[[Any], object] = consumer.on_task_request
@@ -260,6 +260,14 @@ class Hook:
             self._broker.lower_prefetch(held.raised)
             self._more -= held.raised
         held.raised = 0
+
+    def _forget(self, held: Held) -> None:
+        # Another worker's by now, or in a parking queue: it must not run here
+        self._strike(held)
+        state.reserved_requests.discard(held.request)
+        state.scheduled_requests.discard(held.request)
+        if state.requests.get(held.request.id) is held.request:
+            del state.requests[held.request.id]
 
     def _all(self) -> Iterator[Held]:
         yield from self._hold.items()
