@@ -1,0 +1,21 @@
+"""What of Django counts, on psycopg and on another driver."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).with_name("django_program.py")
+
+
+def test_a_program_with_two_databases_counts_each(empty_dsn: str) -> None:
+    """By aliases: statements, commits, failures, fetches, other threads."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(PROGRAM), empty_dsn],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,121 @@
+"""What of SQLAlchemy counts, on psycopg and on another driver."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import Column, Engine, Integer, MetaData, Table, create_engine, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from throttle import instrument
+from throttle.errors import Misconfigured
+
+THINGS = Table("t", MetaData(), Column("a", Integer))
+
+
+def url(dsn: str) -> str:
+    """Return the address as SQLAlchemy writes it."""
+    return "postgresql+psycopg://" + dsn.partition("://")[2]
+
+
+@pytest.fixture(params=["psycopg", "sqlite"])
+def engine(request: pytest.FixtureRequest) -> Any:
+    """Give an engine that counts, not yet connected, and what its commits count."""
+    if request.param == "sqlite":
+        made = create_engine("sqlite://", poolclass=StaticPool)
+    else:
+        made = create_engine(url(request.getfixturevalue("empty_dsn")))
+    yield made
+    made.dispose()
+
+
+def prepared(engine: Engine, count: Any) -> Engine:
+    """Return it with a table, after what a first connection asks."""
+    instrument.sqlalchemy(engine, meter=count.meter)
+    with engine.begin() as connection:
+        THINGS.create(connection)
+    count()
+    return engine
+
+
+def test_statements_commits_and_failures_count(engine: Engine, count: Any) -> None:
+    """The same on each driver."""
+    prepared(engine, count)
+    with engine.begin() as connection:
+        connection.execute(THINGS.insert(), [{"a": 1}, {"a": 2}, {"a": 3}])
+        connection.execute(THINGS.update().values(a=7))
+    operations, rows = count()
+    assert operations in {5, 3}  # sent one by one, or as one statement; update; commit
+    assert rows == 6
+    assert count.seconds > 0
+    with pytest.raises(DBAPIError), engine.connect() as connection:
+        connection.execute(text("select nonsense from t"))
+    assert count() == (2, 0)  # rolled back
+
+
+def test_an_engine_counts_once_and_until_it_is_let_go(
+    engine: Engine, count: Any
+) -> None:
+    """Another database replaces the first; connections in the pool follow."""
+    prepared(engine, count)
+    instrument.sqlalchemy(engine, "other", meter=count.meter)
+    instrument.sqlalchemy(engine, "other", meter=count.meter)
+    with engine.connect() as connection:
+        connection.execute(text("select 1"))
+    assert count("other")[0] == 2
+    instrument.uninstall(engine)
+    instrument.uninstall(engine)
+    with engine.connect() as connection:
+        connection.execute(text("select 1"))
+    assert count() == (0, 0)
+    instrument.sqlalchemy(engine, meter=count.meter)
+    with engine.connect() as connection:
+        connection.execute(text("select 1"))
+    assert count()[0] == 2
+
+
+def test_without_timing_only_operations_count(engine: Engine, count: Any) -> None:
+    """On each driver."""
+    prepared(engine, count)
+    instrument.sqlalchemy(engine, timing=False, meter=count.meter)
+    with engine.begin() as connection:
+        connection.execute(text("select 1"))
+    assert count() == (2, 0)
+    assert count.seconds == 0
+
+
+def test_raw_cursors_of_an_engine_on_psycopg_count(empty_dsn: str, count: Any) -> None:
+    """They pass no event of SQLAlchemy."""
+    engine = prepared(create_engine(url(empty_dsn)), count)
+    raw = engine.raw_connection()
+    raw.cursor().execute("select generate_series(1, 3)")
+    assert count() == (1, 3)
+    raw.close()
+    engine.dispose()
+
+
+def test_an_asynchronous_engine_counts(empty_dsn: str, count: Any) -> None:
+    """On psycopg's asynchronous connections."""
+
+    async def ask() -> None:
+        engine = create_async_engine(url(empty_dsn))
+        assert instrument.sqlalchemy(engine, meter=count.meter) is engine
+        async with engine.begin() as connection:
+            await connection.execute(text("select 1"))
+        count()
+        async with engine.begin() as connection:
+            await connection.execute(text("select generate_series(1, 4)"))
+        assert count() == (2, 4)
+        await engine.dispose()
+
+    asyncio.run(ask())
+
+
+def test_what_is_no_engine_is_refused(count: Any) -> None:
+    """The error says what is allowed."""
+    with pytest.raises(Misconfigured, match="allowed is an engine"):
+        instrument.sqlalchemy("postgresql://", meter=count.meter)
