@@ -30,6 +30,8 @@ from benchmarks.rows import (
     precision,
     snapshot,
     statements,
+    throttle_gate,
+    throttle_step,
 )
 from benchmarks.run import Run
 
@@ -38,6 +40,7 @@ ROWS: dict[str, ModuleType] = {
     for row in (
         *(consumer, pace, precision, failover, doubles, asked),
         *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
+        *(throttle_gate, throttle_step),
     )
 }
 

@@ -72,6 +72,10 @@ class Plan:
     """Before, while and after the snapshot is held; 0: not at all."""
     anatomy: int
     """0: not at all."""
+    questions: int
+    """Of each gate."""
+    steps: int
+    """In traffic."""
     compared: tuple[Subject, ...] = EVERYBODY
     """Who takes part in the rows that have no loads of their own."""
 
@@ -106,6 +110,8 @@ class Plan:
             "flower": 12 + self.requests * 0.2,
             "statements": 2 * (self.statements + CALM),
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
+            "throttle_gate": self.questions * 1.2e-3,
+            "throttle_step": self.steps * 5.0 / 3,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 
@@ -140,6 +146,8 @@ QUICK = Plan(
     statements=4,
     snapshot=(0, 0, 0),
     anatomy=0,
+    questions=2_000,
+    steps=6,
     compared=(FAST, BEAT, REDBEAT),
 )
 
@@ -170,6 +178,8 @@ MEDIUM = Plan(
     statements=10,
     snapshot=(10, 45, 15),
     anatomy=8,
+    questions=10_000,
+    steps=30,
 )
 
 FULL = Plan(
@@ -201,6 +211,8 @@ FULL = Plan(
     statements=60,
     snapshot=(30, 300, 90),
     anatomy=30,
+    questions=50_000,
+    steps=200,
 )
 
 PLANS = {plan.name: plan for plan in (QUICK, MEDIUM, FULL)}

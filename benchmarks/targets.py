@@ -36,6 +36,8 @@ def verdicts(results: Results) -> list[Verdict]:
         *_deadline(results.samples("deadline")),
         *_deadline_cost(results.samples("deadline_cost")),
         *_flower(results.samples("flower")),
+        *_gate(results.samples("throttle_gate")),
+        *_step(results.samples("throttle_step")),
     ]
 
 
@@ -224,4 +226,41 @@ def _flower(samples: list[Sample]) -> list[Verdict]:
                 met=pages[worst] <= 50,
             )
         )
+    return found
+
+
+def _gate(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples[-1:]:
+        us = {who: took["p50"] for who, took in one["us"].items()}
+        ours = {who: took for who, took in us.items() if who.startswith("gate")}
+        found.append(
+            Verdict(
+                target="a gate's decision ≤ 2 µs median, without I/O",
+                measured=", ".join(f"{who} {took:.2f}" for who, took in ours.items())
+                + f"; a bare script in Redis {us['a script that does nothing']:.0f}",
+                met=max(ours.values()) <= 2,
+            )
+        )
+    return found
+
+
+def _step(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples[-1:]:
+        for estimator, most in (("fast", 0.45), ("weighted", 2.7)):
+            seen = {
+                place: ms[estimator]["most"] / 1e3 for place, ms in one["ms"].items()
+            }
+            found.append(
+                Verdict(
+                    target=f"a step in traffic is seen by *{estimator}* within"
+                    f" {most:g} s",
+                    measured=", ".join(
+                        f"{s:.2f} s {place}" for place, s in seen.items()
+                    )
+                    + f", the latest of {one['steps']}",
+                    met=seen["in Redis"] <= most,
+                )
+            )
     return found

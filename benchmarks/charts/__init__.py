@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.charts import (
     anatomy,
+    asking,
     bars,
     claims,
     cost,
@@ -30,6 +31,8 @@ CHARTS = {
     "flower": (flower.draw, "flower"),
     "snapshot": (snapshot.draw, "snapshot"),
     "anatomy": (anatomy.draw, "anatomy"),
+    "throttle_gate": (asking.draw_gate, "throttle_gate"),
+    "throttle_step": (asking.draw_step, "throttle_step"),
 }
 """By name: who draws it, and from which row."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from benchmarks.results import Results, Sample
-from benchmarks.tables import copies, kernel, loads, runs
+from benchmarks.tables import asking, copies, kernel, loads, runs
 
 
 def report(results: Results, rows: Iterable[str]) -> str:
@@ -48,4 +48,6 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "snapshot": ("A held snapshot", kernel.snapshot),
     "anatomy": ("Where the time goes", kernel.anatomy),
     "consumer": ("What counting adds", kernel.consumer),
+    "throttle_gate": ("May a task start", asking.gate),
+    "throttle_step": ("A step in traffic is seen", asking.step),
 }
