@@ -45,6 +45,7 @@ def draw_gate(samples: list[Sample], path: Path) -> None:
         axes.set_yticks(range(len(us)), list(us))
         axes.set_ylim(len(us) - 0.5, -0.5)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("microseconds (each line ten times the one before)")
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_color(FAINT)
@@ -85,4 +86,4 @@ def draw_step(samples: list[Sample], path: Path) -> None:
         axes.set_xlabel("seconds since the step")
         axes.set_ylabel("% of steps seen")
         axes.grid()
-        axes.legend(frameon=False, loc="center", bbox_to_anchor=(0.38, 0.5))
+        axes.legend(frameon=False, loc="center", bbox_to_anchor=(0.31, 0.5), fontsize=9)
