@@ -100,10 +100,11 @@ class AmqpBroker(Consuming):
         headers = {**message.headers, SOURCE: [info["exchange"], info["routing_key"]]}
         headers.pop("compression", None)  # kombu has undone it
         properties = {**message.properties, "application_headers": headers}
+        way = self._open()
         self._number += 1
         self._sent[self._number] = Sent(held, parking)
         # Not `basic_publish`, which may be the one that waits for the confirmation
-        self._way._basic_publish(  # noqa: SLF001
+        way._basic_publish(  # noqa: SLF001
             amqp.Message(message.body, **properties),
             routing_key=parking.name,
             mandatory=True,
@@ -183,13 +184,20 @@ class AmqpBroker(Consuming):
         shared = {key: arguments[key] for key in COPIED if key in arguments}
         if source.max_priority:
             shared["x-max-priority"] = source.max_priority
-        Queue(
+        queue = Queue(
             parking.name,
             Exchange(""),
             parking.name,
             durable=True,
             queue_arguments=shared,
-        )(way).declare()
+        )
+        try:
+            queue(way).declare()
+        except amqp.PreconditionFailed:  # it is there, as its owner wants it
+            self._shut()
+        except self._errors:
+            self._shut()
+            raise
 
     def _open(self) -> Any:
         if self._way is None or not self._way.is_open:
@@ -203,6 +211,12 @@ class AmqpBroker(Consuming):
             for sent in left:
                 self._told.kept(sent.held)
         return self._way
+
+    def _shut(self) -> None:
+        # amqp opens a channel again that RabbitMQ closed, but without confirmations
+        way, self._way = self._way, None
+        with suppress(*self._errors):
+            way.close()
 
     def _exists(self, parking: Parking) -> bool:
         return self._there(parking)
