@@ -39,6 +39,7 @@ holdings = st.builds(
         Amount,
         st.floats(1, 10_000),
         st.one_of(st.just(0.0), st.just(float("inf")), st.floats(0.1, 100)),
+        st.just(0.0),
     ),
     held=st.integers(0, 10**6),
     oldest=st.floats(0, 100),
@@ -56,9 +57,28 @@ exchanges = st.tuples(
     st.sampled_from(("new", "again", "none")),
     st.booleans(),
 )
+streams = st.tuples(
+    st.just("stream"),
+    st.sampled_from(HOLDERS),
+    st.lists(st.sampled_from((0, 10, 1000)), min_size=5, max_size=30),
+)
+contests = st.tuples(
+    st.just("contest"),
+    st.lists(
+        st.tuples(
+            st.sampled_from(HOLDERS),
+            st.sampled_from((0.0, 0.1, 0.3, 0.7, 2.0)),
+            st.booleans(),
+        ),
+        min_size=5,
+        max_size=30,
+    ),
+)
 steps = st.one_of(
     exchanges,
     exchanges,
+    streams,
+    contests,
     st.tuples(
         st.just("wait"),
         st.one_of(st.floats(0, 0.2), st.floats(0, 5), st.floats(-30, 3600)),
@@ -121,6 +141,20 @@ class Twins:
         assert self.store.exchange(report) == expected
         if lost:
             self.store._unheard.add(holder)
+
+    def stream(self, holder: str, counts: list[int]) -> None:
+        """A process reports tick after tick."""
+        for count in counts:
+            self.now += 0.1
+            told = Told(samples=(Sample(0.004, Amount(count, count / 10, count)),))
+            self.exchange(holder, {"main": told}, "new", False)
+
+    def contest(self, turns: list[tuple[str, float, bool]]) -> None:
+        """Holders want parts of one limit; some answers are lost."""
+        for holder, want, lost in turns:
+            self.now += 0.03
+            told = Told(holding=Holding(want=want, limit=Amount(1000)))
+            self.exchange(holder, {"main": told}, "new", lost)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """The second signal speaks."""
