@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
 from throttle.clock import new_id
 from throttle.errors import Misconfigured
@@ -34,6 +33,8 @@ PORT = 8585
 LARGEST = 1_000_000
 """Bytes of a question; a report of a hundred databases has 20,000."""
 HEADERS = 16_384
+BACKLOG = 1_024
+"""Connections that wait to be taken: all processes come again after a restart."""
 SLOW = 5.0
 """Seconds that a body may take to come."""
 IDLE = 60.0
@@ -87,13 +88,18 @@ class Door:
             raise Misconfigured(message) from error
         return context
 
-    def opened(self) -> list[socket.socket]:
+    def opened(self) -> socket.socket:
         """Return what listens there."""
         try:
-            return bind_sockets(self.port, self.address)
+            [(family, *_, place), *_] = socket.getaddrinfo(
+                self.address, self.port, type=socket.SOCK_STREAM
+            )
+            found = socket.create_server(place[:2], family=family, backlog=BACKLOG)
         except (OSError, UnicodeError) as error:
             message = f"{self.address} port {self.port} cannot be had: {error}"
             raise Misconfigured(message) from error
+        found.setblocking(False)
+        return found
 
 
 def _is_loopback(address: str) -> bool:
@@ -126,11 +132,11 @@ class Service:
             body_timeout=SLOW,
             idle_connection_timeout=IDLE,
         )
-        sockets = self._door.opened()
-        self._server.add_sockets(sockets)
+        listener = self._door.opened()
+        self._server.add_socket(listener)
         # It may reach what workers may not: it is a candidate too
         self._watching = start(self._settings, self._store, new_id())
-        return self._door.url(sockets[0].getsockname()[1])
+        return self._door.url(listener.getsockname()[1])
 
     async def close(self) -> None:
         """Nobody new is heard; who has asked gets an answer, if it comes in time."""
