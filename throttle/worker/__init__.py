@@ -19,6 +19,7 @@ its connection, the broker hands it out again.
     ``dead``      held tasks that were revoked or have expired
     ``pace``      held tasks that have a `rate_limit` too
     ``held``      a request that waits
+    ``back``      what is held goes back when the worker ends
     ``going``     admitted tasks, until they are over
     ``pool``      what the pool's processes count, by task
     ``brokers``   what only Redis or only RabbitMQ can do

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any
 
 from celery.worker import state as _state
-from kombu.common import ignore_errors
 
 from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
 from throttle.model import Admission, Target, run_id
 from throttle.worker import starting
+from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
 from throttle.worker.going import Going
@@ -22,6 +24,8 @@ from throttle.worker.rig import Rig
 from throttle.worker.told import told
 
 state: Any = _state  # its stubs lack half of it
+logger = logging.getLogger("throttle.worker")
+
 PERIOD = 0.05
 """Seconds between two looks at what is held."""
 TURN = 0.02
@@ -59,6 +63,7 @@ class Hook:
         self._accounts = rig.accounts
         self._clock = clock
         self._armed = False
+        self._arming = Lock()
         self._telling = False
         self._more = 0
         self._first = 0
@@ -86,10 +91,11 @@ class Hook:
         self.rig.start()
 
     def leave(self, consumer: Any) -> None:
-        """What is held is not ours any more."""
-        if consumer.connection is not None and consumer.task_consumer is not None:
-            # Or what goes back would come again
-            ignore_errors(consumer, consumer.task_consumer.cancel)
+        """What is held is not ours any more: the connection is lost, or we end."""
+        if consumer.connection is not None and self.holding:
+            held = sorted(self._all(), key=lambda one: one.since)
+            count = give_back(consumer, held)
+            logger.info("throttle: %d held tasks went back to their queues", count)
         self.clear()
 
     def close(self) -> None:
@@ -274,9 +280,11 @@ class Hook:
         yield from self._pace
 
     def _arm(self, delay: float) -> None:
-        if not self._armed:
+        with self._arming:
+            if self._armed:
+                return
             self._armed = True
-            self._consumer.timer.call_after(delay, self.turn)
+        self._consumer.timer.call_after(delay, self.turn)
 
     # What people see
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from threading import RLock
 from typing import Any
 
 from throttle.worker.held import Held
@@ -20,6 +21,9 @@ class Pace:
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
+        self._lock = RLock()
+        """Where there is no event loop, a timer's thread takes out what the consumer's
+        puts in."""
         self._waiting: dict[str, deque[Held]] = {}
 
     def __len__(self) -> int:
@@ -48,17 +52,19 @@ class Pace:
 
     def add(self, held: Held) -> None:
         """It waits, behind those of its task."""
-        self._waiting.setdefault(held.task, deque()).append(held)
+        with self._lock:
+            self._waiting.setdefault(held.task, deque()).append(held)
 
     def remove(self, held: Held) -> bool:
         """It waits no more; return whether it did."""
-        line = self._waiting.get(held.task)
-        if line is None or held not in line:
-            return False
-        line.remove(held)
-        if not line:
-            del self._waiting[held.task]
-        return True
+        with self._lock:
+            line = self._waiting.get(held.task)
+            if line is None or held not in line:
+                return False
+            line.remove(held)
+            if not line:
+                del self._waiting[held.task]
+            return True
 
     def clear(self) -> None:
         """Nothing waits."""
@@ -80,13 +86,14 @@ class Pace:
 
     def first(self, task: str, admit: Callable[[Held], bool]) -> Held | None:
         """Return the one of that task that has waited longest, if it is admitted."""
-        line = self._waiting.get(task)
-        if not line or not admit(line[0]):
-            return None
-        held = line.popleft()
-        if not line:
-            del self._waiting[task]
-        return held
+        with self._lock:
+            line = self._waiting.get(task)
+            if not line or not admit(line[0]):
+                return None
+            held = line.popleft()
+            if not line:
+                del self._waiting[task]
+            return held
 
     def _bucket(self, task: str) -> Any:
         if self._consumer.disable_rate_limits:
