@@ -31,6 +31,7 @@ from benchmarks.rows import (
     snapshot,
     statements,
     throttle_gate,
+    throttle_meter,
     throttle_step,
 )
 from benchmarks.run import Run
@@ -40,7 +41,7 @@ ROWS: dict[str, ModuleType] = {
     for row in (
         *(consumer, pace, precision, failover, doubles, asked),
         *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
-        *(throttle_gate, throttle_step),
+        *(throttle_meter, throttle_gate, throttle_step),
     )
 }
 

@@ -111,6 +111,7 @@ class Plan:
             "statements": 2 * (self.statements + CALM),
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
             "throttle_gate": self.questions * 1.2e-3,
+            "throttle_meter": 6 + self.calls * 7e-3,
             "throttle_step": self.steps * 5.0 / 3,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }

@@ -36,6 +36,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_deadline(results.samples("deadline")),
         *_deadline_cost(results.samples("deadline_cost")),
         *_flower(results.samples("flower")),
+        *_meter(results.samples("throttle_meter")),
         *_gate(results.samples("throttle_gate")),
         *_step(results.samples("throttle_step")),
     ]
@@ -211,6 +212,23 @@ def _deadline_cost(samples: list[Sample]) -> list[Verdict]:
             )
         )
     return found
+
+
+def _meter(samples: list[Sample]) -> list[Verdict]:
+    targets = {
+        "psycopg": {"throttle, operations only": 0.3, "throttle": 0.8},
+        "psycopg, async": {"throttle, operations only": 0.5, "throttle": 1.0},
+    }
+    return [
+        Verdict(
+            target=f"counting costs a statement ≤ {most:g} µs: {one['what']}, {who}",
+            measured=f"{one['us'][who]:.2f} µs",
+            met=one["us"][who] <= most,
+        )
+        for one in samples
+        if one["way"] == "alone"
+        for who, most in targets[one["what"]].items()
+    ]
 
 
 def _flower(samples: list[Sample]) -> list[Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from benchmarks.results import Results, Sample
-from benchmarks.tables import asking, copies, kernel, loads, runs
+from benchmarks.tables import asking, copies, counting, kernel, loads, runs
 
 
 def report(results: Results, rows: Iterable[str]) -> str:
@@ -46,6 +46,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "flower": ("Flower's page of schedules", runs.flower),
     "statements": ("What is asked of PostgreSQL", kernel.statements),
     "snapshot": ("A held snapshot", kernel.snapshot),
+    "throttle_meter": ("What counting costs a statement", counting.meter),
     "anatomy": ("Where the time goes", kernel.anatomy),
     "consumer": ("What counting adds", kernel.consumer),
     "throttle_gate": ("May a task start", asking.gate),
