@@ -15,25 +15,29 @@ class Sums:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.dropped = 0
-        self._databases: dict[str, Amount] = {}
+        self._databases: dict[str, list[int]] = {}
 
     def add(self, names: Sequence[str], news: Iterable[New]) -> None:
         """So much is new, of the databases in the order of their cells."""
-        for new in news:
-            if new[0] == 0:
-                self.dropped += new[1]
+        for at, operations, nanoseconds, rows in news:
+            if at == 0:
+                self.dropped += operations
                 continue
-            name = names[new[0] // WIDTH - 1]
-            before = self._databases.get(name)
-            amount = amount_of(new)
-            self._databases[name] = amount if before is None else before.plus(amount)
+            name = names[at // WIDTH - 1]
+            sums = self._databases.get(name)
+            if sums is None:
+                sums = self._databases[name] = [0, 0, 0, 0]
+            sums[1] += operations
+            sums[2] += nanoseconds
+            sums[3] += rows
 
     def reading(self) -> Reading:
         """Return all of it."""
-        return Reading(self._databases, tuple(self.runs), self.dropped)
+        databases = {name: amount_of(sums) for name, sums in self._databases.items()}
+        return Reading(databases, tuple(self.runs), self.dropped)
 
 
-def amount_of(new: New) -> Amount:
+def amount_of(new: Sequence[int]) -> Amount:
     """Return the work in the units of the model."""
     return Amount(float(new[1]), new[2] / 1e9, float(new[3]))
 
