@@ -132,7 +132,7 @@ def _gauges(databases: Iterable[Status]) -> Iterator[Metric]:
         ),
         (
             "used_ratio",
-            "Traffic as a part of the limit, of the scarcer of the two",
+            "Traffic as a part of the limit in force, of the scarcer of the two",
             [(one, one.used) for one in every if one.operations is not None],
         ),
         ("held_tasks", "Tasks that wait", [(one, one.held) for one in every]),

@@ -146,7 +146,7 @@ def _bar(status: Status, wide: int) -> Text:
     if status.operations is None:
         return line + Text(told)
     length = max(wide - FIGURES, 12)
-    drawn = bar(status.used, length)
+    drawn = bar(status.used * status.factor, length)
     mark = min(int(status.factor * length), length)
     style = {State.OVER: "red", State.HOLDING: "yellow"}.get(status.state, "green")
     line.append(drawn[:mark], f"{style} {TRACK}")
@@ -162,11 +162,13 @@ def _amounts(status: Status) -> str:
     if status.operations is None:
         busy = status.traffic.seconds
         return f"{operations} operations/s, {busy:.1f} connections busy"
-    told = f"{status.used:4.0%}  {operations} of {status.operations:,.0f}/s"
+    in_force = status.operations * status.factor
+    told = f"{status.used:4.0%}  {operations} of {in_force:,.0f}/s"
     if status.factor < 1:
-        told += f", {status.operations * status.factor:,.0f} in force"
+        told += f" (else {status.operations:,.0f})"
     if status.seconds is not None:
-        told += f", {status.traffic.seconds:.1f} of {status.seconds:g} busy"
+        busy = status.seconds * status.factor
+        told += f", {status.traffic.seconds:.1f} of {busy:g} busy"
     return told
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 from celery.bin.base import CeleryCommand
 
 from throttle.cli.desk import Desk
 from throttle.errors import Away, Misconfigured
-from throttle.settings import CHECKS, Settings
+from throttle.settings import PREFIX
 from throttle.store.redis import RedisStore
 
 UNSET = (
@@ -65,12 +63,17 @@ def serve(
         from throttle.service.server import serve as serve_at  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
+    # Put where they belong, so that they are checked with all others
+    conf = ctx.obj.app.conf
+    for key, value in (("redis_url", redis_url), ("service_token", token)):
+        if value:
+            conf[PREFIX + key] = value
     with Desk.open(ctx) as desk:
-        settings = _with(desk.settings, redis_url, token)
+        settings = desk.settings
+        if not settings.redis_url:
+            raise Misconfigured(UNSET)
         store = RedisStore(
-            settings.redis_url or "",
-            prefix=settings.prefix,
-            estimator=settings.estimator,
+            settings.redis_url, prefix=settings.prefix, estimator=settings.estimator
         )
         try:
             store.check()
@@ -85,18 +88,3 @@ def serve(
             )
         finally:
             store.close()
-
-
-def _with(settings: Settings, redis_url: str | None, token: str | None) -> Settings:
-    """Return the settings with what the command line says instead."""
-    if redis_url:
-        CHECKS["redis_url"]("--redis-url", redis_url)
-    if token:
-        CHECKS["service_token"]("--token", token)
-    if not (redis_url or settings.redis_url):
-        raise Misconfigured(UNSET)
-    return replace(
-        settings,
-        redis_url=redis_url or settings.redis_url,
-        service_token=token or settings.service_token,
-    )

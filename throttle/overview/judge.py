@@ -10,6 +10,9 @@ from throttle.overview.model import ORDER, State, Status, Tenant, Worker
 TOLERANCE = 1.05
 """Above so much of the limit it is exceeded: less is the grain of the counting."""
 
+LEAST = 0.001
+"""Of a limit that is lowered to nothing a part is still a number."""
+
 Rates = Mapping[tuple[str, ...], float]
 """Events per second by (database, holder) and (database, holder, tenant); with a
 first word ``would`` those that would have been held."""
@@ -45,8 +48,8 @@ def status(
     traffic = _of(view.seen.traffic if view else {}, estimator)
     fast = _of(view.seen.traffic if view else {}, Estimator.FAST)
     outside = _of(view.seen.outside if view else {}, estimator)
-    used = limit.fraction(traffic) if limit else 0.0
     factor = view.seen.factor if view else 1.0
+    used = limit.fraction(traffic) / max(factor, LEAST) if limit else 0.0
     held = sum(worker.held for worker in workers)
     oldest = max((worker.oldest for worker in workers), default=0.0)
     state = _state(limit, used, factor, held, workers)
@@ -54,7 +57,7 @@ def status(
         name=name,
         state=state,
         said=_said(state, limit, held, oldest),
-        notes=tuple(_notes(view, limit, outside, used, factor)),
+        notes=tuple(_notes(view, limit, outside, used)),
         traffic=traffic,
         fast=fast,
         outside=outside,
@@ -89,7 +92,7 @@ def _state(
 ) -> State:
     if limit is None:
         return State.UNLIMITED
-    if used > factor * TOLERANCE:
+    if used > TOLERANCE:
         return State.OVER
     if held:
         return State.HOLDING
@@ -120,10 +123,11 @@ def _said(state: State, limit: Limit | None, held: int, oldest: float) -> str:
 
 
 def _notes(
-    view: View | None, limit: Limit | None, outside: Amount, used: float, factor: float
+    view: View | None, limit: Limit | None, outside: Amount, used: float
 ) -> Iterable[str]:
     if view is None:
         return
+    factor = view.seen.factor
     if factor < 1:
         why = f": {view.signal}" if view.signal else ""
         yield f"the limit is lowered to {factor:.0%}{why}"
@@ -131,8 +135,8 @@ def _notes(
         yield view.signal
     if limit is None:
         return
-    part = limit.fraction(outside)
-    if used > factor * TOLERANCE and part > used / 2:
+    part = limit.fraction(outside) / max(factor, LEAST)
+    if used > TOLERANCE and part > used / 2:
         yield (
             f"{part / used:.0%} of its traffic is outside the gate: processes that hold"
             " nothing, such as web servers"

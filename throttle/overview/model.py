@@ -78,7 +78,8 @@ class Status:
     seconds: float | None = None
     """The limit in busy connections."""
     used: float = 0.0
-    """Traffic as a part of the limit, of the scarcer of the two; 0 if unlimited."""
+    """Traffic as a part of the limit in force, of the scarcer of the two; 0 if
+    unlimited."""
     factor: float = 1.0
     """The limit in force is so much of the limit."""
     shadow: bool = False

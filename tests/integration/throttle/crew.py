@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+from throttle.clock import monotonic
 from throttle.errors import Away
 from throttle.model import (
     TICK,
@@ -42,9 +44,10 @@ class Crew:
             url, prefix="throttle", estimator=Estimator.FAST, timeout=2.0
         )
         self.workers = workers
-        self._traffic = traffic
-        self._outside = outside or {}
+        self.traffic = traffic
+        self.outside: Mapping[str, float] = outside or {}
         self._number = 0
+        self._since = monotonic() - TICK
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="crew", daemon=True)
 
@@ -68,11 +71,13 @@ class Crew:
     def turn(self) -> None:
         """All say once what they counted in a tick."""
         self._number += 1
+        passed, self._since = monotonic() - self._since, monotonic()
+        crews = Counter(name for one in self.workers.values() for name in one)
         for name, holdings in self.workers.items():
             told = {
                 database: Told(
-                    samples=self._sample(
-                        self._traffic.get(database, 0.0) / len(self.workers)
+                    samples=sample(
+                        self.traffic.get(database, 0.0) / crews[database], passed
                     ),
                     holding=holding,
                 )
@@ -80,15 +85,11 @@ class Crew:
             }
             self._say(name, told)
         web = {
-            database: Told(samples=self._sample(value))
-            for database, value in self._outside.items()
+            database: Told(samples=sample(value, passed))
+            for database, value in self.outside.items()
         }
         if web:
             self._say("web", web)
-
-    def _sample(self, per_second: float) -> tuple[Sample, ...]:
-        amount = Amount(per_second * TICK, per_second * TICK * 0.004, 0.0)
-        return (Sample(0.0, amount),)
 
     def _say(self, name: str, told: Mapping[str, Told]) -> None:
         self.store.exchange(
@@ -106,3 +107,9 @@ class Crew:
                 self.turn()
             except Away:  # it comes back
                 continue
+
+
+def sample(per_second: float, passed: float) -> tuple[Sample, ...]:
+    """Return what was counted at that rate since the last turn, however long ago."""
+    amount = Amount(per_second * passed, per_second * passed * 0.004, 0.0)
+    return (Sample(0.0, amount, passed),)

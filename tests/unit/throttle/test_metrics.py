@@ -45,7 +45,7 @@ def test_the_figures_are_those_of_the_store(registry: CollectorRegistry) -> None
         'throttle_limit_operations_per_second{database="main"} 5000.0',
         'throttle_limit_busy_connections{database="main"} 20.0',
         'throttle_limit_in_force_ratio{database="reports"} 0.5',
-        'throttle_used_ratio{database="reports"} 1.4125',
+        'throttle_used_ratio{database="reports"} 2.825',
         'throttle_held_tasks{database="main"} 1204.0',
         'throttle_held_oldest_seconds{database="main"} 11.4',
         'throttle_held_tasks_by_tenant{database="main",tenant="acme"} 601.0',

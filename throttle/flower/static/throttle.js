@@ -107,8 +107,9 @@
     function drawBar(parts, database) {
         const limited = database.operations !== null;
         parts.bar.parentNode.classList.toggle("throttle-bare", !limited);
-        const end = Math.max(HEADROOM, database.used * 1.05);
-        const all = limited ? database.used / end : 0;
+        const part = database.used * database.factor;   // of the limit as it was set
+        const end = Math.max(HEADROOM, part * 1.05);
+        const all = limited ? part / end : 0;
         const outside = database.traffic.operations > 0
             ? Math.min(database.outside.operations / database.traffic.operations, 1) * all : 0;
         parts.gated.style.width = (all - outside) * 100 + "%";
@@ -119,9 +120,11 @@
         parts.mark.hidden = parts.full.hidden = !limited;
         const now = count(Math.round(database.traffic.operations));
         text(parts.used, limited ? percent(database.used) : now + "/s");
-        const inForce = database.factor < 1 ? `, ${count(Math.round(database.operations * database.factor))} in force` : "";
-        const busy = database.seconds === null ? "" : ` · ${database.traffic.seconds.toFixed(1)} of ${database.seconds} connections busy`;
-        text(parts.amounts, limited ? `${now} of ${count(database.operations)} per second${inForce}${busy}`
+        const inForce = limit => count(Math.round(limit * database.factor * 10) / 10);
+        const lowered = database.factor < 1 ? ` (else ${count(database.operations)})` : "";
+        const busy = database.seconds === null ? ""
+            : ` · ${database.traffic.seconds.toFixed(1)} of ${inForce(database.seconds)} connections busy`;
+        text(parts.amounts, limited ? `${now} of ${inForce(database.operations)} per second${lowered}${busy}`
             : `${database.traffic.seconds.toFixed(1)} connections busy`);
         const flow = [];
         if (database.workers.length) { flow.push(`${rate(database.rate)} admitted/s`); }

@@ -44,7 +44,7 @@ def test_the_worst_stands_on_top_with_its_reasons(picture: Picture) -> None:
     assert "4 workers, 1,204 tasks held" in lines[0]
     assert lines[2] == " OVER  reports  above its limit"
     assert lines[3].startswith("  ! the limit is lowered to 50%: 48 active backends")
-    assert lines[6].endswith("141%  1,130 of 800/s, 400 in force")
+    assert lines[6].endswith("282%  1,130 of 400/s (else 800)")
 
 
 def test_workers_and_tenants_stand_beside_each_other(picture: Picture) -> None:
