@@ -49,6 +49,7 @@ def test_what_a_page_shows_happens(
         "redis://localhost/0": redis_url,
         # servers that a page starts for itself
         "5555": str(free_port()),
+        "8585": str(free_port()),
         "15432": str(free_port()),
         "16379": str(free_port()),
     }

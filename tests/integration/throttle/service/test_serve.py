@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import redis
@@ -163,7 +164,7 @@ def test_a_wrong_start_says_what_to_mend(tmp_path: Path) -> None:
     """In one line, with exit code 1."""
     assert "throttle_service_token is not set" in refused(throttle_service_token=None)
     assert "throttle_redis_url is not set" in refused(throttle_redis_url=None)
-    assert "--redis-url must be the URL of a Redis" in refused(
+    assert "throttle_redis_url must be the URL of a Redis" in refused(
         "--redis-url", "http://x"
     )
     for address in ("192.0.2.1", "::", "example.org"):
@@ -173,6 +174,21 @@ def test_a_wrong_start_says_what_to_mend(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"127.0.0.1 port {port} cannot be had" in refused("--port", port)
+
+
+def test_it_takes_its_secrets_for_an_app_with_a_namespace() -> None:
+    """As Django apps are configured; seen by how far it gets."""
+    settings = ModuleType("settings")
+    vars(settings).update(CELERY_THROTTLE_LIMITS={"main": 5}, CELERY_BROKER_URL="")
+    app = Celery("proj", set_as_current=False)
+    app.config_from_object(settings, namespace="CELERY")
+    context = CLIContext(app=app, no_color=True, workdir=None)
+    words = ["serve", "--redis-url", "redis://127.0.0.1:1/0", "--token", TOKEN]
+    result = CliRunner().invoke(
+        throttle, [*words, "--address", "192.0.2.1"], obj=context
+    )
+    assert "would pass in the clear" in result.output
+    app.close()
 
 
 def test_a_client_without_a_service_has_a_wrong_setting(
