@@ -88,6 +88,7 @@ class RedisGuard:
             return  # ack_emulation is off: Redis records nothing that could be settled
         qos: Any = channel.qos
         qos.append = partial(self._append, qos, qos.append)
+        qos._quick_ack = partial(self._let_go, qos._quick_ack)  # noqa: SLF001
         qos.ack = partial(self._ack, qos, qos.ack)
         qos.reject = partial(self._reject, qos, qos.reject)
         qos.restore_unacked_once = partial(self._end, qos, qos.restore_unacked_once)
@@ -111,6 +112,11 @@ class RedisGuard:
     def _reject(self, qos: Any, reject: Any, tag: str, requeue: bool = False) -> None:
         fate = Fate.LAST if requeue else Fate.DONE
         self._conclude(qos, partial(reject, tag, requeue=requeue), tag, fate)
+
+    def _let_go(self, forget: Any, tag: str) -> None:
+        # Acknowledged, or moved to another queue by who knows how
+        self._handed.pop(tag, None)
+        forget(tag)
 
     def _end(self, qos: Any, restore: Any, stderr: Any = None) -> None:
         # The channel is closed. In good order, the worker ends: what it leaves undone

@@ -1,14 +1,16 @@
-"""Desks on both brokers."""
+"""Desks and workers on both brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.throttle.overflow.desk import Desk
+from tests.integration.throttle.worker.stand import Stand
 
 
 @pytest.fixture
@@ -47,3 +49,24 @@ def desk(
     """Give a desk on each broker in turn."""
     url, options = url_and_options
     return desks(url, **options)
+
+
+@pytest.fixture
+def stands(tmp_path: Path, redis_url: str) -> Iterator[Callable[..., Stand]]:
+    """Give a function that makes a stand for workers on a broker."""
+    with ExitStack() as stack:
+
+        def make(broker: str = redis_url) -> Stand:
+            made = Stand(tmp_path, broker=broker, store=redis_url)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def either(request: pytest.FixtureRequest, stands: Callable[..., Stand]) -> Stand:
+    """Give a stand on each broker in turn."""
+    if request.param == "rabbitmq":
+        return stands(request.getfixturevalue("amqp_url"))
+    return stands()

@@ -63,7 +63,7 @@ class Desk:
         self.app.conf.task_default_queue = self.name("work")
         self.app.conf.broker_transport_options = self.options
         self.app.conf.update(self.conf)
-        self.app.amqp.queues.select(self.name(queue) for queue in self.queues)
+        self.app.amqp.queues.select([self.name(queue) for queue in self.queues])
         self.parking = f"parking-{self.mark}"
         self.settings = Settings(
             redis_url="redis://",
@@ -83,10 +83,11 @@ class Desk:
 
     def connect(self) -> None:
         """Consume, as Celery's consumer does."""
-        self.connection = self.app.connection_for_read()
-        channel = self.connection.default_channel
+        self.connection: Any = self.app.connection_for_read()
+        channel: Any = self.connection.default_channel
         channel.basic_qos(0, self.prefetch, self.elastic)
-        tasks = self.app.amqp.TaskConsumer(self.connection)
+        amqp: Any = self.app.amqp
+        tasks: Any = amqp.TaskConsumer(self.connection)
         tasks.on_message = lambda message: self.came.append(Hand(message))
         tasks.consume()
         self.qos = QoS(
@@ -132,7 +133,8 @@ class Desk:
             for database in ("a", "b")
             for queue in ("work", "only")
         ]
-        with Celery(broker=self.url) as app, app.connection_for_write() as connection:
+        with Celery(broker=self.url) as app, app.connection_for_write() as made:
+            connection: Any = made
             for name in [*parkings, self.name("work"), self.name("only")]:
                 connection.default_channel.queue_delete(name)
 
@@ -179,6 +181,11 @@ class Desk:
         hand = next(one for one in reversed(self.came) if one.name == name)
         return Held(request=hand, since=now().timestamp())
 
+    def attend(self, *databases: str) -> bool:
+        """Parking queues of these are consumed, as far as they are there."""
+        self.broker.attend(databases)
+        return True
+
     def parks(self, *names: str, database: str = "a") -> None:
         """These came and are parked."""
         self.broker.park(database, self.get(*names))
@@ -196,7 +203,8 @@ class Desk:
 
     def length(self, name: str) -> int:
         """Return how many messages wait in a queue, by its whole name."""
-        with self.app.connection_for_write() as connection:
+        with self.app.connection_for_write() as made:
+            connection: Any = made
             declared = connection.default_channel.queue_declare(name, passive=True)
             return int(declared.message_count)
 

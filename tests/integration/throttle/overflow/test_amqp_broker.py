@@ -56,7 +56,7 @@ def test_a_deleted_parking_queue_ends_no_consumer(desk: Desk) -> None:
     desk.send("one")
     desk.parks("one")
     desk.forget()
-    desk.until(lambda: desk.broker.attend(["a"]) or desk.came, "it is attended again")
+    desk.until(lambda: desk.attend("a") and desk.came, "it is attended again")
     assert desk.hand == ["one"]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
 
+from celery_pecker.redis_guard import RedisGuard
 from tests.integration.throttle.overflow.desk import Desk
 from throttle.clock import now
 
@@ -147,6 +149,21 @@ def test_what_redis_refuses_stays(pair: tuple[Desk, Desk], server: Any) -> None:
     assert desk.told == [("parked", "one")]
 
 
+def test_the_guard_on_redis_keeps_no_parked_request(
+    redis_url: str, desks: Callable[..., Desk]
+) -> None:
+    """It remembers what a worker was given until that is acknowledged, or parked."""
+    desk = desks(redis_url)
+    guard = RedisGuard(SimpleNamespace(consumer=desk.consumer))
+    guard._resume(lambda: None)
+    desk.send("one", "two")
+    held = desk.get("one", "two")
+    for one in held:
+        guard._hand(lambda _: None, one.request)
+    desk.broker.park("a", held[:1])
+    assert list(guard._handed.values()) == [held[1].request]
+
+
 def test_only_parking_queues_with_messages_are_fetched_from(
     redis_url: str, desks: Callable[..., Desk]
 ) -> None:
@@ -157,9 +174,7 @@ def test_only_parking_queues_with_messages_are_fetched_from(
     assert active == [desk.name("work")]
     desk.send("one")
     desk.parks("one")
-    desk.until(
-        lambda: desk.broker.attend(["a", "b"]) or len(active) == 2, "it is looked again"
-    )
+    desk.until(lambda: desk.attend("a", "b") and len(active) == 2, "it is looked again")
     assert active == [desk.name("work"), desk.parking_of("a")]
 
 
