@@ -26,13 +26,20 @@ Ask = Callable[[], object]
 AsyncAsk = Callable[[], Coroutine[Any, Any, object]]
 SQL = "select 1"
 PLAIN = "as it is"
-OURS = {"throttle, operations only": False, "throttle": True}
-"""Who counts, and whether seconds and rows too."""
+METER, CHILD = Meter(), Meter()
+CHILD.share(1)
+CHILD.enter(0)  # writes shared memory, as a child of a prefork worker does
+OURS = {
+    "throttle, operations only": (False, METER),
+    "throttle": (True, METER),
+    "throttle, operations only, in a child": (False, CHILD),
+    "throttle, in a child": (True, CHILD),
+}
+"""Who counts; whether seconds and rows too, and where."""
 TRACED = {
     "OpenTelemetry, sampled out": ALWAYS_OFF,
     "OpenTelemetry, recorded": ALWAYS_ON,
 }
-METER = Meter()
 NOTHING = "a hook that does nothing"
 
 
@@ -134,8 +141,8 @@ def django(stack: ExitStack, dsn: str) -> Clients:
 def _kinds(kind: Any, made: Callable[..., Any]) -> list[tuple[str, Any]]:
     """Return classes of cursors by who counts."""
     found: list[tuple[str, Any]] = [(PLAIN, kind)]
-    for who, timing in OURS.items():
-        counted = instrument.psycopg(kind, timing=timing, meter=METER)
+    for who, (timing, meter) in OURS.items():
+        counted = instrument.psycopg(kind, timing=timing, meter=meter)
         found.append((who, counted))
     for who, sampler in TRACED.items():
         provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
@@ -150,7 +157,8 @@ def _switch(raw: Any, who: str) -> None:
     server's process has happened to get.
     """
     if who in OURS:
-        instrument.psycopg(raw, timing=OURS[who], meter=METER)
+        timing, meter = OURS[who]
+        instrument.psycopg(raw, timing=timing, meter=meter)
     else:
         instrument.uninstall(raw)
 

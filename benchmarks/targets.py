@@ -215,10 +215,7 @@ def _deadline_cost(samples: list[Sample]) -> list[Verdict]:
 
 
 def _meter(samples: list[Sample]) -> list[Verdict]:
-    targets = {
-        "psycopg": {"throttle, operations only": 0.3, "throttle": 0.8},
-        "psycopg, async": {"throttle, operations only": 0.5, "throttle": 1.0},
-    }
+    targets = {"psycopg": (0.3, 0.8), "psycopg, async": (0.5, 1.0)}
     return [
         Verdict(
             target=f"counting costs a statement ≤ {most:g} µs: {one['what']}, {who}",
@@ -227,7 +224,12 @@ def _meter(samples: list[Sample]) -> list[Verdict]:
         )
         for one in samples
         if one["way"] == "alone"
-        for who, most in targets[one["what"]].items()
+        for place in ("", ", in a child")
+        for who, most in zip(
+            (f"throttle, operations only{place}", f"throttle{place}"),
+            targets[one["what"]],
+            strict=True,
+        )
     ]
 
 

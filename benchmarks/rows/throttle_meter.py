@@ -50,7 +50,7 @@ def run(run: Run) -> None:
         run.trial(
             ROW,
             f"{what}, alone",
-            turns * ALONE * 5e-5,
+            turns * ALONE * 6e-5,
             partial(measured, run, turns),
             what=what,
             way="alone",
