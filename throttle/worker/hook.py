@@ -11,7 +11,7 @@ from celery.worker import state as _state
 
 from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
-from throttle.model import Admission, Target, run_id
+from throttle.model import Admission, Policy, Target, run_id
 from throttle.worker import starting
 from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
@@ -31,7 +31,6 @@ PERIOD = 0.05
 TURN = 0.02
 """Seconds after which a look lets the loop go on with other things. On the solo pool a
 task runs within the look, so that one is enough."""
-YES = Admission(True, 0.0, 0.0)
 
 
 def hang(consumer: Any) -> Hook:
@@ -77,6 +76,7 @@ class Hook:
             rig.settings, rig.hold, held=self._all, forget=self._forget
         )
         rig.parked = self._overflow.parked
+        rig.paced = self._pace.count
         self._through: Callable[[Any], object] = consumer.on_task_request
         consumer.on_task_request = self.offer
         self._lose = consumer.on_connection_error_after_connected
@@ -238,9 +238,16 @@ class Hook:
         return True
 
     def _admission(self, held: Held) -> Admission:
-        if self._pace.limits(held):
-            return YES  # not yet: it changes the line
-        return self._ask(held)
+        if not self._pace.limits(held):
+            return self._ask(held)
+        # It changes the line, if its database lets anything pass: a hold is bounded,
+        # and a line of its `rate_limit` is not.
+        database = held.target.database
+        opened = (
+            self._accounts.remaining(database) > 0
+            or self._accounts.state(database).policy is Policy.OPEN
+        )
+        return Admission(opened, 0.0, 0.0 if opened else PERIOD)
 
     def _admitted(self, held: Held) -> bool:
         return self._ask(held).admitted

@@ -33,6 +33,11 @@ class Pace:
         for line in list(self._waiting.values()):
             yield from list(line)
 
+    def count(self, database: str) -> int:
+        """Return how many wait for a database."""
+        with self._lock:
+            return sum(one.target.database == database for one in self)
+
     def limits(self, held: Held) -> bool:
         """Whether the task has to wait for its `rate_limit`."""
         bucket = self._bucket(held.task)

@@ -55,6 +55,8 @@ class Rig:
         )
         self.parked: Callable[[str], int] = lambda _: 0
         """How many were parked for a database; the overflow's to say."""
+        self.paced: Callable[[str], int] = lambda _: 0
+        """How many wait for a `rate_limit` of their own, for a database."""
         self.collect: Callable[[], object] = lambda: None
         """Called ten times a second on the exchange's thread; the hook's."""
         pool.prepare(worker)
@@ -122,7 +124,7 @@ class Rig:
             holding = self.accounts.holding(database)
             told[database] = replace(
                 holding,
-                held=waiting.count,
+                held=waiting.count + self.paced(database),
                 held_bytes=waiting.bytes,
                 parked=self.parked(database),
                 oldest=waiting.oldest,
