@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -134,3 +136,27 @@ def test_tenants_are_bounded(night: Night) -> None:
     settings: Settings = replace(SETTINGS)
     registry.register(ThrottleCollector(Looking(night, settings)))
     assert len([one for one in lines(registry) if "by_tenant" in one]) == 20
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+NAMED = re.compile(r"\bthrottle_(?!limits|redis_url)\w+")
+
+
+@pytest.fixture
+def existing(registry: CollectorRegistry) -> set[str]:
+    """Return the names of all figures."""
+    return {line.partition("{")[0].partition(" ")[0] for line in lines(registry)}
+
+
+def test_what_is_alarmed_on_exists(existing: set[str]) -> None:
+    """An alarm on a figure that does not exist never comes."""
+    named = set(NAMED.findall((DOCS / "monitoring" / "alerts.yml").read_text()))
+    assert named
+    assert named <= existing
+
+
+def test_the_documentation_names_every_figure(existing: set[str]) -> None:
+    """And none that does not exist."""
+    page = (DOCS / "how-to" / "throttle-watch.md").read_text()
+    told = page[page.index("| metric | type |") :]
+    assert set(NAMED.findall(told)) == existing

@@ -74,7 +74,7 @@
     function newChart() {
         const made = el("svg:svg", {class: "throttle-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img"},
             el("svg:title"));
-        for (const kind of ["gap", "area", "line", "wait", "bound"]) {
+        for (const kind of ["gap", "area", "excess", "line", "wait", "bound"]) {
             made.append(el("svg:path", {class: "throttle-" + kind}));
         }
         return made;
@@ -145,7 +145,7 @@
         const step = WIDE / KEPT, begin = WIDE - (past.length - 1) * step;
         const x = nth => (begin + nth * step).toFixed(1);
         const y = value => (TOP - value / highest * TOP).toFixed(1);
-        const paths = {gap: "", area: "", line: "", wait: "", bound: ""};
+        const paths = {gap: "", area: "", excess: "", line: "", wait: "", bound: ""};
         let open = false;
         past.forEach((point, nth) => {
             if (!point) {
@@ -158,6 +158,7 @@
             paths.line += `${open ? "L" : "M"}${x(nth)} ${y(traffic)}`;
             paths.area += open ? `L${x(nth)} ${y(traffic)}` : `M${x(nth)} ${TOP}V${y(traffic)}`;
             if (limit) { paths.bound += `${open ? "L" : "M"}${x(nth)} ${y(limit)}`; }
+            if (limit && traffic > limit) { paths.excess += `M${x(nth - .5)} ${y(traffic)}h${step}V${y(limit)}h${-step}z`; }
             if (held) {
                 const high = Math.max(held / most * (HIGH - BASE), 1);
                 paths.wait += `M${x(nth)} ${HIGH - high}h${step}v${high}h${-step}z`;
