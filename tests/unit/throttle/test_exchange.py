@@ -9,6 +9,7 @@ import pytest
 
 from celery_pecker.testing import eventually
 from tests.unit.throttle.doubles import Clock, Counting, Listener, Meter, seen
+from throttle.errors import Away
 from throttle.exchange import Exchanger
 from throttle.model import STALE, Amount, Answer, Holding, Reading, Report
 from throttle.settings import Settings
@@ -204,6 +205,27 @@ def test_the_thread_turns_and_tells_a_last_time() -> None:
     assert store.reports[0].databases["main"].holding
     assert store.reports[-1].databases["main"].holding is None
     assert exchanger._thread not in threading.enumerate()
+
+
+def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
+    """Whatever the store does meanwhile."""
+    asked, answer = threading.Event(), threading.Event()
+
+    def stuck(report: Report) -> Answer:
+        asked.set()
+        assert answer.wait(30)
+        raise Away
+
+    stage.store.exchange = stuck  # type: ignore[method-assign]
+    stage.exchanger.start()
+    try:
+        assert asked.wait(10)
+        stage.exchanger.stop(0.01)
+        assert stage.exchanger._thread in threading.enumerate()
+    finally:
+        answer.set()
+        stage.exchanger.stop(10)
+    assert stage.exchanger._thread not in threading.enumerate()
 
 
 def test_a_mistake_in_a_turn_does_not_end_the_thread() -> None:

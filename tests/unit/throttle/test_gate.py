@@ -223,6 +223,19 @@ def test_policies_hold_while_nothing_is_heard(
     assert stage.cycle(700) == 30, "it was heard again"
 
 
+@pytest.mark.parametrize(("policy", "passes"), [("open", 1000), ("closed", 0)])
+def test_a_policy_holds_at_once_not_from_the_next_cycle_on(
+    policy: str, passes: int
+) -> None:
+    """A cycle may last a minute, and Redis goes away within it."""
+    stage = Stage(throttle_policy=policy, cycle=60.0)
+    stage.heard.say(900)
+    assert stage.gate.admit("main").admitted
+    stage.clock.now += STALE + 0.001
+    passed = sum(stage.gate.admit("main").admitted for _ in range(1000))
+    assert passed == passes
+
+
 def test_shadow_lets_all_pass_and_counts() -> None:
     """What would have waited is known before it waits."""
     limits = {"main": {"operations": 1000, "shadow": True}}

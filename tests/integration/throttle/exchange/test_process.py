@@ -132,9 +132,9 @@ children = []
 for _ in range(2):
     pid = os.fork()
     if not pid:
+        assert here.exchanger.alive, "nobody has to ask for it"
         tally.add(10)
         assert here.wait(10), "the child hears"
-        assert here.exchanger.alive
         assert here.exchanger.holder != first, "a life of its own"
         here.leave()
         os._exit(0)
