@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
 
 import pytest
 
@@ -36,3 +38,23 @@ def either(request: pytest.FixtureRequest, stands: Callable[..., Stand]) -> Stan
     if request.param == "rabbitmq":
         return stands(request.getfixturevalue("amqp_url"))
     return stands()
+
+
+class Web(StreamRequestHandler):
+    """Answers as a web server does what it does not understand."""
+
+    def handle(self) -> None:
+        """Bad request."""
+        self.rfile.readline()
+        self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+
+@pytest.fixture
+def http_port() -> Iterator[int]:
+    """Give the port of a server that speaks HTTP and nothing else."""
+    with TCPServer(("127.0.0.1", 0), Web) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()

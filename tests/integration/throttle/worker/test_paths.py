@@ -14,6 +14,8 @@ from throttle.clock import now
 
 pytestmark = pytest.mark.cluster
 
+REVOKED: Any = {"n": ["1"]}
+
 
 def most_in_a_second(times: list[float]) -> int:
     """Return the greatest number of these within any second."""
@@ -115,7 +117,7 @@ def test_the_dead_leave_and_never_start(stand: Stand) -> None:
     stand.until_held(4)
     stand.sender.control.revoke("revoked")
     stand.until_held(3)
-    stand.sender.control.revoke_by_stamped_headers({"n": ["1"]})
+    stand.sender.control.revoke_by_stamped_headers(REVOKED)
     stand.until_held(2)
     stand.until_held(1)
     stand.reopen()

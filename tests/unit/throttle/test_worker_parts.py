@@ -1,0 +1,277 @@
+"""The parts of the hook that need no worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery.worker import state as _state
+
+import throttle
+from throttle.errors import Misconfigured
+from throttle.model import Target
+from throttle.worker import starting
+from throttle.worker.dead import Dead
+from throttle.worker.going import Going
+from throttle.worker.held import Held
+from throttle.worker.pace import Pace
+
+state: Any = _state
+
+
+class Request:
+    """What these parts look at."""
+
+    def __init__(self, name: str, task: str = "limited", **given: Any) -> None:
+        self.id = name
+        self.task = SimpleNamespace(name=task)
+        self.body = b"x"
+        self.time_start: float | None = None
+        self.expires: datetime | None = given.get("expires")
+        self.dead = False
+
+    def revoked(self) -> bool:
+        """Say whether it is dead."""
+        return self.dead
+
+
+def held(name: str, **given: Any) -> Held:
+    """Return a held request."""
+    return Held(request=Request(name, **given), since=0.0, target=Target("main"))
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    """Leave Celery's lists as they were."""
+    yield
+    state.requests.clear()
+    state.revoked.clear()
+
+
+# going
+
+
+class Ends:
+    """Accounts that write down what they hear."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, int]] = []
+
+    def ended(self, run: int) -> None:
+        """It ran."""
+        self.said.append(("ended", run))
+
+    def forget(self, run: int) -> None:
+        """It did not."""
+        self.said.append(("forget", run))
+
+
+def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
+    """Celery strikes a request from its list, whatever became of it."""
+    ends = Ends()
+    going = Going(ends)
+    requests = {run: Request(f"t{run}") for run in (1, 2, 3)}
+    for run, request in requests.items():
+        state.requests[request.id] = request
+        going.add(run, request)
+    requests[1].time_start = 5.0
+    del state.requests["t1"], state.requests["t2"]
+    going.collect()
+    going.collect()
+    assert ends.said == [("ended", 1), ("forget", 2)]
+    assert len(going) == 1
+
+
+def test_a_retry_under_the_same_id_goes_on() -> None:
+    """The first is over, the second is watched."""
+    ends = Ends()
+    going = Going(ends)
+    first, second = Request("t"), Request("t")
+    going.add(1, first)
+    state.requests["t"] = second
+    going.add(1, second)
+    going.collect()
+    assert ends.said == []
+    assert len(going) == 1
+
+
+# dead
+
+
+class Time:
+    """A monotonic clock that stands still, or jumps at each look."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now = 0.0
+        self.step = step
+
+    def __call__(self) -> float:
+        """Return the time."""
+        self.now += self.step
+        return self.now
+
+
+def hours(count: float) -> datetime:
+    """Return an instant so many hours from now."""
+    return datetime.now(UTC) + timedelta(hours=count)  # noqa: TID251 — as `expires` is
+
+
+def test_only_what_is_due_is_looked_at() -> None:
+    """One has expired, one will, one never does."""
+    left: list[str] = []
+    dead = Dead(list, lambda one: left.append(one.request.id), Time())
+    all_of_them = [
+        held("past", expires=hours(-1)),
+        held("later", expires=hours(1)),
+        held("never"),
+    ]
+    for one in all_of_them:
+        one.request.dead = True
+        dead.add(one)
+    assert dead.sweep(1.0, 3)
+    assert left == ["past"]
+
+
+def test_a_revocation_is_looked_for_once() -> None:
+    """All that is held is asked when something was revoked, and only then."""
+    asked: list[int] = []
+    one = held("t")
+
+    def everything() -> list[Held]:
+        asked.append(1)
+        return [one]
+
+    left: list[Held] = []
+    dead = Dead(everything, left.append, Time())
+    assert dead.sweep(1.0, 1)
+    state.revoked.add("t")
+    one.request.dead = True
+    assert dead.sweep(1.0, 1)
+    assert dead.sweep(1.0, 1)
+    assert len(asked) == 1
+    assert left == [one]
+
+
+def test_many_dead_take_several_turns() -> None:
+    """Each writes a result: the loop goes on with other things in between."""
+    left: list[Held] = []
+    dead = Dead(list, left.append, Time(step=1.0))
+    all_of_them = [held(f"t{number}", expires=hours(-1)) for number in range(3)]
+    for one in all_of_them:
+        one.request.dead = True
+        dead.add(one)
+    turns = 1
+    while not dead.sweep(0.0, 3):
+        turns += 1
+    assert turns > 2
+    assert len(left) == 3
+
+
+def test_what_left_before_it_expired_is_not_kept() -> None:
+    """An expiry in a year is no reason to remember a task for a year."""
+    dead = Dead(list, lambda _: None, Time())
+    for number in range(3000):
+        dead.add(held(f"t{number}", expires=hours(9000)))
+    assert dead.sweep(1.0, 0)
+    assert len(dead._expiries) == 0
+
+
+# pace
+
+
+class Bucket:
+    """Celery's, with the tokens that a test puts in."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def expected_time(self, tokens: int) -> float:
+        """Return the seconds until there are so many."""
+        return 0.0 if self.tokens >= tokens else 1.0
+
+    def can_consume(self, tokens: int) -> bool:
+        """Take them, if they are there."""
+        if self.tokens < tokens:
+            return False
+        self.tokens -= tokens
+        return True
+
+
+def pace(bucket: Bucket | None, *, disabled: bool = False) -> Pace:
+    """Return one with that bucket."""
+    return Pace(
+        SimpleNamespace(disable_rate_limits=disabled, task_buckets={"limited": bucket})
+    )
+
+
+def test_each_leaves_with_a_token_of_its_own() -> None:
+    """In the order they came, as many as there are tokens."""
+    bucket = Bucket(0)
+    line = pace(bucket)
+    first, second, third = held("1"), held("2"), held("3")
+    for one in (first, second, third):
+        assert line.limits(one)
+        line.add(one)
+    bucket.tokens = 2
+    assert list(line.due(lambda _: True)) == [first, second]
+    assert bucket.tokens == 0
+    assert list(line) == [third]
+    assert line.count("main") == 1
+    assert line.remove(third)
+    assert not line.remove(third)
+    assert not line.waits("limited")
+
+
+def test_a_token_is_kept_if_the_database_says_no() -> None:
+    """Otherwise a shut database would eat the rate of a task."""
+    bucket = Bucket(1)
+    line = pace(bucket)
+    line.add(held("1"))
+    assert list(line.due(lambda _: False)) == []
+    assert bucket.tokens == 1
+
+
+def test_without_a_rate_limit_nothing_waits_here() -> None:
+    """None, lifted meanwhile, or switched off for the worker."""
+    assert not pace(None).limits(held("1"))
+    assert not pace(Bucket(0), disabled=True).limits(held("1"))
+    line = pace(Bucket(0))
+    line.add(held("1"))
+    line._consumer.task_buckets["limited"] = None
+    assert len(list(line.due(lambda _: True))) == 1
+
+
+# starting
+
+
+def test_a_package_of_the_same_name_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which of the two is imported depends on the path; a folder alone is none."""
+    other = tmp_path / "other"
+    (other / "throttle").mkdir(parents=True)
+    (other / "throttle" / "__init__.py").touch()
+    empty = tmp_path / "empty"
+    (empty / "throttle").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(empty), str(other)])
+    starting.warn_of_namesakes()
+    [line] = [one.message for one in caplog.records if "another package" in one.message]
+    assert str(other) in line
+
+
+def test_throttle_refuses_settings_that_there_are_not() -> None:
+    """A slip of the pen is seen where it is made."""
+    with pytest.raises(Misconfigured, match="no setting 'limit'"):
+        throttle.Throttle(SimpleNamespace(), limit={"main": 1})  # type: ignore[arg-type]
+
+
+def test_only_public_names_are_there() -> None:
+    """They are loaded when they are asked for."""
+    with pytest.raises(AttributeError, match="nothing"):
+        throttle.nothing  # noqa: B018
+    assert {"Throttle", "Gate", "instrument"} <= set(dir(throttle))
