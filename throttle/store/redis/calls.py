@@ -55,20 +55,20 @@ def _holding(name: str, one: Told) -> list[str | int]:
     return [telling, want, *units.limited(one.holding.limit)]
 
 
-def answered(said: Sequence[bytes], names: Sequence[str]) -> Answer:
+def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
     """Return what the exchange answers about these databases."""
     at, *rest = said
     return Answer(
-        at=int(at) / WHOLE,
+        at=int(_text(at)) / WHOLE,
         databases={
-            name: _seen(one.split()) for name, one in zip(names, rest, strict=True)
+            name: _seen(_text(one)) for name, one in zip(names, rest, strict=True)
         },
     )
 
 
-def _seen(words: Sequence[bytes]) -> Seen:
-    share, factor, holders, *figures = (float(word) for word in words)
-    traffic, outside = estimates(figures)
+def _seen(said: str) -> Seen:
+    share, factor, holders, *figures = (float(word) for word in said.split())
+    traffic, outside = _estimates(figures)
     return Seen(
         traffic=traffic,
         outside=outside,
@@ -78,50 +78,52 @@ def _seen(words: Sequence[bytes]) -> Seen:
     )
 
 
-def estimates(
+def _estimates(
     figures: Sequence[float],
 ) -> tuple[dict[Estimator, Amount], dict[Estimator, Amount]]:
     """Return traffic and what of it comes from outside, by estimator."""
-    a, b, c, d, e, f, *fast = figures
-    both = {
-        Estimator.WEIGHTED: (units.amount(a, b, c), units.amount(d, e, f)),
-        Estimator.FAST: (units.amount(*fast[:3]), units.amount(*fast[3:])),
-    }
+    weighted, from_outside, fast, fast_from_outside = (
+        units.amount(*figures[i : i + 3]) for i in range(0, len(figures), 3)
+    )
     return (
-        {estimator: pair[0] for estimator, pair in both.items()},
-        {estimator: pair[1] for estimator, pair in both.items()},
+        {Estimator.WEIGHTED: weighted, Estimator.FAST: fast},
+        {Estimator.WEIGHTED: from_outside, Estimator.FAST: fast_from_outside},
     )
 
 
-def views(said: Sequence[Sequence[bytes]]) -> dict[str, View]:
+def views(said: Sequence[object]) -> dict[str, View]:
     """Return what a look answers."""
-    return {plain(one[0].decode()): _view(one) for one in said[1:]}
+    _, *rest = said
+    return dict(_view(one) for one in rest)
 
 
-def _view(said: Sequence[bytes | int]) -> View:
-    _, words, why, *entries = said
-    assert isinstance(words, bytes)  # noqa: S101 — the script's own answer
-    assert isinstance(why, bytes)  # noqa: S101 — likewise
-    factor, *figures = (float(word) for word in words.split())
-    traffic, outside = estimates(figures)
-    holders = {}
-    for key, share, telling in zip(*[iter(entries)] * 3, strict=True):
-        found = _holder(int(share), telling)
-        if found is not None:
-            holders[key.decode()] = found
-    return View(
-        seen=Seen(
-            traffic=traffic,
-            outside=outside,
-            factor=factor / WHOLE,
-            holders=len(entries) // 3,
-        ),
-        holders=holders,
-        signal=why.decode(),
+def _view(said: object) -> tuple[str, View]:
+    if not isinstance(said, list):
+        raise TypeError(said)
+    name, figures, why, *entries = said
+    factor, *numbers = (float(word) for word in _text(figures).split())
+    traffic, outside = _estimates(numbers)
+    holders = {
+        _text(holder): found
+        for holder, share, telling in zip(*[iter(entries)] * 3, strict=True)
+        if (found := _holder(int(share), _text(telling))) is not None
+    }
+    seen = Seen(
+        traffic=traffic,
+        outside=outside,
+        factor=factor / WHOLE,
+        holders=len(entries) // 3,
     )
+    return plain(_text(name)), View(seen=seen, holders=holders, signal=_text(why))
 
 
-def _holder(share: int, telling: bytes) -> Holder | None:
+def _text(said: object) -> str:
+    if not isinstance(said, bytes):
+        raise TypeError(said)
+    return said.decode()
+
+
+def _holder(share: int, telling: str) -> Holder | None:
     """Return a holder; None if another version of ours told it in other words."""
     try:
         found = json.loads(telling)

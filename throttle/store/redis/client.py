@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import InvalidResponse, RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from throttle.errors import Misconfigured
 
-SENTINEL_PORT = 26379
+PORT, SENTINEL_PORT = 6379, 26379
 
 
 def connect(url: str, timeout: float) -> Redis:
@@ -23,11 +24,15 @@ def connect(url: str, timeout: float) -> Redis:
     """
     try:
         if urlsplit(url).scheme == "sentinel":
-            return _master(url, timeout)
-        return Redis.from_url(url, **_options(timeout))
+            client = _master(url, timeout)
+        else:
+            client = Redis.from_url(url, **_options(timeout))
+        # Options that there are not are seen now, not when it connects
+        client.connection_pool.make_connection()
     except (ValueError, TypeError, RedisError) as error:
         message = f"throttle_redis_url is no address of a Redis: {error}"
         raise Misconfigured(message) from error
+    return client
 
 
 def elsewhere(client: Redis, host: str, port: int) -> Redis:
@@ -40,13 +45,32 @@ def elsewhere(client: Redis, host: str, port: int) -> Redis:
     return Redis(connection_pool=pool)
 
 
+def says_otherwise(url: str, timeout: float) -> InvalidResponse | None:
+    """Return what a server says that is no Redis; None if it may be one.
+
+    A web server closes a connection on what it does not understand, before all of it
+    was read, and what it says about it is lost: so it is asked again in one short line.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "redis":
+        return None
+    place = (parts.hostname or "localhost", parts.port or PORT)
+    try:
+        with socket.create_connection(place, timeout) as wire:
+            wire.settimeout(timeout)
+            wire.sendall(b"PING\r\n")
+            said = wire.recv(100)
+    except OSError:
+        return None
+    return InvalidResponse(repr(said)) if said and said[:1] not in b"+-" else None
+
+
 def _options(timeout: float) -> dict[str, Any]:
     return {
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
         # The caller asks again a tick later, with what was counted since
         "retry": Retry(NoBackoff(), 0),
-        "retry_on_timeout": False,
         "protocol": 2,
     }
 

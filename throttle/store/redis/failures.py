@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from redis import exceptions as said
 
 from throttle.errors import Away, Misconfigured
 
+FOREIGN = "has something of another program under our keys: set throttle_prefix"
 ALL = (
     said.RedisError,
     OSError,
@@ -18,44 +21,49 @@ ALL = (
     MemoryError,
     RecursionError,
 )
-
-FOREIGN = "has something of another program under our keys: set throttle_prefix"
+"""All that a call of the client may raise."""
+NO_REDIS = "answers, but not as a Redis does"
+RIGHTS = (
+    "does not let this user do what is needed: EVAL, EVALSHA and what the scripts"
+    " call, on the keys of throttle_prefix"
+)
+REPLICA = (
+    "is a read-only replica: name the primary, or sentinels that know it"
+    " (sentinel://…?master_name=…)"
+)
+ANSWERS = (said.ResponseError, said.AuthenticationError, said.AuthorizationError)
 HEALS = (
-    said.BusyLoadingError,
-    said.TryAgainError,
-    said.ClusterDownError,
-    said.MasterDownError,
-    said.AskError,
-    said.OutOfMemoryError,
+    "OOM",
+    "OutOfMemory",
+    "LOADING",
+    "BUSY",
+    "TryAgain",
+    "ClusterDown",
+    "MasterDown",
+    "AskError",
 )
 """Answers of a Redis that will be well again by itself, or by its operator."""
-NO_REDIS = "answers, but not as a Redis does"
-STAYS: tuple[tuple[type[Exception], str, str], ...] = (
-    # Kind, what its text begins with or has in it, what is the matter
-    (
-        said.ReadOnlyError,
-        "",
-        (
-            "is a read-only replica: name the primary, or sentinels that know it"
-            " (sentinel://…?master_name=…)"
-        ),
-    ),
-    (said.InvalidResponse, "", NO_REDIS),
-    (said.AuthenticationError, "", "does not take the user name and the password"),
-    (said.ResponseError, "WRONGPASS", "does not take the user name and the password"),
-    (said.ResponseError, "NOAUTH", "asks for a password"),
-    (
-        said.NoPermissionError,
-        "",
-        (
-            "does not let this user do what is needed: EVAL, EVALSHA and what"
-            " the scripts call, on the keys of throttle_prefix"
-        ),
-    ),
-    (said.ResponseError, "WRONGTYPE", FOREIGN),
-    (said.ResponseError, "Bad data format", FOREIGN),
-    (said.ResponseError, "", "refuses what is needed"),
-)
+STAYS: Mapping[str, str] = {
+    "WRONGPASS": "does not take the user name and the password",
+    "invalid password": "does not take the user name and the password",
+    "invalid username-password": "does not take the user name and the password",
+    "NOAUTH": "asks for a password",
+    "Authentication required": "asks for a password",
+    "without any password": "wants no password",
+    "NoPermission": RIGHTS,
+    "NOPERM": RIGHTS,
+    "no permissions": RIGHTS,
+    "user executing the script can't": RIGHTS,
+    "ReadOnly": REPLICA,
+    "READONLY": REPLICA,
+    "read only replica": REPLICA,
+    "WRONGTYPE": FOREIGN,
+    "user_script": FOREIGN,
+}
+"""Answers that will stay so, and what is the matter: the first that is in the text.
+
+By their text, for what a script is refused comes as an error of the script.
+"""
 
 
 def away(place: str, error: BaseException) -> Away:
@@ -65,14 +73,24 @@ def away(place: str, error: BaseException) -> Away:
 
 def final(place: str, error: BaseException) -> Misconfigured | Away:
     """Return what is said at start: an answer that will stay so names its setting."""
-    if isinstance(error, HEALS) or "OOM" in str(error):
+    why = _stays(error)
+    if why is None:
         return away(place, error)
-    for kind, word, why in STAYS:
-        if isinstance(error, kind) and word in str(error):
-            return Misconfigured(f"throttle_redis_url: {place} {why} ({_line(error)})")
+    return Misconfigured(f"throttle_redis_url: {place} {why} ({_line(error)})")
+
+
+def _stays(error: BaseException) -> str | None:
+    text = f"{type(error).__name__} {error}"
+    if isinstance(error, ANSWERS):
+        if any(word in text for word in HEALS):
+            return None
+        known = (why for word, why in STAYS.items() if word in text)
+        return next(known, "refuses what is needed")
+    if isinstance(error, said.InvalidResponse):
+        return NO_REDIS
     if isinstance(error, (said.RedisError, OSError)):
-        return away(place, error)
-    return Misconfigured(f"throttle_redis_url: {place} {NO_REDIS} ({_line(error)})")
+        return None
+    return NO_REDIS
 
 
 def _line(error: BaseException) -> str:

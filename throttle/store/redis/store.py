@@ -22,7 +22,7 @@ from throttle.model import (
     View,
 )
 from throttle.store.redis import calls, failures, scripts
-from throttle.store.redis.client import connect, elsewhere
+from throttle.store.redis.client import connect, elsewhere, says_otherwise
 from throttle.store.redis.scripts import Script
 from throttle.window import units
 from throttle.window.units import WHOLE
@@ -98,7 +98,8 @@ class RedisStore:
                     moved = elsewhere(client, error.host, error.port)
                     self._eval(moved, script, keys, words)
         except failures.ALL as error:
-            raise failures.final(self.place, error) from error
+            strange = says_otherwise(self._url, AT_START)
+            raise failures.final(self.place, strange or error) from error
         finally:
             client.close()
             if moved is not None:
