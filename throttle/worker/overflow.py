@@ -86,6 +86,7 @@ class Overflow:
         self._consumer = consumer
         told = Told(parked=self._arrived, kept=self._stays, gone=self._gone)
         broker = self._broker = broker_of(consumer, self._settings, told)
+        self._called = False  # a loop that lost its connection drops its calls
         self._looked = self._clock()
         self._round_at = self._looked + self._period(broker)
         self._entry = consumer.timer.call_repeatedly(WATCH, self._watch)
