@@ -88,6 +88,7 @@ class Exchanger:
         self._clock = clock
         self._rarely = foreign.Rarely(clock)
         self._backlog = Backlog()
+        self._answer_came = True
         self._not_before = 0.0
         self._read = clock()
         self._turned = 0.0
@@ -166,6 +167,7 @@ class Exchanger:
             holder=self.holder,
             name=self.name,
             number=batch.number,
+            heard=self._answer_came,
             databases={
                 database: Told(
                     samples=batch.samples.get(database, ()),
@@ -181,6 +183,7 @@ class Exchanger:
         except ThrottleError as error:
             self._failed(error)
         else:
+            self._answer_came = True
             self._backlog.confirm()
             self.snapshot = Snapshot(answer, sent, away=False)
             self._answered.set()
@@ -191,6 +194,7 @@ class Exchanger:
 
     def _failed(self, error: ThrottleError) -> None:
         self.failures += 1
+        self._answer_came = False
         self.snapshot = self.snapshot._replace(away=True)
         least, most = PAUSE
         self._not_before = self._clock() + least + (most - least) * chance()
