@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from throttle.model import Store
+from throttle.model import Answer, Report, Store
 from throttle.service.server import Door, Service
 from throttle.settings import Settings
 from throttle.store.fields import document
@@ -17,6 +17,21 @@ from throttle.store.wire import dumped
 
 TOKEN = "s3same"  # noqa: S105  # a test's own
 PATIENCE = 10.0
+
+
+class Counted:
+    """A store, and how often it was told something."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.asked = 0
+        self.look, self.elect = store.look, store.elect
+        self.lower, self.close = store.lower, store.close
+
+    def exchange(self, report: Report) -> Answer:
+        """Hand it on."""
+        self.asked += 1
+        return self._store.exchange(report)
 
 
 class Stand:
@@ -31,7 +46,8 @@ class Stand:
                 **conf,
             }
         )
-        self._service = Service(self.settings, store, Door(port=port))
+        self._counted = Counted(store)
+        self._service = Service(self.settings, self._counted, Door(port=port))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="stand")
         self._thread.start()
@@ -48,6 +64,11 @@ class Stand:
         """Where it listens."""
         return urlsplit(self.url).port or 0
 
+    @property
+    def asked(self) -> int:
+        """How many reports its store has been asked to take."""
+        return self._counted.asked
+
     def close(self) -> None:
         """The service has ended as it does on SIGTERM."""
         self._do(self._service.close())
@@ -62,9 +83,10 @@ class Stand:
         body: Mapping[str, object] | bytes | None = None,
         *,
         token: str | None = TOKEN,
+        timeout: float = PATIENCE,
     ) -> tuple[int, Mapping[str, Any]]:
         """Return status and document of an answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         sent = body if isinstance(body, bytes) or body is None else dumped(body)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:

@@ -44,11 +44,12 @@ def test_no_more_wait_than_there_is_room_for() -> None:
     free = threading.Event()
 
     async def scene() -> None:
-        lane = Lane(threads=1, most=2)
-        waiting = [asyncio.create_task(lane.ask(free.wait, 10)) for _ in range(2)]
+        # A clock that stands still: nobody has waited for long
+        lane = Lane(threads=1, most=2, clock=lambda: 0.0)
+        waiting = [asyncio.create_task(lane.ask(free.wait, 2)) for _ in range(2)]
         await asyncio.to_thread(lambda: None)
         with pytest.raises(Crowded):
-            await lane.ask(free.wait, 10)
+            await lane.ask(free.wait, 2)
         free.set()
         await asyncio.wait(waiting)
         lane.close()
