@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 
 from throttle.meter.cells import LENGTH, OPERATIONS, STARTED, WIDTH
@@ -14,6 +15,7 @@ class Lodger:
 
     def __init__(self, row: Row) -> None:
         self._row = row
+        self._pid = os.getpid()
         self._lanes = deque(range(LANES))
         self._spare = Seat([0] * LENGTH)
         self._spare_told = 0
@@ -33,7 +35,8 @@ class Lodger:
 
     def leave(self, seat: Seat) -> None:
         """The thread is gone; another one goes on with its lane."""
-        if seat.lane >= 0:
+        # A process that this one has forked leaves too, and shares the memory
+        if seat.lane >= 0 and os.getpid() == self._pid:
             for at in range(STARTED, LENGTH, WIDTH):
                 seat.cells[at] = 0
             self._lanes.append(seat.lane)

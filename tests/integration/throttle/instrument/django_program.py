@@ -23,7 +23,7 @@ from throttle.meter import Meter
 meter = Meter()
 
 
-def configure(dsn: str) -> None:
+def configure(dsn: str, file: str) -> None:
     """The settings are there."""
     given: dict[str, Any] = conninfo_to_dict(dsn)
     default = {
@@ -34,7 +34,7 @@ def configure(dsn: str) -> None:
         "HOST": given["host"],
         "PORT": given.get("port", ""),
     }
-    local = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    local = {"ENGINE": "django.db.backends.sqlite3", "NAME": file}
     settings.configure(DATABASES={"default": default, "local": local}, USE_TZ=True)
     django.setup()
 
@@ -45,9 +45,9 @@ def counted() -> dict[str, tuple[int, int]]:
     return {name: (int(one[0]), int(one[2])) for name, one in read.items()}
 
 
-def main(dsn: str) -> None:
+def main(dsn: str, file: str) -> None:
     """Ask both databases, and say by an error what was counted wrongly."""
-    configure(dsn)
+    configure(dsn, file)
 
     class Thing(models.Model):
         """A row."""
@@ -113,6 +113,14 @@ def others(thing: Any) -> None:
     assert counted()["main"][0] >= 1
     thing.objects.count()
     assert counted() == {"main": (1, 1)}
+    connections["local"].close()
+    counted()
+    thing.objects.using("local").count()
+    assert counted()["small"][0] == 1
+    connections["local"].close()
+    counted()
+    thing.objects.using("local").count()
+    assert counted()["small"][0] == 1
 
     instrument.uninstall(instrument.django)
     for alias in ("default", "local"):
@@ -126,4 +134,4 @@ def others(thing: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

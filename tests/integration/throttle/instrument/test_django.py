@@ -9,10 +9,12 @@ from pathlib import Path
 PROGRAM = Path(__file__).with_name("django_program.py")
 
 
-def test_a_program_with_two_databases_counts_each(empty_dsn: str) -> None:
+def test_a_program_with_two_databases_counts_each(
+    empty_dsn: str, tmp_path: Path
+) -> None:
     """By aliases: statements, commits, failures, fetches, other threads."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(PROGRAM), empty_dsn],
+        [sys.executable, "-W", "error", str(PROGRAM), empty_dsn, str(tmp_path / "db")],
         capture_output=True,
         text=True,
         check=False,

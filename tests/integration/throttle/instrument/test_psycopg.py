@@ -10,6 +10,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from celery_pecker import deadline
+from celery_pecker.clock import monotonic
 from celery_pecker.deadline.clients import psycopg as deadline_client
 from throttle import instrument
 from throttle.errors import Misconfigured
@@ -124,8 +125,15 @@ def test_a_pipeline_counts_its_statements_and_its_waits(
         connection.execute(SLOW)
     assert count()[0] == 3
     assert 0.1 < count.seconds < 5
-    connection.execute("select 1")
     assert "wait" not in vars(connection)
+    began = monotonic()
+    with connection.pipeline():
+        cursor = connection.cursor()
+        cursor.executemany("select pg_sleep(%s)", [(0.05,), (0.05,)], returning=True)
+        connection.execute("select 7")
+    passed = monotonic() - began
+    assert count()[0] == 3
+    assert 0.1 < count.seconds <= passed  # no wait is timed twice
 
 
 def test_without_timing_only_operations_count(empty_dsn: str, count: Any) -> None:
@@ -191,7 +199,8 @@ def test_it_goes_with_cursors_and_connections_of_ones_own(
         assert cursor.loud
         assert count() == (1, 3)
         connection.execute("select %s", [1])
-        assert count() == (1, 1)
+        connection.commit()
+        assert count() == (2, 1)
 
 
 def test_it_goes_with_a_deadline_within_the_client(empty_dsn: str, count: Any) -> None:

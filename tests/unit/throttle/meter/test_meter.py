@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from multiprocessing import Barrier
+from multiprocessing import Barrier, Event
 from typing import Any
 
 import pytest
@@ -294,6 +294,7 @@ def test_a_child_writes_and_its_parent_reads(meter: Meter) -> None:
 def test_a_child_that_takes_over_a_row_goes_on_counting(meter: Meter) -> None:
     """Also with the databases in another order, and after one that was killed."""
     totals = Totals(meter)
+    entered, done = Event(), Event()
     meter.share(1)
 
     def first() -> None:
@@ -302,6 +303,7 @@ def test_a_child_that_takes_over_a_row_goes_on_counting(meter: Meter) -> None:
         meter.tally("b").add(10)
         meter.begin(5)
         meter.tally("b").add(100)
+        meter.here.cells[meter.tally("b").at + 3] = 1  # in the midst of a statement
 
     def second() -> None:
         meter.tally("c")
@@ -310,12 +312,17 @@ def test_a_child_that_takes_over_a_row_goes_on_counting(meter: Meter) -> None:
         meter.tally("c").add(2)
         meter.tally("b").add(20)
         meter.tally("a").add(200)
+        entered.set()
+        done.wait()
 
     assert forked(first)() == 0
     totals.read()
-    assert totals.running == {5: Amount(100)}
-    assert forked(second)() == 0
+    wait = forked(second)
+    assert entered.wait(30)
     totals.read()
+    done.set()
+    assert wait() == 0
+    assert totals.databases["b"].seconds == 0  # it began long ago, and has not ended
     assert totals.running == {}
     assert totals.ended == {}
     assert {name: one.operations for name, one in totals.databases.items()} == {
@@ -456,7 +463,11 @@ def test_a_forked_process_begins_with_nothing(meter: Meter) -> None:
         assert meter.read() == Reading({}, (), 0)
         meter.enter(0)
         tally.add(7)
+        cells = meter.here.cells
+        cells[tally.at + 3] = 5  # in the midst of a statement
         assert forked(grandchild)() == 0
+        assert cells[tally.at + 3] == 5
+        cells[tally.at + 3] = 0
 
     assert forked(child)() == 0
     assert totals.operations("main") == 12
