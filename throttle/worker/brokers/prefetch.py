@@ -51,6 +51,11 @@ class Prefetch:
         return by
 
     def _told(self, prefetch_count: int) -> None:
-        if prefetch_count:
-            prefetch_count = min(prefetch_count + self.extra, MOST)
-        self._send(prefetch_count=prefetch_count)
+        told = None
+        # While the broker is told, messages may come in and be held. kombu then notes
+        # as sent what was asked before: a worker that holds all it may have would
+        # never take another message.
+        while told != self.extra:
+            told = self.extra
+            more = min(prefetch_count + told, MOST) if prefetch_count else 0
+            self._send(prefetch_count=more)

@@ -233,3 +233,21 @@ def test_prefetch_is_never_turned_off(desk: Desk, value: int) -> None:
     desk.qos.increment_eventually(5)
     desk.qos.update()
     assert sent == [65_535 if value else 0]
+
+
+def test_prefetch_that_rises_while_it_is_told_is_told_again(desk: Desk) -> None:
+    """Telling RabbitMQ reads messages, and those may be held at once."""
+    names = [f"n{number}" for number in range(PREFETCH + 2)]
+    desk.send(*names)
+    desk.get(*names[:PREFETCH])
+    prefetch: Any = desk.broker
+    send = prefetch._prefetch._send
+
+    def and_hold(*, prefetch_count: int) -> None:
+        send(prefetch_count=prefetch_count)
+        if prefetch_count == PREFETCH + 1:
+            desk.broker.raise_prefetch()
+
+    prefetch._prefetch._send = and_hold
+    desk.broker.raise_prefetch()
+    desk.get(*names)
