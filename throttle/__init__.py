@@ -48,14 +48,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from throttle import instrument
     from throttle.app import Throttle
+    from throttle.exchange.process import report
     from throttle.gate import Gate
 
-__all__ = ["Gate", "Throttle", "instrument"]
+__all__ = ["Gate", "Throttle", "instrument", "report"]
 
 LAZY = {
     "Gate": ("throttle.gate", "Gate"),
     "Throttle": ("throttle.app", "Throttle"),
     "instrument": ("throttle.instrument", None),
+    "report": ("throttle.exchange.process", "report"),
 }
 """Who only counts does not load Celery, and who has no database no driver of one."""
 

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery import Celery
 from celery.worker import state as _state
 
 import throttle
+from celery_pecker.worker import RedisGuardStep
 from throttle.errors import Misconfigured
 from throttle.model import Target
-from throttle.worker import starting
+from throttle.worker import ThrottleStep, starting
 from throttle.worker.dead import Dead
 from throttle.worker.going import Going
 from throttle.worker.held import Held
@@ -270,8 +272,20 @@ def test_throttle_refuses_settings_that_there_are_not() -> None:
         throttle.Throttle(SimpleNamespace(), limit={"main": 1})  # type: ignore[arg-type]
 
 
+def test_throttle_gives_an_app_its_step_and_its_settings() -> None:
+    """Also a worker that no command starts has the gate; the rest is configuration."""
+    app = Celery("given", set_as_current=False)
+    made = throttle.Throttle(app, limits={"main": 5}, redis_url="redis://here/1")
+    app.conf.throttle_estimator = "fast"
+    assert app.conf.throttle_limits == {"main": 5}
+    assert made.settings.limits["main"].operations == 5
+    assert made.settings.estimator == "fast"
+    assert ThrottleStep in app.steps["consumer"]
+    assert RedisGuardStep in app.steps["worker"]
+
+
 def test_only_public_names_are_there() -> None:
     """They are loaded when they are asked for."""
     with pytest.raises(AttributeError, match="nothing"):
         throttle.nothing  # noqa: B018
-    assert {"Throttle", "Gate", "instrument"} <= set(dir(throttle))
+    assert {"Throttle", "Gate", "instrument", "report"} <= set(dir(throttle))

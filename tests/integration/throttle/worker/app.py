@@ -25,8 +25,6 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     **json.loads(os.environ["THROTTLE_TEST_CONF"]),
 )
-if "THROTTLE_TEST_INSTALL" in os.environ:
-    throttle.Throttle(app)
 
 
 def note(line: str) -> None:
