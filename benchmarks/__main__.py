@@ -31,6 +31,9 @@ from benchmarks.rows import (
     snapshot,
     statements,
     throttle_gate,
+    throttle_hold,
+    throttle_hook,
+    throttle_loop,
     throttle_meter,
     throttle_step,
 )
@@ -42,6 +45,7 @@ ROWS: dict[str, ModuleType] = {
         *(consumer, pace, precision, failover, doubles, asked),
         *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
         *(throttle_meter, throttle_gate, throttle_step),
+        *(throttle_loop, throttle_hook, throttle_hold),
     )
 }
 

@@ -72,6 +72,16 @@ class Plan:
     """Before, while and after the snapshot is held; 0: not at all."""
     anatomy: int
     """0: not at all."""
+    loop: int
+    """Of an endless backlog, for each fleet with each estimator."""
+    pairs: int
+    """Of batches, with the gate and without."""
+    batch: int
+    """Tasks."""
+    openings: int
+    """Of a shut gate, and outages of the Redis of the traffic."""
+    limited: int
+    """For which Celery's own rate limit is watched."""
     questions: int
     """Of each gate."""
     steps: int
@@ -110,6 +120,12 @@ class Plan:
             "flower": 12 + self.requests * 0.2,
             "statements": 2 * (self.statements + CALM),
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
+            "throttle_loop": 12 + 6 * (self.loop + 19.0),
+            "throttle_hook": 2 * (14 + self.pairs * self.batch / 350),
+            "throttle_hold": 40
+            + self.limited
+            + self.openings * 32
+            + self.pairs * self.batch / 350,
             "throttle_gate": self.questions * 1.2e-3,
             "throttle_meter": 6 + self.calls * 7e-3,
             "throttle_step": self.steps * 5.0 / 3,
@@ -147,6 +163,11 @@ QUICK = Plan(
     statements=4,
     snapshot=(0, 0, 0),
     anatomy=0,
+    loop=6,
+    pairs=3,
+    batch=600,
+    openings=1,
+    limited=8,
     questions=2_000,
     steps=6,
     compared=(FAST, BEAT, REDBEAT),
@@ -179,6 +200,11 @@ MEDIUM = Plan(
     statements=10,
     snapshot=(10, 45, 15),
     anatomy=8,
+    loop=20,
+    pairs=20,
+    batch=2_000,
+    openings=3,
+    limited=20,
     questions=10_000,
     steps=30,
 )
@@ -212,6 +238,11 @@ FULL = Plan(
     statements=60,
     snapshot=(30, 300, 90),
     anatomy=30,
+    loop=60,
+    pairs=40,
+    batch=3_000,
+    openings=10,
+    limited=40,
     questions=50_000,
     steps=200,
 )

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from benchmarks import holding
 from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
 from benchmarks.subjects import Subject
+from benchmarks.verdict import Verdict
 
 FAST, BEAT = Subject.FAST, Subject.BEAT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """A target, what was measured, and whether that is enough."""
-
-    target: str
-    measured: str
-    met: bool
-
-    @property
-    def line(self) -> tuple[str, str, str]:
-        """The verdict as a line of a table."""
-        return self.target, self.measured, "met" if self.met else "**not met**"
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -39,6 +25,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_meter(results.samples("throttle_meter")),
         *_gate(results.samples("throttle_gate")),
         *_step(results.samples("throttle_step")),
+        *holding.verdicts(results),
     ]
 
 

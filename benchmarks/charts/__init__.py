@@ -14,6 +14,7 @@ from benchmarks.charts import (
     deadline,
     failover,
     flower,
+    holding,
     pace,
     precision,
     snapshot,
@@ -33,6 +34,8 @@ CHARTS = {
     "snapshot": (snapshot.draw, "snapshot"),
     "throttle_meter": (counting.draw_meter, "throttle_meter"),
     "anatomy": (anatomy.draw, "anatomy"),
+    "throttle_loop": (holding.draw_loop, "throttle_loop"),
+    "throttle_hook": (holding.draw_hook, "throttle_hook"),
     "throttle_gate": (asking.draw_gate, "throttle_gate"),
     "throttle_step": (asking.draw_step, "throttle_step"),
 }

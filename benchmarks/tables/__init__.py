@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from benchmarks.results import Results, Sample
-from benchmarks.tables import asking, copies, counting, kernel, loads, runs
+from benchmarks.tables import asking, copies, counting, holding, kernel, loads, runs
 
 
 def report(results: Results, rows: Iterable[str]) -> str:
@@ -49,6 +49,9 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "throttle_meter": ("What counting costs a statement", counting.meter),
     "anatomy": ("Where the time goes", kernel.anatomy),
     "consumer": ("What counting adds", kernel.consumer),
+    "throttle_loop": ("An endless backlog", holding.loop),
+    "throttle_hook": ("What the gate costs", holding.hook),
+    "throttle_hold": ("What is held", holding.hold),
     "throttle_gate": ("May a task start", asking.gate),
     "throttle_step": ("A step in traffic is seen", asking.step),
 }

@@ -1,0 +1,88 @@
+"""What the gate costs tasks that it lets through.
+
+Two workers of one process each, the same but for the gate, get batches of tasks that do
+nothing, in turns. A pair is one batch each; what counts is the ratio of their
+throughput, its 95 % interval, and the difference of the main process' processor time
+per task, which holds all there is: hook, thread that reports, reading of the meter.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from functools import partial
+
+import numpy as np
+
+from benchmarks.results import Sample
+from benchmarks.run import Run
+from benchmarks.yard import Crew, Yard
+
+ROW = "throttle_hook"
+PLENTY = 1e7
+"""A limit that nobody reaches."""
+WARM = 500
+
+
+def run(run: Run) -> None:
+    """Measure on both pools."""
+    for pool in ("prefork", "threads"):
+        run.trial(
+            ROW,
+            pool,
+            20 + run.plan.pairs * run.plan.batch / 300,
+            partial(measure, run, pool),
+            pool=pool,
+        )
+
+
+def measure(run: Run, pool: str) -> Sample:
+    """Return the ratios and the differences, pair by pair."""
+    chance = random.Random(1)
+    with Yard(run.ground, run.tell) as yard:
+        crews = [
+            yard.crew(1, pool=pool, processes=2),
+            yard.crew(1, pool=pool, processes=2, LIMIT=PLENTY),
+        ]
+        for crew in crews:
+            _batch(yard, crew, WARM)
+        ratios, more, plain = [], [], []
+        for _ in range(run.plan.pairs):
+            order = [0, 1]
+            chance.shuffle(order)
+            took = {at: _batch(yard, crews[at], run.plan.batch) for at in order}
+            ratios.append(took[0][0] / took[1][0])
+            more.append(took[1][1] - took[0][1])
+            plain.append(took[0][1])
+        middle, low, high = _interval(np.array(ratios))
+    return {
+        "pairs": run.plan.pairs,
+        "batch": run.plan.batch,
+        "ratio": round(middle, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "main_us": round(float(np.median(more)) * 1e6, 2),
+        "plain_us": round(float(np.median(plain)) * 1e6, 1),
+        "ratios": [round(one, 4) for one in ratios],
+        "more_us": [round(one * 1e6, 1) for one in more],
+    }
+
+
+def _batch(yard: Yard, crew: Crew, tasks: int) -> tuple[float, float]:
+    """Return the seconds of a batch, and the main process' per task."""
+    crew.forget()
+    spent = crew.main_cpu()
+    began = time.monotonic()
+    yard.feed(crew, "throttled.nothing", tasks)
+    yard.until(lambda: crew.done() >= tasks, 120, f"{tasks} tasks ran")
+    return time.monotonic() - began, (crew.main_cpu() - spent) / tasks
+
+
+def _interval(
+    values: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> tuple[float, float, float]:
+    """Return the mean and its 95 % interval, by drawing pairs again (bootstrap)."""
+    chance = np.random.default_rng(1)
+    drawn = chance.choice(values, (10_000, len(values))).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(values.mean()), float(low), float(high)

@@ -1,0 +1,53 @@
+"""What a worker's main process does, told from within: for rows that ask for it."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, bootsteps
+from celery.worker.worker import WorkController
+
+HANDED = struct.Struct("<d")
+GAP = struct.Struct("<dd")
+EVERY = 0.005
+"""Seconds between two turns of the timer by which the loop's pauses are seen."""
+
+
+def install(app: Celery, folder: Path) -> None:
+    """Workers of the app write down what they hand to the pool, and when they pause."""
+    _note_what_is_handed(os.open(folder / "handed", os.O_WRONLY | os.O_CREAT))
+    gaps = os.open(folder / "gaps", os.O_WRONLY | os.O_CREAT)
+
+    class Pulse(bootsteps.StartStopStep):
+        """Says how long the loop was away from its timers."""
+
+        requires = ("celery.worker.consumer.tasks:Tasks",)
+
+        def start(self, parent: Any) -> None:
+            """The timer turns."""
+            last = [time.time()]
+
+            def turn() -> None:
+                now = time.time()
+                os.write(gaps, GAP.pack(now, now - last[0] - EVERY))
+                last[0] = now
+
+            parent.timer.call_repeatedly(EVERY, turn)
+
+    app.steps["consumer"].add(Pulse)
+
+
+def _note_what_is_handed(file: int) -> None:
+    """The moment at which a request goes to the pool is written down."""
+    for name in ("_process_task", "_process_task_sem"):
+        original = getattr(WorkController, name)
+
+        def process(self: Any, request: Any, original: Any = original) -> Any:
+            os.write(file, HANDED.pack(time.time()))
+            return original(self, request)
+
+        setattr(WorkController, name, process)
