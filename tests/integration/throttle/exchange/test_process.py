@@ -12,9 +12,12 @@ import redis
 
 from celery_pecker.testing import EmbeddedRedis, eventually
 from throttle.errors import Misconfigured
+from throttle.exchange import Exchanger
 from throttle.exchange.process import Here
 from throttle.gate import Gate
+from throttle.model import Amount, Reading
 from throttle.settings import Settings
+from throttle.store.redis import RedisStore
 
 START = """
 import os, sys, threading
@@ -266,6 +269,40 @@ def test_it_is_back_after_redis_is(
 
     eventually(admitted, timeout=5)
     assert here.exchanger is exchanger
+
+
+def test_nothing_is_counted_twice_by_a_redis_that_stood_still(
+    own_redis: Callable[..., EmbeddedRedis],
+) -> None:
+    """It does what it was asked when it goes on; the answer reaches nobody."""
+    server = own_redis(fast=True)
+    store, meter = RedisStore(server.url), Ticking()
+    exchanger = Exchanger(settings_of(server.url), store, meter, name="ticking")
+    exchanger.start()
+    try:
+        assert exchanger.wait(10)
+        for _ in range(3):
+            failures, answers = exchanger.failures, exchanger.snapshot.at
+            server.freeze()
+            eventually(lambda: exchanger.failures >= failures + 2)  # noqa: B023 # now
+            server.thaw()
+            eventually(lambda: exchanger.snapshot.at > answers + 0.3)  # noqa: B023 # now
+    finally:
+        exchanger.stop(5)
+        store.close()
+    assert exchanger.dropped == 0
+    assert counted(server.url) == meter.told
+
+
+class Ticking:
+    """A meter of which each reading tells seven operations."""
+
+    told = 0
+
+    def read(self) -> Reading:
+        """Return seven more."""
+        self.told += 7
+        return Reading({"main": Amount(7)})
 
 
 def test_one_process_reports_to_one_place(
