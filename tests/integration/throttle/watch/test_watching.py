@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -11,6 +13,7 @@ import psycopg
 import pytest
 
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
+from tests.integration.throttle.watch import forking
 from tests.integration.throttle.watch.backend import LOCK, at_work
 from throttle.errors import Misconfigured
 from throttle.model import Amount, Report, Sample, Told
@@ -244,31 +247,34 @@ def test_a_wrong_address_is_refused_at_the_start(store: RedisStore) -> None:
 
 
 def test_a_fork_leaves_the_connection_to_its_parent(
-    own_postgres: Callable[..., EmbeddedPostgres], store: RedisStore
+    own_postgres: Callable[..., EmbeddedPostgres], redis_url: str
 ) -> None:
-    """Else it would stay open on the server for as long as a pool's child lives."""
+    """Else it stays open on the server for as long as a child of the pool lives."""
     server = own_postgres(fast=True)
-    given = settings(server.dsn, active=50)
-    watcher = Watcher(given, given.limits["main"], store, "w1")
-    watcher.round()
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if not child:
-        os.read(ours, 1)
-        os._exit(0)
-    try:
-        watcher.leave()
-        with psycopg.connect(server.dsn, autocommit=True) as connection:
-            eventually(
-                lambda: (
-                    not connection.execute(
-                        "select 1 from pg_stat_activity"
-                        " where application_name = 'throttle:watch'"
-                    ).fetchone()
-                )
+    parent = subprocess.Popen(
+        [sys.executable, "-m", forking.__name__, redis_url, server.dsn],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        text=True,
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    with (
+        parent.stdout,
+        parent.stdin,
+        psycopg.connect(server.dsn, autocommit=True) as connection,
+    ):
+
+        def watchers() -> int:
+            rows = connection.execute(
+                "select 1 from pg_stat_activity where application_name = %s",
+                ["throttle:watch"],
             )
-    finally:
-        os.write(theirs, b"!")
-        os.waitpid(child, 0)
-        os.close(ours)
-        os.close(theirs)
+            return len(rows.fetchall())
+
+        assert parent.stdout.readline() == "forked\n"
+        assert watchers() == 1
+        parent.kill()
+        parent.wait(10)
+        eventually(lambda: watchers() == 0)
