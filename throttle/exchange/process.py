@@ -9,13 +9,14 @@ reports. A gate in a child of a worker only asks.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import socket
 import threading
 from enum import Enum, auto
 from typing import Any
 
-from throttle.errors import Misconfigured
+from throttle.errors import Away, Misconfigured
 from throttle.exchange.exchanger import Counts, Exchanger
 from throttle.exchange.given import settings_of
 from throttle.exchange.snapshot import Snapshot
@@ -23,6 +24,8 @@ from throttle.meter import meter
 from throttle.model import Reading, Store
 from throttle.settings import Settings
 from throttle.store import open_store
+
+logger = logging.getLogger("throttle")
 
 NOTHING_HEARD = Snapshot()
 
@@ -158,7 +161,24 @@ def report(where: Any, *, name: str | None = None) -> None:
 
 
 def asking(settings: Settings) -> Here:
-    """Return the exchange of this process, which runs from now on."""
+    """Return the exchange of this process, which runs from now on.
+
+    If it did not, the store is tried first: that takes two seconds at most.
+
+    Raises:
+        Misconfigured: The store is none, or refuses us, or this process reports
+            already, by other settings. A store that is away is no mistake.
+    """
+    if here.exchanger is None:
+        store = open_store(settings)
+        try:
+            store.check()
+        except Away as error:
+            logger.warning(
+                "throttle: policies hold until the store is there: %s", error
+            )
+        finally:
+            store.close()
     here.report(settings)
     return here
 

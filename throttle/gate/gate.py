@@ -91,7 +91,8 @@ class Gate:
         clock: The monotonic clock.
 
     Raises:
-        Misconfigured: The settings are wrong, or there is no limit.
+        Misconfigured: The settings are wrong, there is no limit, or what should be
+            Redis is none. A Redis that is away is no mistake: the policy holds.
     """
 
     def __init__(

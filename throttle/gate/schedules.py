@@ -62,7 +62,7 @@ def gate(app: Any) -> ScheduleGate:
     """Return the gate of an app, for ``pecker_gate``.
 
     Raises:
-        Misconfigured: A setting, a limit or the route is wrong.
+        Misconfigured: A setting, a limit or the route is wrong, or Redis is none.
     """
     settings = Settings.read(app.conf)
     route = Route(load(settings.route), settings.limits)
