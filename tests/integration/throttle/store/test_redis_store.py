@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from throttle.model import (
     Amount,
@@ -97,3 +98,129 @@ def test_a_look_changes_nothing(store: RedisStore, time: Time) -> None:
         assert view.seen.holders == 1
     time.now += 1
     assert store.look()["main"].holders == {}
+
+
+def test_a_late_report_moves_no_counts(store: RedisStore, time: Time) -> None:
+    """They count for the time in which they were counted, not that of the report."""
+    store.exchange(report("a", Sample(1.3, FIVE), number=1))
+    seen = main(store.exchange(report("b")))
+    assert seen.traffic[Estimator.FAST].operations == 0
+    assert seen.traffic[Estimator.WEIGHTED].operations == 0.8 * 500
+    time.now += 1
+    seen = main(store.exchange(report("b")))
+    assert seen.traffic[Estimator.WEIGHTED].operations == 0.15 * 500
+
+
+def test_what_is_older_than_all_windows_is_dropped(store: RedisStore) -> None:
+    """No window is made that nobody reads."""
+    store.exchange(report("a", Sample(11.0, FIVE), number=1))
+    with redis.Redis.from_url(store._url) as client:
+        assert not [key for key in client.scan_iter() if key[-4:].isdigit()]
+
+
+def test_a_report_told_again_counts_once(store: RedisStore, time: Time) -> None:
+    """By its number; the next number counts."""
+    for number in (1, 1, 2, 1):
+        store.exchange(report("a", Sample(0.0, FIVE), number=number))
+    time.now += 1
+    seen = main(store.exchange(report("b")))
+    assert seen.traffic[Estimator.WEIGHTED].operations == 0.8 * 1000
+
+
+def test_a_clock_that_is_stepped_back_counts_no_second_twice(
+    store: RedisStore, time: Time
+) -> None:
+    """The store's time goes on from where it was."""
+    for number in range(1, 61):
+        store.exchange(report("a", Sample(0.0, FIVE), number=number))
+        time.now += 0.1
+    before = store.exchange(report("b")).at
+    time.now -= 4
+    for number in range(61, 91):
+        answer = store.exchange(report("a", Sample(0.0, FIVE), number=number))
+        assert answer.at >= before
+        for traffic in main(answer).traffic.values():
+            assert traffic.operations <= 5000 * 1.001
+        time.now += 0.1
+
+
+def test_redis_own_clock_is_taken(redis_url: str) -> None:
+    """Without a clock of the test's, `at` is that of Redis."""
+    store = RedisStore(redis_url, timeout=5)
+    with redis.Redis.from_url(redis_url) as client:
+        seconds, micros = client.time()
+        answer = store.exchange(report())
+        later, more = client.time()
+    store.close()
+    assert seconds + micros / 1e6 <= answer.at <= later + more / 1e6
+
+
+def test_the_limit_is_lowered_for_a_while(store: RedisStore, time: Time) -> None:
+    """Shares follow, and people see why."""
+    store.exchange(report(want=1))
+    time.now += 0.5
+    store.lower("main", 0.5, "replication lag 12 s", 2)
+    seen = main(store.exchange(report(want=1)))
+    assert (seen.factor, seen.share) == (0.5, 0.5)
+    assert store.look()["main"].signal == "replication lag 12 s"
+    time.now += 0.5
+    store.exchange(report(want=1))
+    time.now += 0.5
+    store.exchange(report(want=1))
+    time.now += 0.5
+    store.exchange(report(want=1))
+    time.now += 0.5
+    seen = main(store.exchange(report(want=1)))
+    assert (seen.factor, seen.share) == (1, 1)
+    assert store.look()["main"].signal == ""
+
+
+def test_one_watches_until_it_is_silent(store: RedisStore, time: Time) -> None:
+    """The one who watches goes on; another takes over when it is gone."""
+    assert store.elect("main", "a", 2)
+    assert not store.elect("main", "b", 2)
+    assert store.elect("other", "b", 2)
+    time.now += 1.5
+    assert store.elect("main", "a", 2)
+    time.now += 1.5
+    assert not store.elect("main", "b", 2)
+    time.now += 1
+    assert store.elect("main", "b", 2)
+    assert not store.elect("main", "a", 2)
+
+
+def test_a_holder_that_says_so_gives_its_share_back(
+    store: RedisStore, time: Time
+) -> None:
+    """At once: it is asked for by others."""
+    store.exchange(report("a", want=1))
+    time.now += 0.5
+    store.exchange(report("a", want=1))
+    assert main(store.exchange(report("b", want=1))).share == 0
+    store.exchange(report("a"))
+    assert main(store.exchange(report("b", want=1))).share == 1
+
+
+def test_two_systems_on_one_redis_do_not_meet(
+    store: RedisStore, redis_url: str, time: Time
+) -> None:
+    """They have a prefix each."""
+    store.exchange(report("a", Sample(0.0, FIVE), number=1))
+    other = RedisStore(redis_url, prefix="theirs", now=time, timeout=5)
+    assert other.look() == {}
+    assert main(other.exchange(report("a"))).traffic[Estimator.FAST] == Amount()
+    other.close()
+
+
+def test_windows_expire(store: RedisStore) -> None:
+    """After 10 s, and nothing of ours stays for ever."""
+    store.exchange(report("a", Sample(0.0, FIVE), want=1, number=1))
+    store.lower("main", 0.5, "slow", 2)
+    store.elect("main", "a", 2)
+    with redis.Redis.from_url(store._url) as client:
+        left = {key.decode(): client.pttl(key) for key in client.scan_iter()}
+    assert len(left) == 8
+    assert all(0 < one <= 3_600_000 for one in left.values())
+    windows = [one for key, one in left.items() if key[-4:].isdigit()]
+    assert len(windows) == 1
+    assert windows[0] <= 10_000
