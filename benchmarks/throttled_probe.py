@@ -42,12 +42,12 @@ def install(app: Celery, folder: Path) -> None:
 
 
 def _note_what_is_handed(file: int) -> None:
-    """The moment at which a request goes to the pool is written down."""
-    for name in ("_process_task", "_process_task_sem"):
-        original = getattr(WorkController, name)
+    """The moment at which a request goes to a prefork pool is written down."""
+    controller: Any = WorkController  # its stubs lack what nothing else tells
+    original = controller._process_task_sem  # noqa: SLF001 — as said
 
-        def process(self: Any, request: Any, original: Any = original) -> Any:
-            os.write(file, HANDED.pack(time.time()))
-            return original(self, request)
+    def process(self: Any, request: Any) -> Any:
+        os.write(file, HANDED.pack(time.time()))
+        return original(self, request)
 
-        setattr(WorkController, name, process)
+    controller._process_task_sem = process  # noqa: SLF001 — as above

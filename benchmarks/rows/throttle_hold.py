@@ -83,6 +83,7 @@ def rate_limit(run: Run) -> Sample:
         yard.rest(run.plan.limited)
         handed = _handed(crew)
     took = float(handed[-1] - began)
+    handed = handed[handed < began + run.plan.limited]
     return {
         "handed": len(handed),
         "took_ms": round(took * 1e3, 1),
