@@ -14,6 +14,7 @@ from tests.integration.throttle.crew import Crew
 from tests.integration.throttle.flower.conftest import (
     LIMITS,
     STRANGE,
+    TRAFFIC,
     counting,
     crew,
     shared_dsn,
@@ -138,9 +139,14 @@ def test_the_page_goes_on_without_a_reload(screen: Screen, crew: Crew) -> None:
         ),
         "the chart went on",
     )
+    try:
+        crew.traffic = {"main": 4000.0}
+        screen.until(lambda: not screen.text(".throttle-over"), "the end of the rush")
+    finally:
+        crew.traffic = TRAFFIC
+    screen.until(lambda: screen.text(".throttle-over"), "another rush")
     assert not screen.ask(f"{details}.open"), "closed by hand, it stays closed"
     assert screen.ask("window.stayed") is True
-    assert crew.workers
 
 
 def test_workers_and_tenants_are_told_as_text(screen: Screen) -> None:

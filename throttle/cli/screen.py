@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -31,6 +31,8 @@ MOST = 8
 """Workers and tenants that are shown when nobody says how high the screen is."""
 HEAD, ROWS = 3, 4
 """Lines above the databases, and of each without its notes and workers."""
+BESIDE = 90
+"""Letters of a line from which two tables stand beside each other."""
 FIGURES = 44
 """Letters beside a bar, so that all bars are as long and can be compared."""
 
@@ -54,9 +56,9 @@ class Screen:
         """Return the picture for so many letters, and so many lines if it matters."""
         wide = max(min(wide, 140), 40)
         parts: list[RenderableType] = [*self._head(picture, wide)]
-        left = None if high is None else high - HEAD - ROWS * len(picture.databases)
+        left = None if high is None else high - HEAD - sum(map(bare, picture.databases))
         for status in picture.databases:
-            rows = min(needed(status), MOST if left is None else max(left, 0))
+            rows = min(needed(status, wide), MOST if left is None else max(left, 0))
             left = None if left is None else left - rows
             parts += self._block(status, wide, rows, stale=bool(picture.away))
         if not picture.databases:
@@ -100,7 +102,8 @@ class Screen:
         if status.workers or status.name in self._traffic:
             yield dimmed(self._line(status, wide), stale)
         if rows > 1:
-            tables = [*_tables(status, rows - 1)]
+            each = rows if wide >= BESIDE else rows // (1 + bool(status.tenants))
+            tables = [*_tables(status, max(each - 1, 1))]
             if tables:
                 yield Padding(side_by_side(tables, wide), (0, 0, 0, 2))
         yield Text()
@@ -126,10 +129,15 @@ class Screen:
         return line
 
 
-def needed(status: Status) -> int:
+def bare(status: Status) -> int:
+    """Return how many lines a database takes without its tables."""
+    return ROWS + len(status.notes)
+
+
+def needed(status: Status, wide: int) -> int:
     """Return how many lines the tables of a database would take."""
-    rows = max(len(status.workers), len(status.tenants))
-    return rows + 1 if rows else 0
+    tables = [len(one) + 1 for one in (status.workers, status.tenants) if one]
+    return (max if wide >= BESIDE else sum)(tables or [0])
 
 
 def dimmed(text: Text, stale: bool) -> Text:
@@ -175,7 +183,7 @@ def _amounts(status: Status) -> str:
 def _tables(status: Status, rows: int) -> Iterable[Table]:
     if status.workers:
         table = plain_table("worker", "share", "", "held", "oldest", "admitted")
-        for worker in status.workers[:rows]:
+        for worker in status.workers[: fitting(status.workers, rows)]:
             table.add_row(
                 Text(visible(worker.name)),
                 f"{worker.share:.0%}",
@@ -184,18 +192,23 @@ def _tables(status: Status, rows: int) -> Iterable[Table]:
                 duration(worker.oldest) if worker.held else "",
                 rate(worker.rate, worker.admitted),
             )
-        _rest(table, len(status.workers) - rows)
+        _rest(table, len(status.workers) - fitting(status.workers, rows))
         yield table
     if status.tenants:
         table = plain_table("tenant", "held", "admitted")
-        for tenant in status.tenants[:rows]:
+        for tenant in status.tenants[: fitting(status.tenants, rows)]:
             table.add_row(
                 Text(visible(tenant.name) or "(none)"),
                 f"{tenant.held:,}",
                 rate(tenant.rate),
             )
-        _rest(table, len(status.tenants) - rows)
+        _rest(table, len(status.tenants) - fitting(status.tenants, rows))
         yield table
+
+
+def fitting(all_: Sized, rows: int) -> int:
+    """Return how many are shown in so many lines, one of which may say "more"."""
+    return len(all_) if len(all_) <= rows else rows - 1
 
 
 def _rest(table: Table, left: int) -> None:
@@ -215,7 +228,7 @@ def plain_table(first: str, *others: str) -> Table:
 def side_by_side(tables: list[Table], wide: int) -> RenderableType:
     """Return the tables beside each other where there is room, else below."""
     grid = Table.grid(padding=(0, 4, 0, 0))
-    if wide < 90:  # noqa: PLR2004 — two tables need as much
+    if wide < BESIDE:
         for table in tables:
             grid.add_row(table)
     else:

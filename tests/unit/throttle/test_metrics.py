@@ -98,8 +98,9 @@ def test_a_sum_never_goes_back(registry: CollectorRegistry, night: Night) -> Non
         total([]),
         total([("a", 112), ("b", 51)]),
         total([("c", 5), ("a", 112)]),
+        total([("c", 1)]),
     ]
-    assert sums == [150.0, 160.0, 160.0, 163.0, 168.0]
+    assert sums == [150.0, 160.0, 160.0, 163.0, 168.0, 168.0]
 
 
 def test_lives_that_are_over_are_not_kept_for_ever(night: Night) -> None:
