@@ -1,0 +1,104 @@
+"""The reference pages of throttle are complete: what the code has, they have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import throttle
+from tests.docs.pages import ROOT
+from throttle import errors, limits
+from throttle.settings import PREFIX, Settings
+
+DOCS = ROOT / "docs"
+PACKAGE = Path(throttle.__file__).parent
+PAGE = DOCS / "reference" / "throttle.md"
+
+
+def rows(page: str) -> dict[str, str]:
+    """Return the second column of each row that begins with a name."""
+    return dict(re.findall(r"^\| `(\w+)`[^|]* \| (.+?) \|", page, re.MULTILINE))
+
+
+def test_each_setting_stands_in_its_reference_with_its_default() -> None:
+    """A row for each field of Settings, none for what is not one."""
+    told = {
+        name.removeprefix(PREFIX): shown
+        for name, shown in rows(PAGE.read_text()).items()
+        if name.startswith(PREFIX)
+    }
+    assert set(told) == set(Settings.__dataclass_fields__)
+    nothing = Settings()
+    for name, shown in told.items():
+        default = getattr(nothing, name)
+        said = shown.strip("`").replace('"', "'")
+        wanted = str(default) if isinstance(default, str) else None
+        assert said == (repr(wanted) if wanted is not None else repr(default)), name
+
+
+def test_each_key_of_a_limit_stands_in_its_reference() -> None:
+    """And what can be watched."""
+    page = PAGE.read_text()
+    assert set(limits.ALLOWED) <= set(rows(page))
+    assert [name for name in limits.WATCHED if f"`{name}`" not in page] == []
+
+
+def test_each_error_stands_in_its_reference() -> None:
+    """A row for each class of errors.py."""
+    known = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and value.__module__ == errors.__name__
+    }
+    assert known
+    assert known <= set(rows(PAGE.read_text()))
+
+
+def test_each_public_name_stands_in_the_reference() -> None:
+    """Somewhere in it."""
+    pages = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
+    told = [name for name in throttle.__all__ if not re.search(rf"\b{name}\b", pages)]
+    assert told == []
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """A docstring may send people to the documentation."""
+    named = {
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())
+    }
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_each_line_of_the_log_stands_in_its_reference() -> None:
+    """What is logged from INFO up is looked for by those who read it."""
+    page = (DOCS / "reference" / "logs-and-signals.md").read_text()
+    said = {
+        text.removeprefix("throttle: ")
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        for text in lines(node.func, node.args)
+    }
+    assert said
+    phrases = {longest_phrase(text) for text in said} - {""}
+    assert [text for text in sorted(phrases) if text not in page] == []
+
+
+def lines(called: ast.Attribute, args: list[ast.expr]) -> list[str]:
+    """Return the text that a call logs, if it does."""
+    logs = getattr(called.value, "id", "") == "logger" and called.attr in LEVELS
+    rarely = called.attr == "warn" and len(args) > 1
+    text = args[rarely] if logs or rarely else None
+    return [str(text.value)] if isinstance(text, ast.Constant) else []
+
+
+LEVELS = {"info", "warning", "error", "exception"}
+
+
+def longest_phrase(text: str) -> str:
+    """Return the longest part of a log line that is the same each time."""
+    parts = re.split(r"%[-+.\d]*[a-z]|[(:;]", text.partition(";")[0])
+    return max(parts, key=len).strip(" ,=")
