@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import redis
 from celery import Celery
 
@@ -175,6 +176,14 @@ class Stand:
         """What the first worker answers."""
         asking: Any = self.sender.control.inspect(["w0@here"], timeout=5)
         return asking._request(what)["w0@here"]
+
+    def cut(self, broker: str) -> None:
+        """The broker, a Redis, closed all connections but those of this process."""
+        ours = {one.laddr.port for one in psutil.Process().net_connections("tcp")}
+        with redis.Redis.from_url(broker) as client:
+            for one in client.client_list():
+                if int(one["addr"].rpartition(":")[2]) not in ours:
+                    client.client_kill_filter(_id=one["id"])
 
     def end(self, kind: int = signal.SIGTERM, timeout: float = 20.0) -> None:
         """The first worker was told to end, and has ended."""

@@ -70,7 +70,9 @@ def test_an_eta_limit_leaves_no_drift(stand: Stand) -> None:
     stand.reopen()
     stand.until(stand.ran_all(*names), "they ran")
     stand.until_held(0)
-    assert stand.inspect("stats")["prefetch_count"] == 4
+    told = stand.inspect("stats")
+    assert told["prefetch_count"] == 4
+    assert told["throttle"]["prefetch_more"] == 0
 
 
 def test_a_rate_limit_still_holds_when_its_database_opens(stand: Stand) -> None:

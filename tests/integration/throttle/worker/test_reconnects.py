@@ -1,0 +1,57 @@
+"""A connection that is lost while tasks are held, on each pool and each broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.integration.throttle.worker.stand import Stand
+
+pytestmark = pytest.mark.cluster
+
+HELD = [f"g{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize("pool", ["threads", "gevent", "solo"])
+def test_each_held_task_runs_once(stand: Stand, redis_url: str, pool: str) -> None:
+    """The broker cut the worker's connections; it holds again what it held."""
+    worker = stand.start(pool=pool)
+    stand.until_shut()
+    stand.send("gated", *HELD[:6])
+    stand.send("gated_late", *HELD[6:])
+    stand.until_held(12)
+    for again in (1, 2):
+        connected = worker.life_log().count("Connected to redis")
+        stand.cut(redis_url)
+        stand.until(
+            lambda before=connected: (  # type: ignore[misc]
+                worker.life_log().count("Connected to redis") > before
+            ),
+            f"it is back, {again}",
+        )
+        stand.until_held(12)
+    stand.send("free", "f1")
+    stand.until(stand.ran_all("f1"), "others pass")
+    stand.reopen()
+    stand.until(stand.ran_all(*HELD), "they ran")
+    assert set(stand.ran.values()) == {1}
+    stand.until_held(0)
+    assert stand.inspect()["prefetch_more"] == 0
+
+
+def test_a_killed_worker_leaves_what_it_held(either: Stand) -> None:
+    """The broker hands it out again; on Redis after the visibility timeout."""
+    if str(either.conf["broker_url"]).startswith("redis"):
+        either.conf["broker_transport_options"] = {"visibility_timeout": 3}
+    either.start()
+    either.until_shut()
+    either.send("gated", *HELD)
+    either.until_held(12)
+    os.killpg(either.workers[0].pid, signal.SIGKILL)
+    either.until(lambda: either.workers[0].exit_code is not None, "it is dead")
+    either.start()
+    either.reopen()
+    either.until(either.ran_all(*HELD), "they ran", 60)
+    assert set(either.ran.values()) == {1}

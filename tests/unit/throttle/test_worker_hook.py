@@ -1,0 +1,185 @@
+"""The hook's order of things, with a consumer and accounts that a test plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery.worker import state as _state
+
+from throttle.hold import Hold
+from throttle.model import Admission, Amount, Limit, Target
+from throttle.settings import Settings
+from throttle.worker.hook import PERIOD, Hook
+
+state: Any = _state
+LIMITS = {"main": Limit(database="main", operations=100.0)}
+
+
+class Request:
+    """What the hook looks at."""
+
+    def __init__(self, name: str, database: str | None = "main") -> None:
+        self.id = name
+        self.database = database
+        self.task = SimpleNamespace(name="t")
+        self.body = b"x"
+        self.expires = None
+        self.time_start = None
+        self.delivery_info: dict[str, Any] = {"priority": None}
+
+
+class Accounts:
+    """Admits as many as a test says."""
+
+    def __init__(self) -> None:
+        self.room = 0
+
+    def admit(self, target: Target, task: str, run: int) -> Admission:
+        """Take one of the room."""
+        del target, task, run
+        if not self.room:
+            return Admission(False, 0.0, 0.1)
+        self.room -= 1
+        return Admission(True, float(self.room), 0.0)
+
+    def cost(self, target: Target, task: str) -> Amount:
+        """Return one operation."""
+        del target, task
+        return Amount(1.0)
+
+
+class Bench:
+    """A hook, what went through it, and the timers that it set."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.accounts = Accounts()
+        self.hold: Hold[Any] = Hold(LIMITS, max_messages=10, max_bytes=1000)
+        self.through: list[str] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.lost: list[str] = []
+        rig: Any = SimpleNamespace(
+            settings=Settings(limits=LIMITS),
+            hold=self.hold,
+            accounts=self.accounts,
+            target=lambda one: one.database and Target(one.database),
+        )
+        consumer = SimpleNamespace(
+            on_task_request=lambda one: self.through.append(one.id),
+            on_connection_error_after_connected=lambda _: self.lost.append("celery's"),
+            disable_rate_limits=True,
+            task_buckets={},
+            hub=object(),
+            timer=SimpleNamespace(
+                call_after=lambda delay, call: self.timers.append((delay, call))
+            ),
+        )
+        self.hook = Hook(consumer, rig, clock)
+        self.consumer = consumer
+
+    def come(self, *names: str, database: str | None = "main") -> list[Request]:
+        """These tasks come."""
+        all_of_them = [Request(name, database) for name in names]
+        for one in all_of_them:
+            state.task_reserved(one)
+            self.consumer.on_task_request(one)
+        return all_of_them
+
+    def fire(self) -> None:
+        """The oldest timer fires."""
+        self.timers.pop(0)[1]()
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    """Give one whose clock stands still."""
+    yield Bench(lambda: 0.0)
+    state.reset_state()
+
+
+def test_what_has_no_database_passes(bench: Bench) -> None:
+    """Nobody is asked."""
+    bench.come("a", database=None)
+    assert bench.through == ["a"]
+
+
+def test_a_newcomer_does_not_overtake(bench: Bench) -> None:
+    """There is room again; those that wait go first, in their order."""
+    bench.come("a", "b")
+    bench.accounts.room = 3
+    bench.come("c")
+    assert bench.through == []
+    bench.fire()
+    assert bench.through == ["a", "b", "c"]
+    bench.accounts.room = 1
+    bench.come("d")
+    assert bench.through == ["a", "b", "c", "d"]
+
+
+def test_one_timer_while_something_waits_and_none_otherwise(bench: Bench) -> None:
+    """However many wait."""
+    bench.come("a", "b", "c")
+    assert [delay for delay, _ in bench.timers] == [PERIOD]
+    bench.accounts.room = 2
+    bench.fire()
+    assert [delay for delay, _ in bench.timers] == [PERIOD]
+    bench.accounts.room = 1
+    bench.fire()
+    assert bench.timers == []
+
+
+def test_held_tasks_are_scheduled_and_not_reserved(bench: Bench) -> None:
+    """Reserved ones make the autoscaler grow the pool; released ones are reserved."""
+    [one] = bench.come("a")
+    assert one in state.scheduled_requests
+    assert one not in state.reserved_requests
+    bench.accounts.room = 1
+    bench.fire()
+    assert one not in state.scheduled_requests
+    assert one in state.reserved_requests
+
+
+def test_a_long_release_lets_the_loop_go_on() -> None:
+    """On the solo pool a task runs within it: one at a time, without a pause."""
+    times = iter(range(10_000))
+    bench = Bench(lambda: float(next(times)))
+    bench.come("a", "b")
+    bench.accounts.room = 2
+    bench.fire()
+    assert bench.through == ["a"]
+    assert [delay for delay, _ in bench.timers] == [0.0]
+    bench.fire()
+    assert bench.through == ["a", "b"]
+    state.reset_state()
+
+
+def test_at_a_loss_all_is_forgotten_before_celery_closes(bench: Bench) -> None:
+    """A timer that fires now must not start what goes back to its queue."""
+    bench.come("a", "b")
+    held: list[int] = []
+    bench.hook._lose = lambda _: held.append(bench.hook.holding)
+    bench.consumer.on_connection_error_after_connected(OSError())
+    assert held == [0]
+    bench.accounts.room = 2
+    bench.fire()
+    assert bench.through == []
+    assert bench.timers == []
+
+
+def test_a_failing_release_leaves_the_rest_to_the_next_turn(bench: Bench) -> None:
+    """What the pool raises is Celery's to tell; the timer goes on."""
+    bench.come("a", "b")
+    bench.accounts.room = 2
+
+    def fail(_: object) -> None:
+        message = "the pool is broken"
+        raise OSError(message)
+
+    well, bench.hook._through = bench.hook._through, fail
+    with pytest.raises(OSError, match="the pool is broken"):
+        bench.fire()
+    bench.hook._through = well
+    bench.fire()
+    assert bench.through == ["b"]
