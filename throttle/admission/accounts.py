@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from threading import Lock
 
 from throttle.admission.account import Account, State
-from throttle.admission.costs import Costs
+from throttle.admission.costs import KNOWN, Costs
 from throttle.admission.runs import Admitted
-from throttle.clock import Monotonic, monotonic
+from throttle.clock import Monotonic, chance, monotonic
 from throttle.errors import Misconfigured
 from throttle.model import (
     NOTHING,
-    TICK,
     Admission,
     Amount,
     Answer,
     Holding,
     Limit,
-    Policy,
     Reading,
     Run,
     Target,
@@ -39,12 +37,17 @@ class Accounts:
         *,
         prior: float = 10.0,
         clock: Monotonic = monotonic,
+        phase: float | None = None,
     ) -> None:
+        """Know the limits; `phase` is drawn where none is given (see `turns`)."""
         now = clock()
+        phase = chance() if phase is None else phase
         self._clock = clock
         self._lock = Lock()
         self._costs = Costs(prior)
-        self._accounts = {name: Account(limit, now) for name, limit in limits.items()}
+        self._accounts = {
+            name: Account(limit, now, phase) for name, limit in limits.items()
+        }
         self._runs: dict[int, Admitted] = {}
         self._ended: dict[int, Admitted] = {}
 
@@ -56,34 +59,32 @@ class Accounts:
         `run` is `run_id` of its task id. Raises `Misconfigured` for a database without
         a limit.
         """
-        account = self._account(target[0])
+        account = self._accounts.get(target[0])
+        if account is None:
+            account = self._account(target[0])
         now = self._clock()
         with self._lock:
-            account.refill(now)
             cost = self._costs.expected(target, task)
-            wait = account.wait(cost)
-            policy = account.policy(now)
-            if policy is not None:
-                if policy is Policy.OPEN:
-                    wait = 0.0
-                elif policy is Policy.CLOSED:
-                    wait = TICK
+            wait = account.wait(cost, now)
             if wait:
                 if not account.limit.shadow:
-                    return Admission(
-                        False, max(account.operations.room, 0.0), min(wait, 1.0)
-                    )
+                    room = account.operations.room
+                    return Admission(False, max(room, 0.0), min(wait, 1.0))
                 account.would_hold += 1
             if run in self._runs:
                 self._drop(run)
-            self._runs[run] = Admitted(
-                target, task, cost, cost.operations, cost.seconds
-            )
-            account.expect(cost.operations, cost.seconds)
-            account.count(target[1])
+            young = cost.runs < KNOWN
+            if young:
+                if not cost.entered:
+                    cost.since = now
+                cost.entered += 1
+            admitted = Admitted(target, task, cost, young)
+            self._runs[run] = admitted
+            account.admit(admitted)
             if len(self._runs) > MOST:
                 self._drop(next(iter(self._runs)))
-            return Admission(True, max(account.operations.room, 0.0), 0.0)
+            room = account.operations.room
+            return Admission(True, room if room > 0 else 0.0, 0.0)
 
     def forget(self, run: int) -> None:
         """The run will not start after all: it was revoked, has expired, was handed on.
@@ -118,12 +119,14 @@ class Accounts:
     def observe(self, reading: Reading, now: float) -> None:
         """The meter was read: `now` is the monotonic time of the reading."""
         with self._lock:
-            for name, account in self._accounts.items():
+            for account in self._accounts.values():
+                # Before the runs: room is bounded, and their cost is about to be taken
                 account.refill(now)
-                account.spent(reading.databases.get(name, NOTHING), now)
             for run in reading.runs:
                 self._see(run)
             self._give_up(reading.dropped)
+            for name, account in self._accounts.items():
+                account.observe(reading.databases.get(name, NOTHING), now)
 
     def heard(self, answer: Answer | None, now: float) -> None:
         """The store answered; None: it did not. `now` is when it was asked."""
@@ -181,31 +184,26 @@ class Accounts:
         admitted = self._runs.get(run.run)
         if admitted is None or admitted.target.database != run.database:
             return
-        account = self._accounts[run.database]
-        spent = run.amount
-        fresh_operations = min(
-            spent.operations - admitted.spent.operations, admitted.operations
-        )
-        fresh_seconds = min(spent.seconds - admitted.spent.seconds, admitted.seconds)
-        admitted.operations -= fresh_operations
-        admitted.seconds -= fresh_seconds
-        admitted.spent = spent
-        account.expect(-fresh_operations, -fresh_seconds)
         if run.ended:
-            self._costs.learn(admitted.target, admitted.task, spent, run.elapsed)
+            self._costs.learn(admitted.target, admitted.task, run.amount, run.elapsed)
+            admitted.young = False
             self._drop(run.run)
+        else:
+            self._accounts[run.database].see(admitted, run.amount, run.elapsed)
 
     def _give_up(self, dropped: int) -> None:
         for run, admitted in list(self._ended.items()):
             admitted.ended += 1
             if admitted.ended >= UNSEEN:
-                if not dropped and admitted.spent is NOTHING:
-                    self._costs.learn(admitted.target, admitted.task, NOTHING, 0.0)
+                if not dropped and not admitted.seen:
+                    self._costs.learn(admitted.target, admitted.task, NOTHING, None)
+                    admitted.young = False
                 self._drop(run)
 
     def _drop(self, run: int) -> None:
         admitted = self._runs.pop(run, None)
         self._ended.pop(run, None)
         if admitted is not None:
-            account = self._accounts[admitted.target.database]
-            account.expect(-admitted.operations, -admitted.seconds)
+            self._accounts[admitted.target.database].drop(admitted)
+            if admitted.young:
+                admitted.cost.entered -= 1

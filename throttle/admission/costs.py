@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from throttle.admission.flow import spread_of
 from throttle.model import Amount, Target
 
 Key = TypeVar("Key", tuple[str, str], tuple[str, str, str])
@@ -12,20 +13,28 @@ MOST = 10_000
 """Kinds that are remembered; then those that ran longest ago are forgotten."""
 MEMORY = 0.05
 """Weight of a new run after the first twenty, which weigh the same."""
+KNOWN = 8
+"""Runs that have to end before a kind may come in as it pleases."""
+OWN = 3
+"""Runs of a tenant after which its own figures count, not all tenants'."""
 
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """What is known of one kind of run."""
+    """What is known of one kind of run: means, and variances."""
 
     operations: float
     seconds: float = 0.0
+    operations_variance: float = 0.0
+    seconds_variance: float = 0.0
     duration: float = 0.0
     """From its start to its end, seconds."""
+    spread: int = 0
+    """Where that stands in `flow.SPREADS`."""
     runs: int = 0
     """That have been seen to end."""
     entered: int = 0
-    """Admitted before the kind was known: they come in few at a time."""
+    """Admitted while the kind was not known."""
     since: float = 0.0
     """When the first of them came, monotonic."""
 
@@ -34,13 +43,34 @@ class Cost:
         """What is expected of the next run."""
         return Amount(self.operations, self.seconds)
 
-    def learn(self, amount: Amount, duration: float) -> None:
-        """A run has ended that cost so much and took so long."""
+    def learn(self, amount: Amount, duration: float | None) -> None:
+        """A run has ended that cost so much and took so long (None: nobody knows)."""
         self.runs += 1
         weight = max(1 / self.runs, MEMORY)
-        self.operations += weight * (amount.operations - self.operations)
-        self.seconds += weight * (amount.seconds - self.seconds)
-        self.duration += weight * (duration - self.duration)
+        off = amount.operations - self.operations
+        self.operations += weight * off
+        # Of the first run there is a mean, and no variance
+        off *= off * (self.runs > 1)
+        self.operations_variance += weight * (off - self.operations_variance)
+        off = amount.seconds - self.seconds
+        self.seconds += weight * off
+        off *= off * (self.runs > 1)
+        self.seconds_variance += weight * (off - self.seconds_variance)
+        if duration is not None:
+            self.duration += weight * (duration - self.duration)
+            self.spread = spread_of(self.duration)
+
+    def crowded(self, now: float) -> bool:
+        """Whether too many run of which nobody knows yet what they cost.
+
+        One at first; three for each that has ended; and twice as many every half
+        second, for runs that take long or that nobody meters.
+        """
+        if not self.entered:
+            return False
+        young = self.entered - self.runs
+        doublings = min(2 * (now - self.since), 40.0)
+        return young >= max(1 + 2 * self.runs, 2**doublings)
 
 
 class Costs:
@@ -57,7 +87,7 @@ class Costs:
         A tenant's own figures count from its third run on.
         """
         kind = self._kinds.get((target[0], task, target[1]))
-        if kind is not None and kind.runs > 2:  # noqa: PLR2004 — as the line above says
+        if kind is not None and kind.runs >= OWN:
             return kind
         known = self._tasks.get((target[0], task))
         if known is None:
@@ -65,14 +95,16 @@ class Costs:
             self._remember(self._tasks, (target[0], task), known)
         return known
 
-    def learn(self, target: Target, task: str, amount: Amount, duration: float) -> None:
+    def learn(
+        self, target: Target, task: str, amount: Amount, duration: float | None
+    ) -> None:
         """A run has ended that cost so much."""
         kind = (target.database, task, target.tenant)
         self._learn(self._kinds, kind, amount, duration)
         self._learn(self._tasks, (target.database, task), amount, duration)
 
     def _learn(
-        self, where: dict[Key, Cost], key: Key, amount: Amount, duration: float
+        self, where: dict[Key, Cost], key: Key, amount: Amount, duration: float | None
     ) -> None:
         cost = where.pop(key, None)
         if cost is None:

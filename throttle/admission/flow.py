@@ -1,54 +1,219 @@
 """The law of admission, in one dimension of one database: operations, or seconds.
 
-Room grows by the rate that this worker may use, and is taken by what is admitted, at
-its expected cost. Once the meter has told what a run really costs, the difference is
-given back or taken too: what is left is always the truth so far. A task that is larger
-than the room can ever be passes when the room is full, and its debt is paid before the
-next.
+Two things have to be true before a run may start.
+
+*Pace.* Room grows by the rate that this worker may use, and is taken by what is
+admitted, at its expected cost. What the meter counts beyond that is taken too, what was
+expected and never came is given back: debts are paid, so the mean is the rate whatever
+the estimates are worth.
+
+*Windows.* In none of the next ten windows of a second that end at a tick may the worker
+do more than it was given: what was counted within the window, and what is expected of
+the runs that are under way, spread over the time that they take. That bounds what pace
+does not: what was saved up, runs that waited in the pool and start together, and debts
+of others that are paid back all at once.
+
+A run that is larger than the rate passes when nothing else is under way and the room is
+full: nothing waits for ever.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
+
+from throttle.model import TICK
+
+HEADROOM = 0.965
+"""So much of the rate is paced at: costs vary, and what is admitted is seen late."""
 BURST = 0.1
-"""Seconds of the rate that may be saved up while nothing comes."""
+"""Seconds of the rate that are saved up while nothing comes. A worker looks at what it
+holds every 50 ms: with less, what came in between is lost."""
 DEBT = 10.0
-"""Seconds of the rate that may be owed: what was spent beyond that is forgiven."""
+"""Seconds of the rate that are owed at most: what was spent beyond it is forgiven."""
+SLACK = 0.6
+"""Part of a run's cost by which a window may be exceeded. Windows of whole runs only
+would lose half a run each: much, where a window holds three."""
+STEEP = 4.0
+"""Where a window holds many runs the slack is less: so often the run's part of it."""
+DOUBT = 1.0
+"""Standard deviations of what is under way, in all workers, that are kept free."""
+WIDE = 1.0
+LOOSE = 0.04
+"""Part of the rate by which a run that takes longer than a tick may exceed a window: it
+will be seen before it has cost much."""
+TICKS = 10
+SPREADS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 20, 30, 50, 100, 300)
+"""Ticks that runs take; a run belongs to the longest that is not longer than it."""
+PARTS = tuple(
+    tuple(min((tick + 1) / spread, 1.0) for tick in range(TICKS)) for spread in SPREADS
+)
+"""Of the cost of such runs, what falls within the first tick, within two …"""
+
+
+def spread_of(seconds: float) -> int:
+    """Return the index of the spread of runs that take so long."""
+    return max(bisect_right(SPREADS, seconds / TICK + 1e-9) - 1, 0)
 
 
 class Flow:
     """Room for work. The unit is the dimension's; times are monotonic seconds."""
 
-    __slots__ = ("at", "burst", "rate", "room")
+    __slots__ = (
+        "_ahead",
+        "_allowed",
+        "_begun",
+        "_doubt",
+        "_need",
+        "_past",
+        "_read",
+        "_short",
+        "_tight",
+        "_windows",
+        "at",
+        "rate",
+        "room",
+    )
 
     def __init__(self, now: float) -> None:
-        self.rate = 0.0
-        self.burst = 0.0
-        self.room = 0.0
         self.at = now
+        self.rate = 0.0
+        """That it is given, per second."""
+        self.room = 0.0
+        """What pace lets in now; negative: a debt."""
+        self._need = 0.0
+        """What the run costs that waits to come in: room is saved for it."""
+        self._ahead = [0.0] * len(SPREADS)
+        """Expected of the runs under way, by spread."""
+        self._doubt = 0.0
+        """The variance of that."""
+        self._past: deque[tuple[float, float, float]] = deque()
+        """Begin and end of a tick, and what was spent in it beyond what was given."""
+        self._allowed = 0.0
+        """Given since the last reading."""
+        self._read = now
+        self._windows = [0.0] * TICKS
+        """Room in the windows that end so many ticks after the last reading."""
+        self._tight = 0.0
+        """The least of them."""
+        self._short = 0.0
+        """Admitted since, of runs that take a tick or less: it is in every window."""
+        self._begun = False
+
+    @property
+    def ahead(self) -> float:
+        """What is expected of the runs under way."""
+        return max(sum(self._ahead), 0.0)
 
     def refill(self, now: float, rate: float) -> None:
         """The rate was in force since the last call."""
         elapsed = now - self.at
-        if elapsed > 0:
-            self.at = now
-            self.rate = rate
-            self.burst = rate * BURST
-            room = self.room + rate * elapsed
-            self.room = min(room, self.burst) if room > 0 else room
+        self.rate = rate
+        if elapsed <= 0:
+            return
+        self.at = now
+        self._allowed += rate * elapsed
+        paced = rate * HEADROOM
+        room = self.room + paced * elapsed
+        most = self._need + paced * BURST
+        self.room = max(min(room, most), -DEBT * rate) if rate else min(room, most)
 
-    def wait(self, cost: float) -> float:
-        """Return the seconds until such a cost may come in; 0.0: now."""
-        need = min(self.burst, cost)
-        if self.room >= need and self.rate > 0:
+    def wait(
+        self, cost: float, variance: float, spread: int, share: float, defer: float
+    ) -> float:
+        """Return the seconds until such a run may come in; 0.0: now.
+
+        `share` is this worker's part of the limit. `defer`: all workers together do
+        more than they should, so wait until so many seconds of the rate are saved up.
+        """
+        rate = self.rate
+        if rate <= 0:
+            return TICK
+        need = cost if cost < rate * BURST else rate * BURST  # noqa: FURB136 — half the time
+        self._need = need + defer * rate
+        missing = self._need - self.room
+        if missing > 0:
+            return missing / (rate * HEADROOM) + 0.001
+        part = cost / rate
+        slack = cost * (part * STEEP if part * STEEP < SLACK else SLACK)  # noqa: FURB136
+        if part > 1:
+            slack += cost - rate
+        variance += self._doubt
+        if spread:
+            slack += LOOSE * rate
+        elif variance > 0:
+            slack -= DOUBT * (variance * share) ** 0.5
+        late = self.at - self._read - TICK
+        if late > 0:
+            slack += late * rate
+        if self._fits(cost, spread, slack) or self._alone(need):
             return 0.0
-        if self.rate <= 0:
-            return BURST
-        return max((need - self.room) / self.rate, 0.001)
+        return TICK / 2
 
-    def take(self, cost: float) -> None:
-        """It was admitted, or was spent without being asked for."""
+    def _fits(self, cost: float, spread: int, slack: float) -> bool:
+        least = self._short - slack
+        if spread == 0:
+            return self._tight - cost >= least
+        parts = PARTS[spread]
+        return all(
+            window - cost * part >= least
+            for window, part in zip(self._windows, parts, strict=True)
+        )
+
+    def _alone(self, need: float) -> bool:
+        full = self.room >= need + self.rate * HEADROOM * BURST * 0.99
+        return full and not self._begun
+
+    def admit(self, cost: float, variance: float, spread: int) -> None:
+        """A run came in."""
         self.room -= cost
+        self._ahead[spread] += cost
+        self._doubt += variance
+        self._begun = True
+        if spread == 0:
+            self._short += cost
+            return
+        windows = self._windows
+        for tick, part in enumerate(PARTS[spread]):
+            windows[tick] -= cost * part
+        self._tight = min(windows)
 
-    def give(self, cost: float) -> None:
-        """It was admitted and is not spent after all."""
-        self.room += cost
+    def revise(
+        self, was: float, spread: int, now: float, spread_now: int, doubt: float
+    ) -> None:
+        """Of a run under way is expected so much now, and the variance has changed."""
+        self.room += was - now
+        self._ahead[spread] -= was
+        self._ahead[spread_now] += now
+        self._doubt += doubt
+
+    def observe(self, spent: float, now: float, *, idle: bool) -> None:
+        """So much was counted since the last reading; `idle`: no run is under way.
+
+        After `refill` and after all that the reading told was revised.
+        """
+        self.room -= spent
+        self._past.append((self._read, now, spent - WIDE * self._allowed))
+        self._allowed = 0.0
+        self._read = now
+        self._begun = not idle
+        if idle:  # sums of floats drift
+            self._ahead = [0.0] * len(SPREADS)
+            self._doubt = 0.0
+        while self._past and self._past[0][1] <= now - 1:
+            self._past.popleft()
+        self._short = 0.0
+        for tick in range(TICKS):
+            since = now - 1 + TICK * (tick + 1)
+            excess = 0.0
+            for begin, end, over in self._past:
+                if begin >= since:
+                    excess += over
+                elif end > since:
+                    excess += over * (end - since) / (end - begin)
+            ahead = 0.0
+            for amount, parts in zip(self._ahead, PARTS, strict=True):
+                if amount:
+                    ahead += amount * parts[tick]
+            self._windows[tick] = WIDE * self.rate * TICK * (tick + 1) - excess - ahead
+        self._tight = min(self._windows)

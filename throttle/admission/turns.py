@@ -1,0 +1,26 @@
+"""Workers that want too little each to use it well take turns.
+
+Where a second of a worker's share holds less than a few runs, each worker is above its
+share in one second and below it in the next, and the sum of many such workers is far
+from even. So fewer of them want a share at a time, each for a while and enough for a
+few runs a second, and the others let them. Who has its turn when needs no agreement:
+each worker has a phase by chance, and the store deals out what nobody wants.
+"""
+
+from __future__ import annotations
+
+ENOUGH = 4.0
+"""Runs that a second of a share should hold."""
+ROUND = 20.0
+"""Seconds in which each worker has one turn. Each change loses a share for 100 ms."""
+
+
+def has_turn(part: float, holders: int, phase: float, now: float) -> bool:
+    """Whether a worker should want a share now.
+
+    `part`: of the limit, what one run costs; `phase`: of the worker, 0 … 1.
+    """
+    if holders <= 1 or part <= 0:
+        return True
+    turns = 1 / (holders * ENOUGH * part)
+    return turns >= 1 or (now / ROUND + phase) % 1.0 < turns
