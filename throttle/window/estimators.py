@@ -11,7 +11,7 @@ from throttle.window.windows import BUCKET, SLOTS, Counts, Windows, empty
 WEIGHTS = (80, 15, 5)
 """Percent of the last three complete seconds, the newest first."""
 LATE = 2
-"""Buckets for which reports still come: the running one and the one before."""
+"""Buckets back from the running one, all reports have come; one back, most have."""
 
 
 def estimate(estimator: Estimator, windows: Windows, now: int) -> Counts:
@@ -41,12 +41,12 @@ def _weigh(windows: Windows, second: int) -> Counts:
 def fast(windows: Windows, now: int) -> Counts:
     """Return the greatest of the last second and the rate of the last 300 ms.
 
-    Each of them ending with the running bucket, or with one of the two before it, for
-    which reports still come.
+    Each of them ending with the last complete bucket, for which reports still come, or
+    with the one before it.
     """
     running = now // BUCKET
     readings: list[Counts] = []
-    for last in range(running - LATE, running + 1):
+    for last in range(running - LATE, running):
         readings.append(windows.buckets(last - SLOTS + 1, SLOTS))
         three = windows.buckets(last - 2, 3)
         readings.append([one * (10 / 3) for one in three])

@@ -62,14 +62,14 @@ local function weighted(window)
     return most
 end
 
--- The greatest of the last second and the rate of the last 300 ms, each ending with
--- the running bucket or with one of the two before it, which reports still come for.
+-- The greatest of the last second and the rate of the last 300 ms, each ending with the
+-- last complete bucket, for which reports still come, or with the one before it.
 local function fast(window)
     local running = math.floor(now / BUCKET)
     local ten, three, most = {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}
     for bucket = running - 11, running - 2 do add(ten, window, bucket, 1) end
     for bucket = running - 4, running - 2 do add(three, window, bucket, 1) end
-    for last = running - 2, running do
+    for last = running - 2, running - 1 do
         if last > running - 2 then
             add(ten, window, last, 1)
             add(ten, window, last - 10, -1)

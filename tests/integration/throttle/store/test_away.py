@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -292,6 +292,32 @@ def parrot() -> Iterator[str]:
         yield f"redis://{HOST}:{server.server_address[1]}/0"
         server.shutdown()
         thread.join()
+
+
+class Closing(socketserver.BaseRequestHandler):
+    """Closes each connection, and counts them."""
+
+    seen: ClassVar[list[object]] = []
+
+    def handle(self) -> None:
+        """Take what comes, and hang up."""
+        self.seen.append(self.request.recv(65536))
+
+
+def test_one_call_is_one_try() -> None:
+    """The caller asks again, a tick later; a client that tried again would be late."""
+    Closing.seen.clear()
+    with Parrot((HOST, 0), Closing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"redis://{HOST}:{server.server_address[1]}/0"
+            with store_at(url, timeout=5) as store, pytest.raises(Away):
+                store.exchange(REPORT)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert len(Closing.seen) == 1
 
 
 replies = st.one_of(
