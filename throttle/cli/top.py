@@ -66,6 +66,8 @@ def _live(
     console = Console(highlight=False)
     picture: Picture = desk.picture(database)
     full = console.is_terminal
+    if not full:
+        console.width = _wide(console)
     live = Live(console=console, auto_refresh=False, screen=full, transient=False)
     try:
         with live:
