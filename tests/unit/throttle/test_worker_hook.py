@@ -10,7 +10,7 @@ import pytest
 from celery.worker import state as _state
 
 from throttle.hold import Hold
-from throttle.model import Admission, Amount, Limit, Target
+from throttle.model import Admission, Amount, Limit, Target, run_id
 from throttle.settings import Settings
 from throttle.worker.hook import PERIOD, Hook
 
@@ -36,6 +36,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self.room = 0
+        self.forgotten: list[int] = []
 
     def admit(self, target: Target, task: str, run: int) -> Admission:
         """Take one of the room."""
@@ -44,6 +45,10 @@ class Accounts:
             return Admission(False, 0.0, 0.1)
         self.room -= 1
         return Admission(True, float(self.room), 0.0)
+
+    def forget(self, run: int) -> None:
+        """It did not run."""
+        self.forgotten.append(run)
 
     def cost(self, target: Target, task: str) -> Amount:
         """Return one operation."""
@@ -72,12 +77,14 @@ class Bench:
             disable_rate_limits=True,
             task_buckets={},
             hub=object(),
+            qos=None,
             timer=SimpleNamespace(
                 call_after=lambda delay, call: self.timers.append((delay, call))
             ),
         )
         self.hook = Hook(consumer, rig, clock)
         self.consumer = consumer
+        self.rig = rig
 
     def come(self, *names: str, database: str | None = "main") -> list[Request]:
         """These tasks come."""
@@ -183,3 +190,51 @@ def test_a_failing_release_leaves_the_rest_to_the_next_turn(bench: Bench) -> Non
     bench.hook._through = well
     bench.fire()
     assert bench.through == ["b"]
+
+
+def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
+    """It was revoked in the queue of the pool: what was expected of it is free."""
+    bench.accounts.room = 1
+    [one] = bench.come("a")
+    bench.rig.collect()
+    assert bench.accounts.forgotten == []
+    state.task_ready(one)
+    bench.rig.collect()
+    assert bench.accounts.forgotten == [run_id("a")]
+
+
+def test_without_an_event_loop_the_broker_is_told_at_once(bench: Bench) -> None:
+    """Telling may read messages, which are held and told of too, not one in another."""
+    depth: list[int] = []
+    told: list[int] = []
+
+    class Quality:
+        """kombu's count; while it is told one more task comes."""
+
+        value = 2
+        prev: int | None = 2
+
+        def update(self) -> None:
+            """Tell the broker."""
+            depth.append(1)
+            assert len(depth) == 1
+            self.prev = self.value
+            told.append(1)
+            if len(told) < 4:
+                bench.come(f"t{len(told)}")
+            depth.pop()
+
+    quality = Quality()
+
+    def rise() -> int:
+        quality.prev = None
+        return 1
+
+    broker: Any = SimpleNamespace(raise_prefetch=rise)
+    bench.consumer.hub = None
+    bench.consumer.qos = quality
+    bench.hook._broker = broker
+    bench.come("t0")
+    assert bench.hook.holding == 4
+    assert len(told) == 4
+    assert bench.hook._more == 4
