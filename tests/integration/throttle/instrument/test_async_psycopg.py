@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg_pool import AsyncConnectionPool
 
 from throttle import instrument
 
@@ -106,5 +107,30 @@ def test_a_connection_that_is_there_counts_until_it_is_let_go(
             await connection.execute("select 1")
             assert count() == (0, 0)
             assert type(connection) is psycopg.AsyncConnection
+
+    asyncio.run(ask())
+
+
+def test_a_pool_counts_with_what_it_has_and_will_have(
+    empty_dsn: str, count: Any
+) -> None:
+    """And stops for both."""
+
+    async def ask() -> None:
+        async with AsyncConnectionPool(
+            empty_dsn, min_size=1, max_size=2, kwargs={"autocommit": True}, open=False
+        ) as pool:
+            await pool.wait()
+            assert instrument.psycopg(pool, meter=count.meter) is pool
+            async with pool.connection() as there, pool.connection() as made:
+                await there.execute("select 1")
+                await made.execute("select 1")
+            done = count()
+            assert done[1] == 2
+            assert done[0] >= 2
+            instrument.uninstall(pool)
+            async with pool.connection() as there:
+                await there.execute("select 1")
+            assert count() == (0, 0)
 
     asyncio.run(ask())

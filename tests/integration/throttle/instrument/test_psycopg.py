@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
 
 from celery_pecker import deadline
 from celery_pecker.clock import monotonic
@@ -216,32 +216,26 @@ def test_it_goes_with_a_deadline_within_the_client(empty_dsn: str, count: Any) -
         assert 0.05 < count.seconds < 10
 
 
-class Pool:
-    """As much of psycopg_pool as there is to it: a class to connect with, a store."""
-
-    def __init__(self, dsn: str) -> None:
-        self.connection_class: Any = psycopg.Connection
-        self._dsn = dsn
-        self._pool: deque[Connection] = deque([self.connect()])
-
-    def connect(self) -> Connection:
-        """Return one more."""
-        made: Connection = self.connection_class.connect(self._dsn, autocommit=True)
-        return made
-
-
 def test_a_pool_counts_with_what_it_has_and_will_have(
     empty_dsn: str, count: Any
 ) -> None:
     """And stops for both."""
-    pool = Pool(empty_dsn)
-    assert instrument.psycopg(pool, meter=count.meter) is pool
-    with pool._pool[0] as there, pool.connect() as made:
-        there.execute("select 1")
-        made.execute("select 1")
-        assert count() == (2, 2)
+    settings = {"autocommit": True}
+    with ConnectionPool(
+        empty_dsn, min_size=1, max_size=2, kwargs=settings, open=True
+    ) as pool:
+        pool.wait()
+        assert instrument.psycopg(pool, meter=count.meter) is pool
+        with pool.connection() as there, pool.connection() as made:
+            there.execute("select 1")
+            made.execute("select 1")
+        done = count()
+        # Giving a connection back commits: what it has it also counts.
+        assert done[1] == 2
+        assert done[0] >= 2
         instrument.uninstall(pool)
-        there.execute("select 1")
+        with pool.connection() as there:
+            there.execute("select 1")
         assert count() == (0, 0)
         assert pool.connection_class is psycopg.Connection
 
