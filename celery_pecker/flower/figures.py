@@ -58,7 +58,9 @@ class Figures(Collector):
     def __init__(self, app: Celery) -> None:
         self._app = app
         self._tables: TableCollector | None = None
-        self._parts = [Part(self._read, (up(False),))]
+        # Others may have their pages here without having schedules: nothing is down.
+        wanted = bool(app.conf.get("pecker_dsn"))
+        self._parts = [Part(self._read, (up(False),))] if wanted else []
         for page in registered():
             if page.figures is not None:
                 self._parts.append(Part(partial(_figures_of, page, app)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from celery import Celery
+
 from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.lease import SECOND
 from celery_pecker.overview import ORDERS, EntryRow, Overview
@@ -134,6 +136,11 @@ def run(source: Source, name: str, by: str) -> dict[str, Any]:
 
 ACTS = {"pause": pause, "resume": resume, "run": run}
 
+def wanted(app: Celery) -> bool:
+    """Say whether an app has schedules: one may use other pages alone."""
+    return bool(app.conf.get("pecker_dsn"))
+
+
 SCHEDULES = Page(
     name="schedules",
     title="Schedules",
@@ -141,6 +148,7 @@ SCHEDULES = Page(
     template="schedules.html",
     read=read_list,
     acts=ACTS,
+    shown=wanted,
 )
 ENTRY = Page(
     name="schedule",

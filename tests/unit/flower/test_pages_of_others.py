@@ -13,7 +13,7 @@ from celery import Celery
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.flower import figures, pages
+from celery_pecker.flower import figures, pages, schedules
 from celery_pecker.flower.install import _of_others
 from celery_pecker.flower.menu import with_entries
 from celery_pecker.flower.pages import Page, Unreadable
@@ -148,9 +148,17 @@ def test_figures_of_a_page_hang_or_fail_alone(
         asyncio.run(made.refresh())
         text = generate_latest().decode()
         assert "\nfine 1.0" in text
-        assert "\ncelery_pecker_up 0.0" in text, "no pecker_dsn"
+        assert "celery_pecker_up" not in text, "an app without schedules"
         assert "\nhangs " not in text
         assert "\nfails " not in text
     finally:
         go.set()
         REGISTRY.unregister(made)
+
+
+def test_the_menu_has_schedules_where_an_app_has_some() -> None:
+    """Other pages may be all that it wants."""
+    assert not schedules.wanted(Celery("others"))
+    app = Celery("schedules")
+    app.conf.pecker_dsn = "postgresql://nobody@localhost/nothing"
+    assert schedules.SCHEDULES.shown(app)
