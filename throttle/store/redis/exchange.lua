@@ -24,6 +24,10 @@ local function number()
     return tonumber(take())
 end
 
+local function add_to(counts, place, part)
+    counts[place] = counts[place] + part
+end
+
 -- Spreads a sample evenly over the time that it was counted in.
 local function count(window, changed, stop, span, amounts, outside)
     local start, told = stop - span, {0, 0, 0}
@@ -42,8 +46,12 @@ local function count(window, changed, stop, span, amounts, outside)
             local part = by_now - told[i]
             told[i] = by_now
             if counts then
-                counts[base + i] = counts[base + i] + part
-                if outside then counts[base + 3 + i] = counts[base + 3 + i] + part end
+                add_to(counts, base + i, part)
+                add_to(counts, SLOTS * SIZE + i, part)
+                if outside then
+                    add_to(counts, base + 3 + i, part)
+                    add_to(counts, SLOTS * SIZE + 3 + i, part)
+                end
                 changed[second] = true
             end
         end
@@ -64,7 +72,9 @@ end
 
 -- The asker's fair part: wants are served from the smallest up (max-min); what is left
 -- over is lent out in equal parts.
-local function fair(all, want, wants)
+local function fair(all, want, wants, wanted)
+    if wanted <= all then return want + math.floor((all - wanted) / #wants) end
+    if want <= math.floor(all / #wants) then return want end
     table.sort(wants)
     local left = all
     for i, one in ipairs(wants) do
@@ -72,38 +82,41 @@ local function fair(all, want, wants)
         if one > level then return math.min(want, level) end
         left = left - one
     end
-    return want + math.floor(left / #wants)
 end
 
--- Entries: id, want, granted, believed, heard of. Believed is the most that its holder
--- may still think it has: an answer that grants less may have been lost.
+-- Five words for each holder: id, want, granted, believed, heard of. Believed is the most
+-- that it may still think it has: an answer that grants less may have been lost.
 local function share(keys, holds, all, want)
     local raw = redis.call('GET', keys.shares)
-    local live, wants, others, mine, pruned = {}, {}, 0, nil, false
-    for _, one in ipairs(raw and cmsgpack.unpack(raw) or {}) do
-        if now - one[5] >= FORGOTTEN or (one[1] == holder and not holds) then
-            redis.call('HDEL', keys.told, one[1])
-            pruned = true
-        elseif one[1] == holder then
-            mine = one
+    local known = raw and cmsgpack.unpack(raw) or {}
+    local live, wants, wanted, others, before = {}, {}, want, 0, 0
+    for i = 1, #known, 5 do
+        local id = known[i]
+        if now - known[i + 4] >= FORGOTTEN or (id == holder and not holds) then
+            redis.call('HDEL', keys.told, id)
+        elseif id == holder then
+            before = heard and known[i + 2] or math.max(known[i + 2], known[i + 3])
         else
-            live[#live + 1] = one
-            wants[#wants + 1] = one[2]
-            others = others + one[4]
+            local n = #live
+            live[n + 1], live[n + 2], live[n + 3] = id, known[i + 1], known[i + 2]
+            live[n + 4], live[n + 5] = known[i + 3], known[i + 4]
+            wants[#wants + 1] = known[i + 1]
+            wanted = wanted + known[i + 1]
+            others = others + known[i + 3]
         end
     end
     local granted = 0
     if holds then
         wants[#wants + 1] = want
-        granted = math.max(math.min(fair(all, want, wants), all - others), 0)
-        local before = 0
-        if mine then before = heard and mine[3] or math.max(mine[3], mine[4]) end
-        live[#live + 1] = {holder, want, granted, math.max(granted, before), now}
+        granted = math.max(math.min(fair(all, want, wants, wanted), all - others), 0)
+        local n = #live
+        live[n + 1], live[n + 2], live[n + 3] = holder, want, granted
+        live[n + 4], live[n + 5] = math.max(granted, before), now
     end
-    if holds or pruned then
+    if holds or #live < #known then
         redis.call('SET', keys.shares, cmsgpack.pack(live), 'PX', EXPIRY)
     end
-    return granted, #live
+    return granted, #live / 5
 end
 
 tick()

@@ -5,8 +5,8 @@
 local FORGOTTEN, KEEPING = SECOND, KEPT * SECOND
 local answer = {string.format('%.0f', now)}
 local since = string.format('(%.0f', now - KEEPING)
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], since, '+inf')) do
-    if name ~= '' then
+
+local function view(name)
     local base = ARGV[2] .. name .. ':'
     local window = open(base)
     local factor, why = 1000000, ''
@@ -21,14 +21,18 @@ for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], since, '+inf')) do
     end
     local found = {name, table.concat(said, ' '), why}
     local raw = redis.call('GET', base .. 'shares')
-    for _, one in ipairs(raw and cmsgpack.unpack(raw) or {}) do
-        if now - one[5] < FORGOTTEN then
-            found[#found + 1] = one[1]
-            found[#found + 1] = one[3]
-            found[#found + 1] = redis.call('HGET', base .. 'told', one[1]) or ''
+    local known = raw and cmsgpack.unpack(raw) or {}
+    for i = 1, #known, 5 do
+        if now - known[i + 4] < FORGOTTEN then
+            found[#found + 1] = known[i]
+            found[#found + 1] = known[i + 2]
+            found[#found + 1] = redis.call('HGET', base .. 'told', known[i]) or ''
         end
     end
-    answer[#answer + 1] = found
-    end
+    return found
+end
+
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], since, '+inf')) do
+    if name ~= '' then answer[#answer + 1] = view(name) end -- that one was a check's
 end
 return answer

@@ -1,6 +1,7 @@
 -- Counts in windows of a second, told from which is traffic. A window is an array of
 -- ten buckets of 100 ms with six numbers each: thousandths of operations, microseconds
--- and thousandths of rows of everybody, then of those who hold no share.
+-- and thousandths of rows of everybody, then of those who hold no share. The sums of all
+-- ten come after them.
 local BUCKET, SLOTS, SIZE = 100000, 10, 6
 local KEPT = 10 -- seconds
 
@@ -14,7 +15,7 @@ local function open(base)
                 window = cmsgpack.unpack(raw)
             else
                 window = {}
-                for i = 1, SLOTS * SIZE do window[i] = 0 end
+                for i = 1, (SLOTS + 1) * SIZE do window[i] = 0 end
             end
             windows[second] = window
         end
@@ -27,14 +28,6 @@ local function add(total, window, bucket, times)
     local second = math.floor(bucket / SLOTS)
     local counts, at = window(second), (bucket - second * SLOTS) * SIZE
     for i = 1, SIZE do total[i] = total[i] + times * counts[at + i] end
-end
-
-local function whole(window, second)
-    local total, counts = {0, 0, 0, 0, 0, 0}, window(second)
-    for at = 0, (SLOTS - 1) * SIZE, SIZE do
-        for i = 1, SIZE do total[i] = total[i] + counts[at + i] end
-    end
-    return total
 end
 
 local function greater(most, other, times)
@@ -50,12 +43,13 @@ local function weighted(window)
     local second = math.floor(now / SECOND)
     local readings = now - second * SECOND < BUCKET and 2 or 1
     local sums, most = {}, {0, 0, 0, 0, 0, 0}
-    for i = 1, readings + 2 do sums[i] = whole(window, second - i) end
+    for i = 1, readings + 2 do sums[i] = window(second - i) end
     for first = 1, readings do
         local total = {}
+        local newest, middle, oldest = sums[first], sums[first + 1], sums[first + 2]
         for i = 1, SIZE do
-            total[i] = sums[first][i] * 80 + sums[first + 1][i] * 15
-                + sums[first + 2][i] * 5
+            local at = SLOTS * SIZE + i
+            total[i] = newest[at] * 80 + middle[at] * 15 + oldest[at] * 5
         end
         greater(most, total, 0.01)
     end
