@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import sqrt
 
-from throttle.admission.costs import KNOWN, Cost
-from throttle.admission.flow import HEADROOM, Flow
-from throttle.admission.runs import Admitted
+from throttle.admission.costs import Cost
+from throttle.admission.flow import DOUBT, HEADROOM, Flow
+from throttle.admission.runs import Expected, UnderWay
 from throttle.admission.turns import has_turn
 from throttle.model import (
     NOTHING,
@@ -19,18 +20,24 @@ from throttle.model import (
     Limit,
     Policy,
     Seen,
+    Target,
 )
 
 UNHEARD = 0.05
 """Part of the limit that is taken for the share where none was ever heard of (safe)."""
 SECOND = 1.0
-DEFER = 0.75
+DEFER = 0.3
 """Seconds of its rate that a worker saves up first when all do twice the limit."""
 MORE = 1.25
 """So much more than it does may a worker do before it has asked for more."""
+EVEN = 0.5
+"""Seconds; runs that take longer come out even by themselves: workers take no turns."""
 SOON = 0.001
 """Seconds within which room need not be looked at again."""
 TENANTS = 1000
+NOBODY = Expected(Target(""), "", Cost(0.0))
+OVER = UnderWay(NOBODY, 0.0, NOTHING, 0.0)
+"""What is expected of a run that has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,8 @@ class Account:
         """What the run costs that was refused last."""
         self._heard = now
         self._defer = (0.0, 0.0)
+        self._cautious = 0.0
+        """Standard deviations of what is under way to keep free."""
         self._own: deque[tuple[float, Amount]] = deque()
 
     # What is in force
@@ -87,6 +96,8 @@ class Account:
         self.refill(now)
         self.seen, self.share = seen, seen.share
         self._heard = max(now, self._heard)
+        # Deviations of many workers add up by their squares
+        self._cautious = DOUBT * sqrt(max(self.share, 0.0))
         # What each worker sees of its own does for one that is alone
         others = DEFER * (1 - self.share)
         traffic = seen.traffic.get(Estimator.FAST, NOTHING)
@@ -110,8 +121,31 @@ class Account:
 
     # What goes in and comes out
 
-    def wait(self, cost: Cost, now: float) -> float:
-        """Return the seconds until such a run may come in; 0.0: now."""
+    def enter(self, kind: Expected, now: float) -> float:
+        """Return 0.0 and let a run in, or the seconds to wait."""
+        wait = self._wait(kind, now)
+        if wait:
+            self._lump = kind.cost.amount if kind.cost.duration <= EVEN else NOTHING
+            if not self.limit.shadow:
+                return wait
+            self.would_hold += 1
+        self.runs += 1
+        self.operations.admit(kind.operations, kind.operations_variance, kind.spread)
+        if self.seconds is not None:
+            self.seconds.admit(kind.seconds, kind.seconds_variance, kind.spread)
+        self.admitted += 1
+        tenant, counts = kind.target[1], self.tenants
+        if tenant in counts:
+            counts[tenant] += 1
+        else:
+            counts[tenant] = 1
+            if len(counts) > TENANTS:
+                del counts[next(iter(counts))]
+        if kind.young:
+            kind.cost.enter(now)
+        return 0.0
+
+    def _wait(self, kind: Expected, now: float) -> float:
         if now - self.operations.at > SOON:
             self.refill(now)
         if now - self._heard > STALE:
@@ -119,75 +153,45 @@ class Account:
                 return 0.0
             if self.limit.policy is Policy.CLOSED:
                 return TICK
-        if cost.runs < KNOWN and cost.crowded(now):
+        if kind.young and kind.cost.crowded(now):
             return TICK
         wait = self.operations.wait(
-            cost.operations,
-            cost.operations_variance,
-            cost.spread,
-            self.share,
+            kind.operations,
+            kind.operations_variance,
+            kind.spread,
+            self._cautious,
             self._defer[0],
         )
-        if self.seconds is not None:
-            more = self.seconds.wait(
-                cost.seconds,
-                cost.seconds_variance,
-                cost.spread,
-                self.share,
-                self._defer[1],
-            )
-            wait = max(wait, more)
-        if wait:
-            self._lump = cost.amount
-        return wait
-
-    def admit(self, run: Admitted) -> None:
-        """A run came in."""
-        self.runs += 1
-        self.operations.admit(run.operations, run.operations_variance, run.spread)
-        if self.seconds is not None:
-            self.seconds.admit(run.seconds, run.seconds_variance, run.spread)
-        self.admitted += 1
-        tenant, counts = run.target[1], self.tenants
-        counts[tenant] = counts.get(tenant, 0) + 1
-        if len(counts) > TENANTS:
-            del counts[next(iter(counts))]
-
-    def see(self, run: Admitted, spent: Amount, elapsed: float) -> None:
-        """A reading told of a run under way."""
-        before = (
-            run.operations,
-            run.seconds,
-            run.spread,
-            run.operations_variance,
-            run.seconds_variance,
+        if self.seconds is None:
+            return wait
+        more = self.seconds.wait(
+            kind.seconds,
+            kind.seconds_variance,
+            kind.spread,
+            self._cautious,
+            self._defer[1],
         )
-        run.expect(run.left(spent, elapsed))
+        return max(wait, more)
+
+    def revise(self, was: Expected | UnderWay, now: UnderWay | None) -> None:
+        """Of a run under way so much is expected now; None: nothing more."""
+        if now is None:
+            self.runs -= 1
+            now = OVER
         self.operations.revise(
-            before[0],
-            before[2],
-            run.operations,
-            run.spread,
-            run.operations_variance - before[3],
+            was.operations,
+            was.spread,
+            now.operations,
+            now.spread,
+            now.operations_variance - was.operations_variance,
         )
         if self.seconds is not None:
             self.seconds.revise(
-                before[1],
-                before[2],
-                run.seconds,
-                run.spread,
-                run.seconds_variance - before[4],
-            )
-
-    def drop(self, run: Admitted) -> None:
-        """Nothing more is expected of a run."""
-        self.runs -= 1
-        self.operations.revise(
-            run.operations, run.spread, 0.0, run.spread, -run.operations_variance
-        )
-        if self.seconds is not None:
-            self.seconds.revise(
-                run.seconds, run.spread, 0.0, run.spread, -run.seconds_variance
+                was.seconds,
+                was.spread,
+                now.seconds,
+                now.spread,
+                now.seconds_variance - was.seconds_variance,
             )
 
     def observe(self, amount: Amount, now: float) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from threading import Lock
 
 from throttle.admission.account import Account, State
-from throttle.admission.costs import KNOWN, Costs
-from throttle.admission.runs import Admitted
+from throttle.admission.costs import Costs
+from throttle.admission.runs import Expected, UnderWay
 from throttle.clock import Monotonic, chance, monotonic
 from throttle.errors import Misconfigured
 from throttle.model import (
@@ -24,6 +25,8 @@ from throttle.model import (
 
 MOST = 100_000
 """Admitted runs that are remembered; then the oldest are taken for ended."""
+LONGEST = 1.0
+"""Seconds after which it is worth asking again, whatever is owed."""
 UNSEEN = 2
 """Readings after a run's end that tell nothing of it: then it counted nothing."""
 
@@ -48,8 +51,11 @@ class Accounts:
         self._accounts = {
             name: Account(limit, now, phase) for name, limit in limits.items()
         }
-        self._runs: dict[int, Admitted] = {}
-        self._ended: dict[int, Admitted] = {}
+        self._kinds: dict[tuple[Target, str], tuple[Account, Expected]] = {}
+        """Forgotten at each reading: costs may have been learned."""
+        self._runs: dict[int, Expected | UnderWay] = {}
+        self._ended: dict[int, int] = {}
+        """Readings since the worker saw a run's end that told nothing of it."""
 
     # Asked by the worker
 
@@ -59,32 +65,24 @@ class Accounts:
         `run` is `run_id` of its task id. Raises `Misconfigured` for a database without
         a limit.
         """
-        account = self._accounts.get(target[0])
-        if account is None:
-            account = self._account(target[0])
         now = self._clock()
         with self._lock:
-            cost = self._costs.expected(target, task)
-            wait = account.wait(cost, now)
-            if wait:
-                if not account.limit.shadow:
-                    room = account.operations.room
-                    return Admission(False, max(room, 0.0), min(wait, 1.0))
-                account.would_hold += 1
-            if run in self._runs:
-                self._drop(run)
-            young = cost.runs < KNOWN
-            if young:
-                if not cost.entered:
-                    cost.since = now
-                cost.entered += 1
-            admitted = Admitted(target, task, cost, young)
-            self._runs[run] = admitted
-            account.admit(admitted)
-            if len(self._runs) > MOST:
-                self._drop(next(iter(self._runs)))
+            known = self._kinds.get((target, task)) or self._kind(target, task)
+            account, kind = known
+            wait = account.enter(kind, now)
             room = account.operations.room
-            return Admission(True, room if room > 0 else 0.0, 0.0)
+            if room < 0:
+                room = 0.0
+            if wait:
+                return Admission(False, room, min(wait, LONGEST))
+            runs = self._runs
+            if run in runs:
+                self._drop(run)
+            runs[run] = kind
+            if len(runs) > MOST:
+                for old in list(islice(runs, MOST // 100)):
+                    self._drop(old)
+        return Admission(True, room, 0.0)
 
     def forget(self, run: int) -> None:
         """The run will not start after all: it was revoked, has expired, was handed on.
@@ -101,9 +99,8 @@ class Accounts:
         told nothing: then it did nothing to the database, and that is learned.
         """
         with self._lock:
-            admitted = self._runs.get(run)
-            if admitted is not None:
-                self._ended[run] = admitted
+            if run in self._runs:
+                self._ended[run] = 0
 
     def cost(self, target: Target, task: str) -> Amount:
         """Return what a run is expected to cost: for the hold."""
@@ -125,6 +122,7 @@ class Accounts:
             for run in reading.runs:
                 self._see(run)
             self._give_up(reading.dropped)
+            self._kinds.clear()
             for name, account in self._accounts.items():
                 account.observe(reading.databases.get(name, NOTHING), now)
 
@@ -180,30 +178,43 @@ class Accounts:
             message = f"{database!r} is no database with a limit; there are {allowed}"
             raise Misconfigured(message) from None
 
+    def _kind(self, target: Target, task: str) -> tuple[Account, Expected]:
+        account = self._account(target.database)
+        known = account, Expected(target, task, self._costs.expected(target, task))
+        self._kinds[target, task] = known
+        return known
+
     def _see(self, run: Run) -> None:
-        admitted = self._runs.get(run.run)
-        if admitted is None or admitted.target.database != run.database:
+        was = self._runs.get(run.run)
+        if was is None:
+            return
+        kind = was if isinstance(was, Expected) else was.kind
+        if kind.target.database != run.database:
             return
         if run.ended:
-            self._costs.learn(admitted.target, admitted.task, run.amount, run.elapsed)
-            admitted.young = False
+            self._costs.learn(kind.target, kind.task, run.amount, run.elapsed)
             self._drop(run.run)
-        else:
-            self._accounts[run.database].see(admitted, run.amount, run.elapsed)
+            return
+        now = UnderWay(kind, kind.cost.duration, run.amount, run.elapsed)
+        self._accounts[run.database].revise(was, now)
+        self._runs[run.run] = now
 
     def _give_up(self, dropped: int) -> None:
-        for run, admitted in list(self._ended.items()):
-            admitted.ended += 1
-            if admitted.ended >= UNSEEN:
-                if not dropped and not admitted.seen:
-                    self._costs.learn(admitted.target, admitted.task, NOTHING, None)
-                    admitted.young = False
-                self._drop(run)
+        for run, readings in list(self._ended.items()):
+            self._ended[run] = readings + 1
+            if readings + 1 < UNSEEN:
+                continue
+            kind = self._runs[run]
+            if isinstance(kind, Expected) and not dropped:
+                self._costs.learn(kind.target, kind.task, NOTHING, None)
+            self._drop(run)
 
     def _drop(self, run: int) -> None:
-        admitted = self._runs.pop(run, None)
+        was = self._runs.pop(run, None)
         self._ended.pop(run, None)
-        if admitted is not None:
-            self._accounts[admitted.target.database].drop(admitted)
-            if admitted.young:
-                admitted.cost.entered -= 1
+        if was is None:
+            return
+        kind = was if isinstance(was, Expected) else was.kind
+        self._accounts[kind.target.database].revise(was, None)
+        if kind.young:
+            kind.cost.inside -= 1

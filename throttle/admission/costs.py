@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -33,8 +34,8 @@ class Cost:
     """Where that stands in `flow.SPREADS`."""
     runs: int = 0
     """That have been seen to end."""
-    entered: int = 0
-    """Admitted while the kind was not known."""
+    inside: int = 0
+    """Under way, of those that came while the kind was not known."""
     since: float = 0.0
     """When the first of them came, monotonic."""
 
@@ -60,17 +61,20 @@ class Cost:
             self.duration += weight * (duration - self.duration)
             self.spread = spread_of(self.duration)
 
+    def enter(self, now: float) -> None:
+        """A run came in while the kind was not known."""
+        if not self.since:
+            self.since = now
+        self.inside += 1
+
     def crowded(self, now: float) -> bool:
         """Whether too many run of which nobody knows yet what they cost.
 
         One at first; three for each that has ended; and twice as many every half
         second, for runs that take long or that nobody meters.
         """
-        if not self.entered:
-            return False
-        young = self.entered - self.runs
-        doublings = min(2 * (now - self.since), 40.0)
-        return young >= max(1 + 2 * self.runs, 2**doublings)
+        doublings = min(2 * (now - self.since), 40.0) if self.since else 0.0
+        return self.inside >= max(1 + 2 * self.runs, 2**doublings)
 
 
 class Costs:
@@ -78,8 +82,8 @@ class Costs:
 
     def __init__(self, prior: float) -> None:
         self._prior = prior
-        self._kinds: dict[tuple[str, str, str], Cost] = {}
-        self._tasks: dict[tuple[str, str], Cost] = {}
+        self._kinds: OrderedDict[tuple[str, str, str], Cost] = OrderedDict()
+        self._tasks: OrderedDict[tuple[str, str], Cost] = OrderedDict()
 
     def expected(self, target: Target, task: str) -> Cost:
         """Return what is known best: of the tenant's runs, of the task's, or the prior.
@@ -104,7 +108,11 @@ class Costs:
         self._learn(self._tasks, (target.database, task), amount, duration)
 
     def _learn(
-        self, where: dict[Key, Cost], key: Key, amount: Amount, duration: float | None
+        self,
+        where: OrderedDict[Key, Cost],
+        key: Key,
+        amount: Amount,
+        duration: float | None,
     ) -> None:
         cost = where.pop(key, None)
         if cost is None:
@@ -112,7 +120,7 @@ class Costs:
         cost.learn(amount, duration)
         self._remember(where, key, cost)
 
-    def _remember(self, where: dict[Key, Cost], key: Key, cost: Cost) -> None:
+    def _remember(self, where: OrderedDict[Key, Cost], key: Key, cost: Cost) -> None:
         where[key] = cost
         if len(where) > MOST:
-            del where[next(iter(where))]
+            where.popitem(last=False)

@@ -13,18 +13,19 @@ the runs that are under way, spread over the time that they take. That bounds wh
 does not: what was saved up, runs that waited in the pool and start together, and debts
 of others that are paid back all at once.
 
-A run that is larger than the rate passes when nothing else is under way and the room is
-full: nothing waits for ever.
+A run that is larger than a whole second of the rate passes alone, after a second in
+which nothing was done: nothing waits for ever.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from math import sqrt
 
 from throttle.model import TICK
 
-HEADROOM = 0.965
+HEADROOM = 0.96
 """So much of the rate is paced at: costs vary, and what is admitted is seen late."""
 BURST = 0.1
 """Seconds of the rate that are saved up while nothing comes. A worker looks at what it
@@ -34,14 +35,15 @@ DEBT = 10.0
 SLACK = 0.6
 """Part of a run's cost by which a window may be exceeded. Windows of whole runs only
 would lose half a run each: much, where a window holds three."""
-STEEP = 4.0
+STEEP = 3.0
 """Where a window holds many runs the slack is less: so often the run's part of it."""
 DOUBT = 1.0
 """Standard deviations of what is under way, in all workers, that are kept free."""
-WIDE = 1.0
-LOOSE = 0.04
+LOOSE = 0.05
 """Part of the rate by which a run that takes longer than a tick may exceed a window: it
 will be seen before it has cost much."""
+NEAR = 1e-9
+"""Part of a cost that sums of floats may be off."""
 TICKS = 10
 SPREADS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 20, 30, 50, 100, 300)
 """Ticks that runs take; a run belongs to the longest that is not longer than it."""
@@ -62,7 +64,6 @@ class Flow:
     __slots__ = (
         "_ahead",
         "_allowed",
-        "_begun",
         "_doubt",
         "_need",
         "_past",
@@ -98,7 +99,6 @@ class Flow:
         """The least of them."""
         self._short = 0.0
         """Admitted since, of runs that take a tick or less: it is in every window."""
-        self._begun = False
 
     @property
     def ahead(self) -> float:
@@ -119,21 +119,25 @@ class Flow:
         self.room = max(min(room, most), -DEBT * rate) if rate else min(room, most)
 
     def wait(
-        self, cost: float, variance: float, spread: int, share: float, defer: float
+        self, cost: float, variance: float, spread: int, cautious: float, defer: float
     ) -> float:
         """Return the seconds until such a run may come in; 0.0: now.
 
-        `share` is this worker's part of the limit. `defer`: all workers together do
-        more than they should, so wait until so many seconds of the rate are saved up.
+        `cautious`: standard deviations of what is under way to keep free. `defer`: all
+        workers together do more than they should, so wait until so many seconds of the
+        rate are saved up.
         """
         rate = self.rate
         if rate <= 0:
             return TICK
-        need = cost if cost < rate * BURST else rate * BURST  # noqa: FURB136 — half the time
-        self._need = need + defer * rate
+        paced = rate * HEADROOM
+        need = paced * BURST
+        if cost < need:  # noqa: PLR1730 — min() takes twice as long
+            need = cost
+        self._need = need + defer * paced
         missing = self._need - self.room
-        if missing > 0:
-            return missing / (rate * HEADROOM) + 0.001
+        if missing > NEAR * need:
+            return missing / paced + 0.001
         part = cost / rate
         slack = cost * (part * STEEP if part * STEEP < SLACK else SLACK)  # noqa: FURB136
         if part > 1:
@@ -142,34 +146,29 @@ class Flow:
         if spread:
             slack += LOOSE * rate
         elif variance > 0:
-            slack -= DOUBT * (variance * share) ** 0.5
+            slack -= cautious * sqrt(variance)
         late = self.at - self._read - TICK
         if late > 0:
             slack += late * rate
-        if self._fits(cost, spread, slack) or self._alone(need):
+        if spread == 0 and self._tight - cost >= self._short - slack:
+            return 0.0
+        if spread and self._fits(cost, spread, slack):
             return 0.0
         return TICK / 2
 
     def _fits(self, cost: float, spread: int, slack: float) -> bool:
         least = self._short - slack
-        if spread == 0:
-            return self._tight - cost >= least
         parts = PARTS[spread]
         return all(
             window - cost * part >= least
             for window, part in zip(self._windows, parts, strict=True)
         )
 
-    def _alone(self, need: float) -> bool:
-        full = self.room >= need + self.rate * HEADROOM * BURST * 0.99
-        return full and not self._begun
-
     def admit(self, cost: float, variance: float, spread: int) -> None:
         """A run came in."""
         self.room -= cost
         self._ahead[spread] += cost
         self._doubt += variance
-        self._begun = True
         if spread == 0:
             self._short += cost
             return
@@ -193,10 +192,9 @@ class Flow:
         After `refill` and after all that the reading told was revised.
         """
         self.room -= spent
-        self._past.append((self._read, now, spent - WIDE * self._allowed))
+        self._past.append((self._read, now, spent - self._allowed))
         self._allowed = 0.0
         self._read = now
-        self._begun = not idle
         if idle:  # sums of floats drift
             self._ahead = [0.0] * len(SPREADS)
             self._doubt = 0.0
@@ -215,5 +213,5 @@ class Flow:
             for amount, parts in zip(self._ahead, PARTS, strict=True):
                 if amount:
                     ahead += amount * parts[tick]
-            self._windows[tick] = WIDE * self.rate * TICK * (tick + 1) - excess - ahead
+            self._windows[tick] = self.rate * TICK * (tick + 1) - excess - ahead
         self._tight = min(self._windows)

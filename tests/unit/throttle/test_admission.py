@@ -1,0 +1,428 @@
+"""What a worker lets in: one account, played by hand."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from throttle.admission import Accounts
+from throttle.admission.turns import ROUND, has_turn
+from throttle.errors import Misconfigured
+from throttle.model import (
+    TICK,
+    Admission,
+    Amount,
+    Answer,
+    Estimator,
+    Limit,
+    Policy,
+    Reading,
+    Run,
+    Seen,
+    Target,
+)
+
+MAIN = Target("main", "acme")
+
+
+class Worker:
+    """A worker whose clock, store and meter are the test's."""
+
+    def __init__(
+        self,
+        *,
+        operations: float = 1000.0,
+        seconds: float | None = None,
+        policy: Policy = Policy.SAFE,
+        shadow: bool = False,
+    ) -> None:
+        self.now = 1000.0
+        limit = Limit(
+            database="main",
+            operations=operations,
+            seconds=seconds,
+            policy=policy,
+            shadow=shadow,
+        )
+        self.accounts = Accounts({"main": limit}, clock=lambda: self.now, phase=0.0)
+        self.numbers = count()
+
+    def hear(self, share: float = 1.0, *, holders: int = 1, traffic: float = 0) -> None:
+        """The store answers now."""
+        seen = Seen(
+            traffic={Estimator.FAST: Amount(traffic)},
+            outside={},
+            share=share,
+            holders=holders,
+        )
+        self.accounts.heard(Answer(at=0.0, databases={"main": seen}), self.now)
+
+    def ask(self, task: str = "task", target: Target = MAIN) -> tuple[Admission, int]:
+        """A new run wants to start."""
+        run = next(self.numbers)
+        return self.accounts.admit(target, task, run), run
+
+    def let_in(self, task: str = "task", most: int = 10_000) -> list[int]:
+        """As many start as may; at most so many."""
+        runs: list[int] = []
+        while len(runs) < most:
+            admission, run = self.ask(task)
+            if not admission.admitted:
+                break
+            runs.append(run)
+        return runs
+
+    def tick(
+        self,
+        *runs: Run,
+        spent: float | None = None,
+        share: float | None = 1.0,
+        dropped: int = 0,
+    ) -> None:
+        """100 ms pass, the meter is read and the store answers."""
+        self.now += TICK
+        total = sum(run.amount.operations for run in runs if run.ended)
+        own = Amount(total if spent is None else spent)
+        self.accounts.observe(Reading({"main": own}, runs, dropped), self.now)
+        if share is not None:
+            self.hear(share)
+
+    def learn(self, cost: float, task: str = "task", duration: float = 0.01) -> None:
+        """What a task costs is known, and nothing has happened for a while."""
+        for _ in range(40):
+            runs = self.let_in(task, most=1)
+            self.tick(*(ended(run, cost, duration) for run in runs))
+        self.rest()
+
+    def rest(self, share: float = 1.0) -> None:
+        """Two seconds pass in which nothing happens."""
+        for _ in range(20):
+            self.tick(share=share)
+
+
+def ended(run: int, cost: float, elapsed: float = 0.01) -> Run:
+    """Return what a reading tells of a run that has ended."""
+    return Run(run, "main", Amount(cost), elapsed, ended=True)
+
+
+def test_nothing_comes_in_before_the_store_has_answered() -> None:
+    """It may belong to others."""
+    worker = Worker()
+    worker.now += 0.2
+    assert not worker.ask()[0].admitted
+
+
+def test_the_mean_is_the_share_of_the_limit() -> None:
+    """For ten seconds of an endless backlog, in each of them."""
+    worker = Worker()
+    worker.learn(10)
+    seconds = []
+    for _ in range(10):
+        spent = 0
+        for _ in range(10):
+            runs = worker.let_in()
+            spent += 10 * len(runs)
+            worker.tick(*(ended(run, 10) for run in runs), share=0.5)
+        seconds.append(spent)
+    assert max(seconds[1:]) <= 500
+    assert min(seconds[1:]) >= 450
+
+
+def test_what_was_let_in_and_has_not_been_seen_counts() -> None:
+    """Work that waits in the pool is as good as done."""
+    worker = Worker()
+    worker.learn(10)
+    let_in = 0
+    for _ in range(30):
+        let_in += len(worker.let_in())
+        worker.tick()  # none of them has started
+    assert let_in * 10 <= 1000
+
+
+def test_what_piled_up_in_the_pool_is_not_followed_by_as_much_again() -> None:
+    """After a stall of half a second, the second of the rush counts as a whole."""
+    worker = Worker()
+    worker.learn(10)
+    stalled: list[int] = []
+    for _ in range(6):
+        stalled += worker.let_in()
+        worker.tick()
+    rush = [10 * len(stalled)]
+    worker.tick(*(ended(run, 10) for run in stalled))
+    for _ in range(9):
+        runs = worker.let_in()
+        rush.append(10 * len(runs))
+        worker.tick(*(ended(run, 10) for run in runs))
+    assert rush[0] >= 500
+    assert sum(rush) <= 1000
+
+
+def test_a_debt_is_paid() -> None:
+    """Ten times dearer than expected: nothing until the mean is right again."""
+    worker = Worker()
+    worker.learn(10)
+    runs = worker.let_in(most=5)
+    worker.tick(*(ended(run, 10) for run in runs), spent=2000)
+    quiet = 0
+    while not worker.ask()[0].admitted:
+        worker.tick()
+        quiet += 1
+    assert 18 <= quiet <= 23
+
+
+def test_a_run_that_is_larger_than_the_share_passes_alone() -> None:
+    """And two seconds' worth of it are paid by two seconds of silence."""
+    worker = Worker()
+    worker.learn(2000)
+    (run,) = worker.let_in()
+    worker.tick(ended(run, 2000))
+    quiet = 0
+    while not worker.ask()[0].admitted:
+        worker.tick()
+        quiet += 1
+    assert 18 <= quiet <= 23
+
+
+def test_database_seconds_are_a_limit_too() -> None:
+    """Few statements that take long."""
+    worker = Worker(operations=1e9, seconds=2.0)
+    worker.hear()
+    cost = Amount(1, 0.5)
+    for _ in range(40):
+        runs = worker.let_in(most=1)
+        worker.now += TICK
+        told = tuple(Run(run, "main", cost, 0.5, ended=True) for run in runs)
+        own = Amount(len(runs), 0.5 * len(runs))
+        worker.accounts.observe(Reading({"main": own}, told), worker.now)
+        worker.hear()
+    worker.rest()
+    begun = 0
+    for _ in range(20):
+        runs = worker.let_in()
+        begun += len(runs)
+        worker.now += TICK
+        told = tuple(Run(run, "main", cost, 0.5, ended=True) for run in runs)
+        own = Amount(len(runs), 0.5 * len(runs))
+        worker.accounts.observe(Reading({"main": own}, told), worker.now)
+        worker.hear()
+    assert 6 <= begun <= 9  # two seconds: eight runs
+
+
+def test_a_kind_that_nobody_knows_comes_in_few_at_a_time() -> None:
+    """One; once it has ended three more; then what it costs is known."""
+    worker = Worker(operations=1e6)
+    worker.hear()
+    worker.tick()
+    first = worker.let_in()
+    assert len(first) == 1
+    worker.tick(*(ended(run, 10) for run in first))
+    second = worker.let_in()
+    assert len(second) == 3
+    worker.tick(*(ended(run, 10) for run in second))
+    third = worker.let_in()
+    assert len(third) == 9
+    worker.tick(*(ended(run, 10) for run in third))
+    assert len(worker.let_in(most=1000)) == 1000
+
+
+def test_a_kind_that_nobody_meters_is_not_stuck() -> None:
+    """As many more every half second, although no run is ever seen."""
+    worker = Worker(operations=1e6)
+    worker.hear()
+    begun = 0
+    for _ in range(40):
+        begun += len(worker.let_in(most=500))
+        worker.tick()
+    assert 150 <= begun <= 300
+
+
+def test_each_tenant_has_its_own_cost() -> None:
+    """The small one is not taken for the large one."""
+    worker = Worker()
+    small, large = Target("main", "small"), Target("main", "large")
+    for target, cost in [(small, 2), (large, 300)] * 20:
+        admission, run = worker.ask(target=target)
+        worker.tick(*([ended(run, cost)] if admission.admitted else []))
+        worker.rest()
+    assert worker.accounts.cost(small, "task").operations == pytest.approx(2)
+    assert worker.accounts.cost(large, "task").operations == pytest.approx(300)
+    new = worker.accounts.cost(Target("main", "new"), "task").operations
+    assert 100 < new < 200
+
+
+def test_a_long_run_that_costs_more_is_known_before_it_ends() -> None:
+    """What others may do shrinks as soon as its own rate is seen."""
+    worker = Worker()
+    worker.learn(20, duration=2.0)
+    (run,) = worker.let_in(most=1)
+    expected = worker.accounts.state("main").expected.operations
+    worker.tick(Run(run, "main", Amount(1), 0.05, ended=False), spent=1)
+    for tick in range(1, 4):
+        amount = Amount(100.0 * tick)
+        told = Run(run, "main", amount, 0.05 + TICK * tick, ended=False)
+        worker.tick(told, spent=100)
+    assert expected == pytest.approx(20)
+    assert worker.accounts.state("main").expected.operations > 300
+
+
+def test_a_run_that_never_starts_is_forgotten() -> None:
+    """Revoked, expired: its room is free at once."""
+    worker = Worker()
+    worker.learn(100)
+    runs = worker.let_in()
+    for run in runs:
+        worker.accounts.forget(run)
+    worker.accounts.forget(10**9)
+    assert worker.accounts.state("main").expected.operations == 0
+    assert len(worker.let_in()) == len(runs)
+
+
+def test_a_run_that_counted_nothing_is_free_after_two_readings() -> None:
+    """And its kind is known to be cheap."""
+    worker = Worker()
+    worker.learn(100)
+    (run,) = worker.let_in(most=1)
+    worker.accounts.ended(run)
+    worker.tick()
+    assert worker.accounts.state("main").expected.operations == pytest.approx(100)
+    worker.tick()
+    assert worker.accounts.state("main").expected.operations == 0
+    assert worker.accounts.cost(MAIN, "task").operations < 100
+
+
+def test_nothing_is_learned_from_counts_that_were_dropped() -> None:
+    """Its cost may have been among them."""
+    worker = Worker()
+    worker.learn(100)
+    (run,) = worker.let_in(most=1)
+    worker.accounts.ended(run)
+    worker.tick(dropped=1)
+    worker.tick(dropped=1)
+    assert worker.accounts.state("main").expected.operations == 0
+    assert worker.accounts.cost(MAIN, "task").operations == pytest.approx(100)
+
+
+def test_a_run_that_is_delivered_again_is_expected_once() -> None:
+    """A retry has the same task id."""
+    worker = Worker()
+    worker.learn(10)
+    for _ in range(3):
+        assert worker.accounts.admit(MAIN, "task", 10**9).admitted
+    assert worker.accounts.state("main").expected.operations == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "most"),
+    [(Policy.OPEN, 5000, 5000), (Policy.CLOSED, 0, 0), (Policy.SAFE, 360, 400)],
+)
+def test_the_store_is_away(policy: Policy, least: int, most: int) -> None:
+    """Open, closed, or half of the last share, by what this process counts alone."""
+    worker = Worker(policy=policy)
+    worker.learn(1)
+    worker.rest(share=0.4)
+    for _ in range(5):
+        worker.tick(share=None)
+    assert worker.accounts.state("main").policy is policy
+    begun = 0
+    for _ in range(20):
+        runs = worker.let_in(most=250)
+        begun += len(runs)
+        worker.tick(*(ended(run, 1) for run in runs), share=None)
+    assert least <= begun <= most
+
+
+def test_what_the_store_says_is_trusted_for_300_ms() -> None:
+    """From when it was asked, and again once it answers."""
+    worker = Worker(policy=Policy.CLOSED)
+    worker.learn(1)
+    worker.now += 0.29
+    assert worker.ask()[0].admitted
+    worker.now += 0.02
+    assert not worker.ask()[0].admitted
+    worker.hear()
+    assert worker.ask()[0].admitted
+
+
+def test_who_never_heard_takes_little() -> None:
+    """A twentieth of the limit: there may be twenty of them."""
+    worker = Worker(policy=Policy.SAFE)
+    begun = 0
+    for _ in range(50):
+        runs = worker.let_in()
+        begun += len(runs)
+        worker.tick(*(ended(run, 1) for run in runs), share=None)
+    assert 100 <= begun <= 250
+
+
+def test_a_shadow_holds_nothing_and_counts() -> None:
+    """What would have been held is told, and expected like the rest."""
+    worker = Worker(shadow=True)
+    worker.learn(10)
+    assert len(worker.let_in(most=500)) == 500
+    state = worker.accounts.state("main")
+    assert worker.accounts.holding("main").would_hold == state.would_hold
+    assert state.would_hold > 400
+    assert state.expected.operations == pytest.approx(5000)
+
+
+def test_it_wants_what_waits_and_nothing_else() -> None:
+    """An idle worker leaves its share to others."""
+    worker = Worker()
+    worker.learn(10)
+    assert worker.accounts.want("main") == 0
+    worker.accounts.waiting("main", Amount(400))
+    assert worker.accounts.want("main") == pytest.approx(0.5)
+
+
+def test_many_workers_take_turns() -> None:
+    """One of 16, with four runs a second in all, wants a share 1/16 of the time."""
+    worker = Worker()
+    worker.learn(250)
+    worker.accounts.waiting("main", Amount(10_000))
+    worker.let_in()
+    worker.hear(1 / 16, holders=16)
+    wants = []
+    for _ in range(200):
+        worker.now += ROUND / 200
+        wants.append(worker.accounts.want("main") > 0)
+    assert 10 <= sum(wants) <= 15
+
+
+def test_turns_are_for_those_who_need_them() -> None:
+    """A worker that is alone, and one with many small runs, always has its turn."""
+    instants = [ROUND * part / 100 for part in range(100)]
+    assert all(has_turn(0.9, 1, 0.3, now) for now in instants)
+    assert all(has_turn(0.001, 40, 0.3, now) for now in instants)
+    some = sum(has_turn(0.04, 16, 0.3, now) for now in instants)
+    assert 38 <= some <= 40
+
+
+def test_all_together_do_too_much() -> None:
+    """A worker with a small share saves up before it adds a large run."""
+    worker = Worker()
+    worker.learn(10)
+    worker.rest(share=0.1)
+    worker.hear(0.1, holders=10, traffic=3000)
+    assert not worker.ask()[0].admitted
+    worker.hear(0.1, holders=10, traffic=500)
+    assert worker.ask()[0].admitted
+
+
+def test_an_unknown_database_is_named() -> None:
+    """A route that is checked does not get here."""
+    worker = Worker()
+    with pytest.raises(Misconfigured, match="'other' is no database with a limit"):
+        worker.accounts.admit(Target("other"), "task", 1)
+
+
+def test_when_to_ask_again() -> None:
+    """Soon, and within a second whatever is owed."""
+    worker = Worker()
+    worker.learn(10)
+    worker.let_in()
+    admission, _ = worker.ask()
+    assert 0 < admission.retry_after < 0.1
+    worker.tick(spent=9000)
+    admission, _ = worker.ask()
+    assert admission == Admission(False, 0.0, 1.0)
