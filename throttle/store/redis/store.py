@@ -187,6 +187,9 @@ class RedisStore:
                 return read(self._eval(self._client, script, keys, words))
         except failures.ALL as error:
             self._go_back()
+            # Its name may lead elsewhere by now: after a failover the old primary keeps
+            # our connections, and answers READONLY for as long as we use them.
+            self._given.connection_pool.disconnect(inuse_connections=False)
             raise failures.away(self.place, error) from error
 
     def _eval(

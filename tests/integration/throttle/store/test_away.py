@@ -218,6 +218,25 @@ def test_a_replica(own_redis: OwnRedis) -> None:
     refused_at_start(replica.url, "read-only replica")
 
 
+def test_a_name_that_leads_to_another_server(own_redis: OwnRedis) -> None:
+    """After a failover, by DNS or a balancer, it is the next primary's.
+
+    The connection that is kept leads to the last one, which takes nothing any more.
+    """
+    last, following = own_redis(fast=True), own_redis(fast=True)
+    with (
+        Proxy(HOST, last.port) as way,
+        store_at(f"redis://{HOST}:{way.port}", timeout=5) as store,
+        redis.Redis.from_url(last.url) as client,
+    ):
+        store.exchange(REPORT)
+        way.target = (HOST, following.port)  # of connections to come
+        client.replicaof(HOST, following.port)
+        with pytest.raises(Away, match="READONLY"):
+            store.exchange(REPORT)
+        store.exchange(REPORT)
+
+
 def test_a_database_that_is_not_there(own_redis: OwnRedis) -> None:
     """Redis has sixteen of them."""
     server = own_redis(fast=True)
