@@ -54,7 +54,7 @@ exchanges = st.tuples(
     st.just("exchange"),
     st.sampled_from(HOLDERS),
     st.dictionaries(st.sampled_from(DATABASES), told, max_size=3),
-    st.sampled_from(("new", "again", "none")),
+    st.sampled_from(("new", "again", "overtaken", "none")),
     st.booleans(),
 )
 streams = st.tuples(
@@ -127,14 +127,16 @@ class Twins:
     def exchange(
         self, holder: str, databases: dict[str, Told], number: str, lost: bool
     ) -> None:
-        """A process reports; its number is new, or that of its last report."""
+        """A process reports; its number is new, or that of one of its last reports."""
         if number == "new":
             self.numbers[holder] = self.numbers.get(holder, 0) + 1
+        last = self.numbers.get(holder, 0)
+        numbers = {"none": 0, "overtaken": max(last - 1, 0)}
         report = Report(
             holder=holder,
             name=f"name of {holder}",
             databases=databases,
-            number=0 if number == "none" else self.numbers.get(holder, 0),
+            number=numbers.get(number, last),
         )
         heard = holder not in self.store._unheard
         expected = self.oracle.exchange(report, heard=heard)

@@ -68,11 +68,10 @@ class Oracle:
     def exchange(self, report: Report, *, heard: bool = True) -> Answer:
         """The report counts; `heard`: its holder has the last answer."""
         now = self._clock.read(self._time())
-        fresh = (
-            report.number == 0 or self._counted.get(report.holder, 0) < report.number
-        )
+        last = self._counted.get(report.holder, 0)
+        fresh = report.number == 0 or last < report.number
         if report.number:
-            self._counted[report.holder] = report.number
+            self._counted[report.holder] = max(report.number, last)
         return Answer(
             at=now / WHOLE,
             databases={

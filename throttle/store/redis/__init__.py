@@ -3,7 +3,7 @@
 All keys of a system have one hash tag, so that a Redis Cluster keeps them together:
 
     ========================================  =============================== =========
-    ``{throttle}:clock``                      latest time, birth              60 s
+    ``{throttle}:clock``                      latest time, birth              2 h
     ``{throttle}:databases``                  names, by when they were told   60 s
     ``{throttle}:holder:<id>``                number of its last report       60 s
     ``{throttle}:of:<database>:<second>``     the window of that second       10 s

@@ -122,8 +122,12 @@ end
 tick()
 local fresh = ARGV[5] == '0'
 if not fresh then
-    fresh = tonumber(redis.call('GET', KEYS[3]) or 0) < tonumber(ARGV[5])
-    redis.call('SET', KEYS[3], ARGV[5], 'PX', 60000)
+    local last = tonumber(redis.call('GET', KEYS[3]) or 0)
+    fresh = last < tonumber(ARGV[5])
+    -- A report that was long on its way must not take the number back: the next one
+    -- could still come again, and would count twice.
+    local number = fresh and ARGV[5] or string.format('%.0f', last)
+    redis.call('SET', KEYS[3], number, 'PX', 60000)
 end
 local answer = {string.format('%.0f', now)}
 local expired = string.format('%.0f', now - KEPT * SECOND)
