@@ -1,8 +1,8 @@
 """The rush hour: 4,000 reminders fall due at one moment, on one database.
 
-On the hour 4,000 meetings begin, and each has a reminder that looks up who takes part,
-writes down who was told, and touches the database six times. The same people open the
-service's front page at that moment: one small query, which should take a millisecond.
+On the hour 4,000 meetings begin, and each has a reminder that looks up who takes part
+and writes down that they were told. The same people open the service's front page at
+that moment: one small query, which should take a millisecond.
 
 It is played twice, with nothing changed but ``throttle_shadow``: first nothing is held
 and the traffic is only counted, then the gate holds what is more than the database

@@ -17,7 +17,7 @@ def main() -> int:
     """Play both acts, show the figures, draw the picture; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m example_project.rush")
     parser.add_argument("--meetings", type=int, default=4_000)
-    parser.add_argument("--limit", type=float, default=2_000.0)
+    parser.add_argument("--limit", type=float, default=400.0)
     parser.add_argument("--picture", type=Path, default=Path("demo-rush-hour.svg"))
     given = parser.parse_args()
     console = Console()

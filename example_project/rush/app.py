@@ -12,7 +12,7 @@ KEY_PREFIX = os.environ.get("RUSH_KEY_PREFIX", "")
 MEETINGS = int(os.environ.get("RUSH_MEETINGS", "4000"))
 PERIOD = float(os.environ.get("RUSH_PERIOD", "5"))
 DATABASE = "meetings"
-LIMIT = float(os.environ.get("RUSH_LIMIT", "2000"))
+LIMIT = float(os.environ.get("RUSH_LIMIT", "400"))
 """Statements per second that the database bears while people use the service."""
 
 app = Celery("reminders")

@@ -16,7 +16,7 @@ from throttle.model import Estimator, Store
 
 EVERY = 0.1
 """Seconds between two looks."""
-PEOPLE = 60_000
+PEOPLE = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,9 @@ class Sight:
 
     at: float
     traffic: float
-    """Statements per second, of the last second."""
+    """Statements per second, as soon as it can be told."""
+    steady: float
+    """Statements of the last whole seconds: what a peak is told from."""
     held: int
     """Tasks that wait in the workers."""
     busy: int
@@ -73,25 +75,31 @@ class Looker:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             while not self._over.wait(EVERY):
                 row = connection.execute(asked).fetchone()
-                traffic, held = self._throttle()
+                traffic, steady, held = self._throttle()
                 self.sights.append(
                     Sight(
                         at=SYSTEM.monotonic() - self.began,
                         traffic=traffic,
+                        steady=steady,
                         held=held,
                         busy=row[0] if row else 0,
                     )
                 )
 
-    def _throttle(self) -> tuple[float, int]:
+    def _throttle(self) -> tuple[float, float, int]:
         try:
             view = self.store.look().get(DATABASE)
         except ThrottleError:
-            return 0.0, 0
+            return 0.0, 0.0, 0
         if view is None:
-            return 0.0, 0
+            return 0.0, 0.0, 0
         held = sum(holder.holding.held for holder in view.holders.values())
-        return view.seen.traffic[Estimator.FAST].operations, held
+        traffic = view.seen.traffic
+        return (
+            traffic[Estimator.FAST].operations,
+            traffic[Estimator.WEIGHTED].operations,
+            held,
+        )
 
     def _visit(self) -> None:
         asked = statements()["front_page"].encode()

@@ -79,7 +79,8 @@ def _panel(
             left=left, right=right, top=top, bottom=bottom, lasts=lasts, most=most
         )
 
-    most = max(*(one.peak for one in acts), act.limit) * 1.1
+    most = max(sight.traffic for one in acts for sight in one.sights)
+    most = max(most, act.limit) * 1.1
     yield from _traffic(act, frame("traffic", most))
     busiest = max(1, *(one.busiest for one in acts)) * 1.1
     yield from _busy(act, frame("busy", busiest))

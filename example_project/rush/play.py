@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,7 +50,7 @@ class Act:
     @property
     def peak(self) -> float:
         """The greatest traffic, in statements per second."""
-        return max((one.traffic for one in self.sights), default=0.0)
+        return max((one.steady for one in self.sights), default=0.0)
 
     @property
     def busiest(self) -> int:
@@ -72,7 +72,7 @@ class Place:
     redis: str
     key_prefix: str = ""
     meetings: int = 4_000
-    limit: float = 2_000.0
+    limit: float = 400.0
     period: float = 5.0
 
 
@@ -141,7 +141,7 @@ def play(place: Place, *, gate: bool, tell: Callable[[str], None]) -> Act:
 
 
 def _since(begin: float, one: Sight) -> Sight:
-    return Sight(at=one.at - begin, traffic=one.traffic, held=one.held, busy=one.busy)
+    return replace(one, at=one.at - begin)
 
 
 def _prepare(place: Place, schema: str) -> None:
