@@ -85,7 +85,10 @@ def _told(tally: Tally, *, timing: bool) -> Listeners:
     def before(*event: Any) -> None:
         parameters, context, many = event[-3:]
         cells, at = here.cells, tally.at
-        cells[at + OPERATIONS] += len(parameters) if many else 1
+        # Rows to be inserted and returned come as "many" too, statement by statement:
+        # then these are the values of one.
+        several = many and isinstance(parameters, list)
+        cells[at + OPERATIONS] += len(parameters) if several else 1
         if timing:
             cells[at + STARTED] = context.throttle_started = perf_ns()
 

@@ -6,7 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Engine, Integer, MetaData, Table, create_engine, text
+from sqlalchemy import (
+    Column,
+    Engine,
+    Integer,
+    MetaData,
+    Table,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
@@ -14,7 +23,12 @@ from sqlalchemy.pool import StaticPool
 from throttle import instrument
 from throttle.errors import Misconfigured
 
-THINGS = Table("t", MetaData(), Column("a", Integer))
+THINGS = Table(
+    "t",
+    MetaData(),
+    Column("id", Integer, primary_key=True),
+    *(Column(name, Integer) for name in "abc"),
+)
 
 
 def url(dsn: str) -> str:
@@ -55,6 +69,20 @@ def test_statements_commits_and_failures_count(engine: Engine, count: Any) -> No
     with pytest.raises(DBAPIError), engine.connect() as connection:
         connection.execute(text("select nonsense from t"))
     assert count() == (2, 0)  # rolled back
+
+
+def test_rows_that_are_inserted_and_returned_count_by_statement(
+    engine: Engine, count: Any
+) -> None:
+    """SQLAlchemy calls them many and hands over the values of one, or of a batch."""
+    prepared(engine, count)
+    asked: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    wanted = THINGS.insert().returning(THINGS.c.a, sort_by_parameter_order=True)
+    with engine.begin() as connection:
+        connection.execute(wanted, [{"a": 1, "b": 2, "c": 3}] * 5)
+    assert count()[0] == len(asked) + 1  # the commit
+    assert asked
 
 
 def test_an_engine_counts_once_and_until_it_is_let_go(
