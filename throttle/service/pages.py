@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
-from urllib.parse import unquote
 
 from tornado.web import RequestHandler
 
@@ -129,15 +128,14 @@ class OneDatabase(Page):
     """What is known of one."""
 
     async def get(self, name: str) -> None:
-        """Show it, if it has a limit or traffic."""
-        database = unquote(name)
+        """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
 
         async def make() -> Mapping[str, object]:
-            view = (await self.desk.board.views()).get(database)
-            if view is None and database not in self.desk.settings.limits:
-                message = f"{database!r} has neither a limit nor traffic"
+            view = (await self.desk.board.views()).get(name)
+            if view is None and name not in self.desk.settings.limits:
+                message = f"{name!r} has neither a limit nor traffic"
                 raise Unknown(message)
-            return self.desk.shown(database, view)
+            return self.desk.shown(name, view)
 
         await self.answer(make)
 
@@ -198,7 +196,7 @@ class Lower(Page):
             found = self.body()
             await self.desk.lane.ask(
                 self.desk.store.lower,
-                fields.database("database", unquote(name)),
+                fields.database("database", name),
                 fields.number("factor", found.get("factor"), most=1.0),
                 fields.text("why", found.get("why"), empty=True),
                 fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from urllib.parse import urlsplit
+from http import HTTPStatus
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -199,6 +200,16 @@ def test_the_second_signal_passes_through(
     client.lower("main", 0.5, "active 60 of 40: zu viel", 60.0)
     view = store.look()["main"]
     assert (view.seen.factor, view.signal) == (0.5, "active 60 of 40: zu viel")
+
+
+@pytest.mark.parametrize("name", ["a%41", "50%20x", "a/b", "x?y#z", "Ü ", ".."])
+def test_any_name_passes_through_as_it_is(
+    stand: Stand, store: RedisStore, clients: Callable[..., HttpStore], name: str
+) -> None:
+    """Also one that looks as if it had been quoted."""
+    clients(stand.url).lower(name, 0.5, name, 60.0)
+    assert [(key, view.signal) for key, view in store.look().items()] == [(name, name)]
+    assert stand.ask("GET", f"/v1/databases/{quote(name, safe='')}")[0] == HTTPStatus.OK
 
 
 def test_people_see_the_limit_and_what_is_left(stand: Stand) -> None:
