@@ -33,10 +33,10 @@ PARTS = 5
 
 
 def dumped(document: Mapping[str, object]) -> bytes:
-    """Return a document's bytes."""
+    """Return a document's bytes; what UTF-8 has not is a question mark."""
     return json.dumps(
         document, allow_nan=False, ensure_ascii=False, separators=(",", ":")
-    ).encode()
+    ).encode(errors="replace")
 
 
 # What a process tells
@@ -47,7 +47,7 @@ def report_out(report: Report) -> dict[str, object]:
     return {
         "v": VERSION,
         "holder": report.holder,
-        "name": report.name,
+        "name": report.name[: fields.LONGEST],
         "number": report.number,
         "heard": report.heard,
         "databases": {

@@ -111,6 +111,13 @@ def test_what_is_not_known_is_skipped_and_what_is_missing_is_nothing() -> None:
     )
 
 
+def test_odd_names_of_a_worker_are_made_such_as_pass() -> None:
+    """Half of a pair, which UTF-8 has not, and a name longer than the wire's."""
+    report = Report(holder="h", name="\ud800" + "x" * 300, databases={})
+    found = wire.report_in(document(wire.dumped(wire.report_out(report))))
+    assert found.name == "?" + "x" * 199
+
+
 def test_no_bound_is_null() -> None:
     """JSON has no word for infinite."""
     holding = Holding(want=1.0, limit=Amount(5_000, math.inf, math.inf))
