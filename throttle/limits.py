@@ -77,9 +77,11 @@ def _limit(name: str, given: object, *, policy: Policy, shadow: bool) -> Limit:
         message = f"{key} needs 'operations', the limit per second"
         raise Misconfigured(message)
     seconds = parts.get("seconds")
+    # Named as it was written: a number alone, or one among others
+    whole = f"{key}['operations']" if parts is given else key
     return Limit(
         database=name,
-        operations=positive(f"{key}['operations']", parts["operations"]),
+        operations=positive(whole, parts["operations"]),
         seconds=None if seconds is None else positive(f"{key}['seconds']", seconds),
         policy=_policy(f"{key}['policy']", parts.get("policy", policy)),
         shadow=_switch(f"{key}['shadow']", parts.get("shadow", shadow)),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
+from throttle import addresses
 from throttle.errors import Misconfigured
 from throttle.limits import read_limits
 from throttle.model import Estimator, Limit, Policy
 
 PREFIX = "throttle_"
-REDIS = ("redis", "rediss", "unix", "sentinel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +84,10 @@ class Settings:
                 " where traffic is counted, for instance 'redis://localhost:6379/1'"
             )
             raise Misconfigured(message)
+        for limit in self.limits.values():
+            if limit.watch is not None:
+                key = f"{PREFIX}limits[{limit.database!r}]['watch']['dsn']"
+                addresses.postgres(key, limit.watch.dsn)
         if self.service_url and not self.service_token:
             message = (
                 "throttle_service_url needs throttle_service_token, the one that"
@@ -149,27 +152,20 @@ def _token(key: str, value: object) -> str:
 
 
 def _redis(key: str, value: object) -> str:
-    text = _text(key, value)
-    scheme = urlsplit(text).scheme
-    if scheme not in REDIS:
-        allowed = ", ".join(f"{one}://" for one in REDIS)
-        message = f"{key} must be the URL of a Redis ({allowed}…), not a {scheme!r} URL"
-        raise Misconfigured(message)
-    return text
+    return addresses.redis(key, _text(key, value))
 
 
 def _service(key: str, value: object) -> str:
-    text = _text(key, value)
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        message = f"{key} must be an http:// or https:// URL with a host, not {text!r}"
-        raise Misconfigured(message)
-    return text.rstrip("/")
+    return addresses.service(key, _text(key, value))
 
 
 def _route(key: str, value: object) -> object:
-    if not callable(value):
-        _text(key, value)
+    if not callable(value) and not (isinstance(value, str) and value):
+        message = (
+            f"{key} must be a dotted path, 'package.module.function', or the function"
+            f" itself, not {value!r}"
+        )
+        raise Misconfigured(message)
     return value
 
 
@@ -192,27 +188,27 @@ def _one_of(kinds: type[Estimator | Policy]) -> Callable[[str, object], object]:
 
 
 def _number(least: float, most: float) -> Callable[[str, object], float]:
-    def check(key: str, value: object) -> float:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not least <= value <= most
-        ):
-            message = (
-                f"{key} must be a number from {least:g} to {most:g}, not {value!r}"
-            )
-            raise Misconfigured(message)
-        return value
-
-    return check
+    return _between(least, most, float, "number")
 
 
 def _whole(least: int, most: int) -> Callable[[str, object], float]:
+    return _between(least, most, int, "whole number")
+
+
+def _between(
+    least: float, most: float, kind: type[float], what: str
+) -> Callable[[str, object], float]:
     def check(key: str, value: object) -> float:
-        if not isinstance(value, int):
-            message = f"{key} must be a whole number, not {value!r}"
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, kind))
+            or not least <= value <= most
+        ):
+            message = (
+                f"{key} must be a {what} from {least:,} to {most:,}, not {value!r}"
+            )
             raise Misconfigured(message)
-        return _number(least, most)(key, value)
+        return value
 
     return check
 

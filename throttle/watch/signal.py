@@ -19,8 +19,9 @@ from psycopg import capabilities, conninfo
 from psycopg.abc import PQGen
 from psycopg.rows import namedtuple_row
 
+from throttle import addresses
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Misconfigured, ThrottleError
+from throttle.errors import ThrottleError
 from throttle.model import Watch
 from throttle.watch.law import FAR, Word
 from throttle.watch.sql import statement
@@ -176,16 +177,8 @@ def _word(name: str, value: float, threshold: float) -> Word:
 
 
 def _dsn(database: str, watch: Watch) -> str:
-    try:
-        given = conninfo.conninfo_to_dict(watch.dsn)
-    except psycopg.ProgrammingError:
-        # libpq's own words quote what it could not read, and that may be a secret.
-        message = (
-            f"throttle_limits[{database!r}]['watch']['dsn'] is not a PostgreSQL"
-            " connection string; allowed are 'postgresql://user@host/database' or"
-            " 'host=… dbname=…'"
-        )
-        raise Misconfigured(message) from None
+    key = f"throttle_limits[{database!r}]['watch']['dsn']"
+    given = addresses.postgres(key, watch.dsn)
     given.setdefault("application_name", "throttle:watch")
     given.setdefault("connect_timeout", str(CONNECTING))
     return conninfo.make_conninfo("", **given)

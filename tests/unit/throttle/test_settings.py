@@ -116,8 +116,16 @@ def test_a_limit_says_all_that_it_may() -> None:
     assert "postgresql://" not in repr(limit)
 
 
+UNREADABLE = {"dsn": "no address s3cret", "active": 3}
 SAID: dict[str, tuple[dict[str, object], str]] = {
-    "a limit of zero": ({"throttle_limits": {"main": 0}}, "number above zero, not 0"),
+    "a limit of zero": (
+        {"throttle_limits": {"main": 0}},
+        "throttle_limits['main'] must be a number above zero, not 0",
+    ),
+    "zero operations": (
+        {"throttle_limits": {"main": {"operations": 0}}},
+        "throttle_limits['main']['operations'] must be a number above zero, not 0",
+    ),
     "a negative limit": ({"throttle_limits": {"main": -1}}, "above zero, not -1"),
     "no number": ({"throttle_limits": {"main": "many"}}, "above zero, not 'many'"),
     "not finite": ({"throttle_limits": {"main": float("inf")}}, "above zero, not inf"),
@@ -152,9 +160,23 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
         {"throttle_limits": {"a": {"operations": 1, "watch": {"active": 1}}}},
         "must have 'dsn'",
     ),
-    "no redis": ({"throttle_redis_url": "http://x"}, "not a 'http' URL"),
+    "a watch of what is no address": (
+        {"throttle_limits": {"a": {"operations": 1, "watch": UNREADABLE}}},
+        "throttle_limits['a']['watch']['dsn'] is not a PostgreSQL connection string",
+    ),
+    "no redis": ({"throttle_redis_url": "http://x"}, "this one begins with 'http:'"),
+    "no url": ({"throttle_redis_url": "here:6379"}, "this one begins with 'here:'"),
+    "a word": ({"throttle_redis_url": "localhost"}, "this one begins with no scheme"),
+    "no number of a database": (
+        {"throttle_redis_url": "redis://x:6379/main"},
+        "end in the number of a database, 'redis://host:6379/1', not in 'main'",
+    ),
     "no service": (
         {"throttle_service_url": "redis://x", "throttle_service_token": "x"},
+        "http:// or https:// URL",
+    ),
+    "half an address": (
+        {"throttle_service_url": "http://[x", "throttle_service_token": "x"},
         "http:// or https:// URL",
     ),
     "no token": (
@@ -167,8 +189,15 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
         "throttle_estimator must be one of 'weighted', 'fast', not 'slow'",
     ),
     "an odd switch": ({"throttle_shadow": 1}, "True or False, not 1"),
-    "no room": ({"throttle_hold_messages": -1}, "from 0 to 1e+07, not -1"),
-    "half a message": ({"throttle_hold_messages": 1.5}, "whole number, not 1.5"),
+    "no room": (
+        {"throttle_hold_messages": -1},
+        "whole number from 0 to 10,000,000, not -1",
+    ),
+    "half a message": (
+        {"throttle_hold_messages": 1.5},
+        "whole number from 0 to 10,000,000, not 1.5",
+    ),
+    "no route": ({"throttle_route": 7}, "or the function itself, not 7"),
     "another setting": (
         {"throttle_limit": 1},
         "throttle_limit is not a setting of throttle; allowed are throttle_estimator",
@@ -184,7 +213,26 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
 def test_what_is_wrong_is_said_with_what_is_allowed(case: str) -> None:
     """Setting or field, value, and what is allowed."""
     conf, said = SAID[case]
-    assert said in refused(**conf)
+    told = refused(**conf)
+    assert said in told
+    assert "\n" not in told
+    assert "s3cret" not in told
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:pw@host",
+        "rediss://user:pw@host:6380/2?ssl_cert_reqs=none",
+        "unix:///run/redis.sock?db=3",
+        "unix://:pw@/run/redis.sock",
+        "sentinel://one:26379,two:26379/1?master_name=mine",
+        "redis://[::1]:6379/",
+    ],
+)
+def test_addresses_of_redis_are_taken(url: str) -> None:
+    """In each form that its client knows, and sentinels."""
+    assert read(throttle_redis_url=url).redis_url == url
 
 
 def test_limits_need_a_place_to_count() -> None:

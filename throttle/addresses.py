@@ -1,0 +1,63 @@
+"""Addresses in the settings: of Redis, of the service, of a PostgreSQL to watch.
+
+They may carry a password, so that none is ever shown as a whole, nor what a library
+says of it, for that may quote it.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from throttle.errors import Misconfigured
+
+REDIS = ("redis", "rediss", "unix", "sentinel")
+
+
+def redis(key: str, text: str) -> str:
+    """Return the URL of a Redis, or say what is allowed."""
+    scheme, _, rest = text.partition("://")
+    if scheme not in REDIS or not rest:
+        allowed = ", ".join(f"{one}://" for one in REDIS)
+        begins = repr(text.partition(":")[0] + ":") if ":" in text else "no scheme"
+        message = (
+            f"{key} must be the URL of a Redis, 'redis://host:6379/1' ({allowed}…);"
+            f" this one begins with {begins}"
+        )
+        raise Misconfigured(message)
+    number = text.partition("?")[0].partition("://")[2].partition("/")[2].strip("/")
+    if scheme != "unix" and number and not number.isdecimal():
+        message = (
+            f"{key} must end in the number of a database, 'redis://host:6379/1', not"
+            f" in {number!r}"
+        )
+        raise Misconfigured(message)
+    return text
+
+
+def service(key: str, text: str) -> str:
+    """Return the URL of the service, or say what is allowed."""
+    try:
+        parts = urlsplit(text)
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        right = False
+    if not right:
+        message = f"{key} must be an http:// or https:// URL with a host, not {text!r}"
+        raise Misconfigured(message)
+    return text.rstrip("/")
+
+
+def postgres(key: str, text: str) -> dict[str, str]:
+    """Return the parts of a connection string, or say what is allowed."""
+    # Only who watches needs the driver
+    from psycopg import Error, conninfo  # noqa: PLC0415
+
+    try:
+        parts = conninfo.conninfo_to_dict(text)
+    except (Error, UnicodeError):
+        message = (
+            f"{key} is not a PostgreSQL connection string; allowed are"
+            " 'postgresql://user@host/database' or 'host=… dbname=…'"
+        )
+        raise Misconfigured(message) from None
+    return {name: str(value) for name, value in parts.items()}
