@@ -11,7 +11,7 @@ import pytest
 import redis
 from kombu import Connection
 
-from tests.integration.throttle.worker.stand import Stand
+from tests.integration.throttle.worker.stand import LIMIT, Stand
 
 pytestmark = pytest.mark.cluster
 
@@ -100,16 +100,14 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
     either.start(throttle_hold_messages=HOLD)
     either.until_shut("main")
     either.until_shut("other")
-    either.send("other", *[f"o{number}" for number in range(HOLD)])
-    either.until_held(HOLD, "other")
-    either.send("other", "o-parked")
-    either.until(lambda: parked(either, "other") == 1, "one is parked")
     either.send("gated", *NAMES)
-    either.until(lambda: parked(either) == len(NAMES), "all of main are parked")
+    either.until(lambda: parked(either) >= 30, "the hold is full")
+    either.send("other", "o1", "o2")
+    either.until(lambda: parked(either, "other") > 0, "b's are parked")
     either.reopen("other")
-    either.until(either.ran_all("o-parked"), "it ran")
-    either.until(lambda: either.held() >= HOLD // 2, "main has the hold")
+    either.until(either.ran_all("o1", "o2"), "b's ran")
     assert not set(NAMES) & set(either.ran)
+    assert either.held() >= HOLD // 2
     either.reopen()
     either.until(either.ran_all(*NAMES), "all ran")
     assert set(either.ran.values()) == {1}
@@ -174,7 +172,14 @@ def test_what_was_handed_out_again_does_not_run_twice(
     """A worker stood still, its messages went to another; then it goes on."""
     stand = stands()
     options = {"visibility_timeout": 4}
-    first = stand.start(broker_transport_options=options)
+    # What it was told last is old when it goes on: all that it holds may pass at once
+    first = stand.start(
+        broker_transport_options=options,
+        throttle_limits={
+            "main": {"operations": LIMIT, "policy": "open"},
+            "other": LIMIT,
+        },
+    )
     stand.until_shut()
     stand.send("gated", *NAMES)
     stand.until_held(len(NAMES))
