@@ -11,9 +11,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from throttle import foreign
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
-from throttle.foreign import Rarely
 from throttle.model import Limit, Store
 from throttle.settings import Settings
 from throttle.watch.law import PATIENCE, Verdict, Word, judge
@@ -47,7 +47,7 @@ class Watcher:
         self._store = store
         self._holder = holder
         self._clock = clock
-        self._rarely = Rarely(clock)
+        self._rarely = foreign.Rarely(clock)
         self._signal = Signal(limit.database, limit.watch, clock=clock)
         self._judged = clock()
         self._back = float("-inf")
@@ -78,10 +78,9 @@ class Watcher:
 
     def _round(self) -> None:
         name = self._limit.database
+        began = self._clock()
         if not self._is_elected():
-            if self.elected:
-                self._signal.close()
-            self.elected = False
+            self._stand_down()
             return
         if not self.elected:
             self.elected, self.verdict, self._judged = True, Verdict(), self._clock()
@@ -92,12 +91,17 @@ class Watcher:
             ours = self._limit.fraction(view.seen.traffic[self._estimator])
             factor = view.seen.factor  # the store's is the one in force
         now = self._clock()
+        if now - began >= ELECTED:
+            # It was frozen, or waited long. Another may watch by now, and what was
+            # heard here is old: said now, it would take the other's word back.
+            self._stand_down()
+            return
         before = self.verdict
         self.verdict = judge(
             replace(before, factor=factor),
             words,
             ours=ours,
-            elapsed=now - self._judged,
+            elapsed=min(now - self._judged, ELECTED),
         )
         self._judged = now
         if self.verdict.factor < 1 or factor < 1:
@@ -108,6 +112,11 @@ class Watcher:
             )
         if self.verdict.silent > PATIENCE:
             self._back = now + STANDING_BACK
+
+    def _stand_down(self) -> None:
+        if self.elected:
+            self._signal.close()
+        self.elected = False
 
     def _is_elected(self) -> bool:
         return self._clock() >= self._back and self._store.elect(
@@ -136,6 +145,7 @@ class Watching:
         self.watchers = watchers
         """By database."""
         self._stopping = threading.Event()
+        self._rarely = foreign.Rarely()
         self._threads = [
             threading.Thread(
                 target=self._turn,
@@ -162,7 +172,9 @@ class Watching:
 
     def _turn(self, watcher: Watcher) -> None:
         while True:
-            watcher.round()
+            # A mistake in a round is logged and ends no thread: nobody would see that
+            # a limit is not watched any more.
+            foreign.call("a watch", None, self._rarely, watcher.round)
             if self._stopping.wait(PACE):
                 watcher.leave()
                 return
