@@ -2,14 +2,14 @@
 
 Two things have to be true before a run may start.
 
-*Pace.* Room grows by the rate that this worker may use, and is taken by what is
+*Room.* It grows by the rate that this worker may use, and is taken by what is
 admitted, at its expected cost. What the meter counts beyond that is taken too, what was
 expected and never came is given back: debts are paid, so the mean is the rate whatever
 the estimates are worth.
 
 *Windows.* In none of the next ten windows of a second that end at a tick may the worker
 do more than it was given: what was counted within the window, and what is expected of
-the runs that are under way, spread over the time that they take. That bounds what pace
+the runs that are under way, spread over the time that they take. That bounds what room
 does not: what was saved up, runs that waited in the pool and start together, and debts
 of others that are paid back all at once.
 
@@ -26,7 +26,7 @@ from math import sqrt
 from throttle.model import TICK
 
 HEADROOM = 0.96
-"""So much of the rate is paced at: costs vary, and what is admitted is seen late."""
+"""So much of the rate is aimed at: costs vary, and what is admitted is seen late."""
 BURST = 0.1
 """Seconds of the rate that are saved up while nothing comes. A worker looks at what it
 holds every 50 ms: with less, what came in between is lost."""
@@ -81,7 +81,7 @@ class Flow:
         self.rate = 0.0
         """That it is given, per second."""
         self.room = 0.0
-        """What pace lets in now; negative: a debt."""
+        """What may come in now; negative: a debt."""
         self._need = 0.0
         """What the run costs that waits to come in: room is saved for it."""
         self._ahead = [0.0] * len(SPREADS)
@@ -113,9 +113,9 @@ class Flow:
             return
         self.at = now
         self._allowed += rate * elapsed
-        paced = rate * HEADROOM
-        room = self.room + paced * elapsed
-        most = self._need + paced * BURST
+        aimed = rate * HEADROOM
+        room = self.room + aimed * elapsed
+        most = self._need + aimed * BURST
         self.room = max(min(room, most), -DEBT * rate) if rate else min(room, most)
 
     def wait(
@@ -130,14 +130,14 @@ class Flow:
         rate = self.rate
         if rate <= 0:
             return TICK
-        paced = rate * HEADROOM
-        need = paced * BURST
+        aimed = rate * HEADROOM
+        need = aimed * BURST
         if cost < need:  # noqa: PLR1730 — min() takes twice as long
             need = cost
-        self._need = need + defer * paced
+        self._need = need + defer * aimed
         missing = self._need - self.room
         if missing > NEAR * need:
-            return missing / paced + 0.001
+            return missing / aimed + 0.001
         part = cost / rate
         slack = cost * (part * STEEP if part * STEEP < SLACK else SLACK)  # noqa: FURB136
         if part > 1:

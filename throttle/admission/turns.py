@@ -11,7 +11,7 @@ from __future__ import annotations
 
 ENOUGH = 4.0
 """Runs that a second of a share should hold."""
-ROUND = 20.0
+PERIOD = 20.0
 """Seconds in which each worker has one turn. Each change loses a share for 100 ms."""
 
 
@@ -23,4 +23,4 @@ def has_turn(part: float, holders: int, phase: float, now: float) -> bool:
     if holders <= 1 or part <= 0:
         return True
     turns = 1 / (holders * ENOUGH * part)
-    return turns >= 1 or (now / ROUND + phase) % 1.0 < turns
+    return (now / PERIOD + phase) % 1.0 < turns

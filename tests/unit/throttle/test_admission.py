@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from throttle.admission import Accounts
-from throttle.admission.turns import ROUND, has_turn
+from throttle.admission.turns import PERIOD, has_turn
 from throttle.errors import Misconfigured
 from throttle.model import (
     TICK,
@@ -171,17 +171,45 @@ def test_a_debt_is_paid() -> None:
     assert 18 <= quiet <= 23
 
 
-def test_a_run_that_is_larger_than_the_share_passes_alone() -> None:
+@pytest.mark.parametrize("seconds", [1, 2, 9])
+def test_a_run_that_is_larger_than_the_share_passes_alone(seconds: int) -> None:
     """And two seconds' worth of it are paid by two seconds of silence."""
     worker = Worker()
-    worker.learn(2000)
+    worker.learn(1000 * seconds)
+    for _ in range(5):
+        worker.rest()
     (run,) = worker.let_in()
-    worker.tick(ended(run, 2000))
+    worker.tick(ended(run, 1000 * seconds))
     quiet = 0
     while not worker.ask()[0].admitted:
         worker.tick()
         quiet += 1
-    assert 18 <= quiet <= 23
+    assert 10 * seconds - 2 <= quiet <= 11 * seconds + 1
+
+
+def test_a_debt_is_forgiven_in_the_end() -> None:
+    """A minute's worth that nobody asked for does not shut the gate for a minute."""
+    worker = Worker()
+    worker.learn(10)
+    worker.tick(spent=60_000)
+    quiet = 0
+    while not worker.ask()[0].admitted:
+        worker.tick()
+        quiet += 1
+    assert 95 <= quiet <= 110
+
+
+def test_long_runs_are_spread_over_the_time_that_they_take() -> None:
+    """What has been saved up does not come in as runs that all last two seconds."""
+    worker = Worker()
+    worker.learn(400, duration=0.2)
+    worker.rest()
+    begun = 0
+    for _ in range(5):
+        begun += len(worker.let_in())
+        worker.tick()  # they wait in the pool
+        worker.accounts._accounts["main"].operations.room = 1000.0
+    assert begun == 3
 
 
 def test_database_seconds_are_a_limit_too() -> None:
@@ -384,14 +412,14 @@ def test_many_workers_take_turns() -> None:
     worker.hear(1 / 16, holders=16)
     wants = []
     for _ in range(200):
-        worker.now += ROUND / 200
+        worker.now += PERIOD / 200
         wants.append(worker.accounts.want("main") > 0)
     assert 10 <= sum(wants) <= 15
 
 
 def test_turns_are_for_those_who_need_them() -> None:
     """A worker that is alone, and one with many small runs, always has its turn."""
-    instants = [ROUND * part / 100 for part in range(100)]
+    instants = [PERIOD * part / 100 for part in range(100)]
     assert all(has_turn(0.9, 1, 0.3, now) for now in instants)
     assert all(has_turn(0.001, 40, 0.3, now) for now in instants)
     some = sum(has_turn(0.04, 16, 0.3, now) for now in instants)
