@@ -68,12 +68,14 @@ def measure(run: Run, pool: str) -> Sample:
     }
 
 
-def _batch(yard: Yard, crew: Crew, tasks: int) -> tuple[float, float]:
+def _batch(
+    yard: Yard, crew: Crew, tasks: int, what: str = "throttled.nothing"
+) -> tuple[float, float]:
     """Return the seconds of a batch, and the main process' per task."""
     crew.forget()
     spent = crew.main_cpu()
     began = time.monotonic()
-    yard.feed(crew, "throttled.nothing", tasks)
+    yard.feed(crew, what, tasks)
     yard.until(lambda: crew.done() >= tasks, 120, f"{tasks} tasks ran")
     return time.monotonic() - began, (crew.main_cpu() - spent) / tasks
 
