@@ -10,7 +10,6 @@ and nothing while the traffic is at the limit. A worker knows more and does bett
 (`admission/`): this gate is for those who have no worker at hand, or want messages to
 wait as rows.
 
-    ``quota``      the formula, and what holds while nothing is heard (pure)
     ``gate``       the cycles of a dispatcher
     ``schedules``  the same for the kernel of celery-pecker, by its shape
 """

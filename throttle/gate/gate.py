@@ -11,8 +11,8 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
 from throttle.exchange.given import settings_of
-from throttle.gate.quota import IDLE, quota, unheard
 from throttle.model import STALE, TICK, Admission, Limit
+from throttle.window.quota import IDLE, quota, unheard
 
 INFINITE = float("inf")
 CYCLE = 1.0
@@ -207,7 +207,7 @@ class Gate:
         lane.heard = snapshot = self._known.snapshot
         seen = snapshot.seen(lane.limit.database)
         if seen is not None:
-            lane.last = quota(lane.limit, seen, self._estimator)
+            lane.last = quota(lane.limit, seen.traffic[self._estimator], seen.factor)
         if seen is not None and snapshot.fresh(now):
             known, lane.until = lane.last or 0.0, snapshot.at + STALE
         else:

@@ -8,30 +8,10 @@ do not send twice as much.
 
 from __future__ import annotations
 
-from throttle.model import Admission, Amount, Limit, Policy
+from throttle.model import Admission, Amount, Limit
+from throttle.window.quota import quota, unheard
 
 CYCLE = 1.0
-WHOLE = 100.0
-"""The quota of an idle database."""
-SAFE = 0.5
-LEAST = 5.0
-"""Tasks per cycle that policy `safe` leaves at least: what was heard last may have been
-a full database, and the store may be away for hours."""
-
-
-def quota(limit: Limit, traffic: Amount, factor: float = 1.0) -> float:
-    """Return how many tasks a cycle may send; `factor` of the limit is in force."""
-    if factor <= 0:
-        return 0.0
-    # In this order: of 5,000 less 4,500 are exactly 10 tasks left, not 9.99…
-    left = [_left(limit.operations * factor, traffic.operations)]
-    if limit.seconds is not None:
-        left.append(_left(limit.seconds * factor, traffic.seconds))
-    return max(min(left), 0.0)
-
-
-def _left(limit: float, traffic: float) -> float:
-    return (limit - traffic) * WHOLE / limit
 
 
 class Cycles:
@@ -42,7 +22,7 @@ class Cycles:
         self._began = float("-inf")
         self._quota = 0.0
         self._taken = 0.0
-        self._last = WHOLE
+        self._last: float | None = None
         self.admitted = 0.0
         """Tasks, since the start."""
         self.would_hold = 0.0
@@ -74,8 +54,4 @@ class Cycles:
         if traffic is not None:
             self._last = quota(self.limit, traffic, factor)
             return self._last
-        if self.limit.policy is Policy.OPEN:
-            return float("inf")
-        if self.limit.policy is Policy.CLOSED:
-            return 0.0
-        return max(self._last * SAFE, LEAST)
+        return unheard(self.limit.policy, self._last)

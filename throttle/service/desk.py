@@ -9,10 +9,11 @@ from throttle.clock import Monotonic
 from throttle.errors import Away
 from throttle.model import NOTHING, Amount, Estimator, Seen, Store, View
 from throttle.service.board import Board
-from throttle.service.cycles import Cycles, quota
+from throttle.service.cycles import Cycles
 from throttle.service.lane import Lane, Presence
 from throttle.settings import Settings
 from throttle.store import wire
+from throttle.window.quota import quota
 
 NONE = dict.fromkeys(Estimator, NOTHING)
 UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})

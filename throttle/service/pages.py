@@ -11,9 +11,9 @@ from typing import Any
 from tornado.web import RequestHandler
 
 from throttle.errors import ThrottleError
-from throttle.service.cycles import WHOLE
 from throttle.service.desk import Desk
 from throttle.store import fields, wire
+from throttle.window.quota import IDLE
 
 LONGEST_WORD = 3_600.0
 """Seconds for which the second signal may lower a limit, or somebody be elected."""
@@ -154,7 +154,7 @@ class Admit(Page):
                 allowed = ", ".join(sorted(self.desk.cycles)) or "none"
                 message = f"{name!r} has no limit; those that have: {allowed}"
                 raise Unknown(message)
-            cost = fields.number("cost", found.get("cost", 1), most=WHOLE)
+            cost = fields.number("cost", found.get("cost", 1), most=IDLE)
             traffic, factor = await self.desk.traffic(cycles.limit.database)
             told = cycles.admit(cost, self.desk.clock(), traffic, factor)
             return {

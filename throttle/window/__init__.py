@@ -6,7 +6,8 @@ number: tests hold the one against the other, and simulations use this.
     ``units``       whole numbers for all that is added up
     ``steady``      the store's clock, which never goes back
     ``windows``     counts in buckets of 100 ms, in windows of a second
-    ``estimators``  *weighted* and *fast*; the quota of a dispatch cycle
+    ``estimators``  *weighted* and *fast*
+    ``quota``       a dispatch cycle's, by the published formula
     ``shares``      parts of a limit, max-min fair, never more together than there is
     ``oracle``      all of it as a store in memory
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from throttle.model import Amount, Estimator, Limit
+from throttle.model import Estimator
 from throttle.window.steady import SECOND
 from throttle.window.windows import BUCKET, SLOTS, Counts, Windows, empty
 
@@ -51,17 +51,6 @@ def fast(windows: Windows, now: int) -> Counts:
         three = windows.buckets(last - 2, 3)
         readings.append([one * (10 / 3) for one in three])
     return _greatest(readings)
-
-
-def quota(limit: Limit, traffic: Amount, factor: float = 1.0) -> float:
-    """Return a dispatch cycle's tasks: ``max((limit - traffic) * 100 / limit, 0)``.
-
-    Of the scarcer of the limit's dimensions; 0 means that the cycle dispatches nothing
-    to this database. With a factor, the limit in force is so much of the limit.
-    """
-    if factor <= 0:
-        return 0.0
-    return max((1.0 - limit.fraction(traffic) / factor) * 100.0, 0.0)
 
 
 def _greatest(readings: Iterable[Counts]) -> Counts:

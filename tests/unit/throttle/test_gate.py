@@ -12,7 +12,6 @@ from tests.unit.throttle.doubles import Clock, seen
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot
 from throttle.gate import Gate
-from throttle.gate.quota import quota
 from throttle.model import (
     STALE,
     TICK,
@@ -24,6 +23,7 @@ from throttle.model import (
     Seen,
 )
 from throttle.settings import Settings
+from throttle.window.quota import quota
 
 
 class Heard:
@@ -103,13 +103,12 @@ def test_the_quota_is_the_formula_of_the_scarcer_dimension(
 ) -> None:
     """By operations, and by busy connections where they are limited too."""
     amount = Amount(traffic, busy)
-    known = Seen(traffic=dict.fromkeys(Estimator, amount), outside={}, factor=factor)
     by_operations = max((limit * factor - traffic) * 100 / (limit * factor), 0)
     by_seconds = max((20 * factor - busy) * 100 / (20 * factor), 0)
     one = Limit(database="main", operations=limit)
     both = Limit(database="main", operations=limit, seconds=20)
-    assert quota(one, known, Estimator.FAST) == pytest.approx(by_operations, abs=1e-6)
-    assert quota(both, known, Estimator.FAST) == pytest.approx(
+    assert quota(one, amount, factor) == pytest.approx(by_operations, abs=1e-6)
+    assert quota(both, amount, factor) == pytest.approx(
         min(by_operations, by_seconds), abs=1e-6
     )
 
