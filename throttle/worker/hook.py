@@ -71,7 +71,7 @@ class Hook:
         self._pace = Pace(consumer)
         self._dead = Dead(self._all, self._strike)
         self._going = Going(rig.accounts)
-        rig.collect = self._going.collect
+        rig.collect = self._collect
         self._overflow = Overflow(
             rig.settings, rig.hold, held=self._all, forget=self._forget
         )
@@ -197,18 +197,33 @@ class Hook:
     def turn(self) -> None:
         """Held tasks are through as far as there is room; dead ones have left."""
         self._armed = False
-        until = self._clock() + TURN
         self._overflow.look()
         done = False
         try:
-            done = (
-                self._dead.sweep(until, len(self._hold))
-                and self._leave_pace(until)
-                and self._leave_hold(until)
-            )
+            done = self._let_go()
         finally:
             if self.holding:
                 self._arm(PERIOD if done else 0.0)
+
+    def _let_go(self) -> bool:
+        until = self._clock() + TURN
+        return (
+            self._dead.sweep(until, len(self._hold))
+            and self._leave_pace(until)
+            and self._leave_hold(until)
+        )
+
+    def _collect(self) -> None:
+        # On the exchange's thread, which has heard of traffic and shares just now. A
+        # database that has opened is not to wait for the timer: the loop is woken.
+        self._going.collect()
+        if self.holding and self._consumer.hub is not None:
+            self._consumer.hub.call_soon(self._woken)
+
+    def _woken(self) -> None:
+        # Beside the timer, which goes on: what this look leaves, the next one takes.
+        if self.holding and not self._let_go():
+            self._consumer.hub.call_soon(self._woken)
 
     @property
     def holding(self) -> int:

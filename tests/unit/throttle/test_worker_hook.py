@@ -65,6 +65,7 @@ class Bench:
         self.through: list[str] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.lost: list[str] = []
+        self.soon: list[Callable[[], None]] = []
         rig: Any = SimpleNamespace(
             settings=Settings(limits=LIMITS),
             hold=self.hold,
@@ -76,7 +77,7 @@ class Bench:
             on_connection_error_after_connected=lambda _: self.lost.append("celery's"),
             disable_rate_limits=True,
             task_buckets={},
-            hub=object(),
+            hub=SimpleNamespace(call_soon=self.soon.append),
             qos=None,
             timer=SimpleNamespace(
                 call_after=lambda delay, call: self.timers.append((delay, call))
@@ -135,6 +136,22 @@ def test_one_timer_while_something_waits_and_none_otherwise(bench: Bench) -> Non
     bench.accounts.room = 1
     bench.fire()
     assert bench.timers == []
+
+
+def test_the_loop_is_woken_when_the_exchange_has_heard(bench: Bench) -> None:
+    """What waits for a database that has opened does not wait for the timer."""
+    bench.rig.collect()
+    assert bench.soon == [], "nothing is held"
+    bench.come("a", "b", "c")
+    bench.accounts.room = 2
+    bench.rig.collect()
+    bench.soon.pop()()
+    assert bench.through == ["a", "b"]
+    assert [delay for delay, _ in bench.timers] == [PERIOD], "one timer, still"
+    bench.accounts.room = 1
+    bench.fire()
+    bench.rig.collect()
+    assert (bench.through, bench.soon) == (["a", "b", "c"], [])
 
 
 def test_held_tasks_are_scheduled_and_not_reserved(bench: Bench) -> None:
