@@ -454,3 +454,37 @@ def test_when_to_ask_again() -> None:
     worker.tick(spent=9000)
     admission, _ = worker.ask()
     assert admission == Admission(False, 0.0, 1.0)
+
+
+def test_what_varies_leaves_room_for_its_variance() -> None:
+    """A hundred runs of 10, give or take 10, are not 1,000: one deviation is kept."""
+    let_in = []
+    for spread in (0, 10):
+        worker = Worker()
+        for turn in range(60):
+            runs = worker.let_in(most=1)
+            cost = 10 + spread * (-1) ** turn
+            worker.tick(*(ended(run, cost) for run in runs))
+        worker.rest()
+        begun = 0
+        for _ in range(30):
+            begun += len(worker.let_in())
+            worker.tick()  # they wait in the pool
+        cost = worker.accounts.cost(MAIN, "task").operations
+        let_in.append(begun * cost)
+    assert let_in[0] == pytest.approx(1000, abs=20)
+    assert 850 < let_in[1] < 940
+
+
+def test_a_reading_that_is_late_does_not_stop_the_work() -> None:
+    """The rate goes on for as long as the store is trusted."""
+    worker = Worker()
+    worker.learn(1)
+    for _ in range(20):
+        runs = worker.let_in()
+        worker.tick(*(ended(run, 1) for run in runs))
+    begun = 0
+    for _ in range(5):
+        worker.now += 0.05
+        begun += len(worker.let_in())
+    assert 230 <= begun <= 340
