@@ -9,15 +9,22 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks import charts, tables, targets
+from benchmarks import charts, tables, targets, throttle_targets
 from benchmarks.results import Results
 from benchmarks.tables import loads
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = DOCS / "explanation" / "performance.md"
+PAGES = tuple(
+    DOCS / "explanation" / name
+    for name in ("performance.md", "throttle-performance.md")
+)
 PICTURES = DOCS / "_static" / "benchmarks"
 FROM_PAGE = "../_static/benchmarks"
 NOTHING = "*Not measured yet: `python -m benchmarks`.*"
+TARGETS = {
+    "targets": targets.verdicts,
+    "targets_throttle": throttle_targets.verdicts,
+}
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 
 
@@ -27,13 +34,15 @@ def publish(results: Results) -> list[Path]:
     kept = [row for row in tables.TABLES if results.samples(row)]
     for row in kept:
         shutil.copy(results.folder / f"{row}.json", PICTURES)
-    PAGE.write_text(
-        _BLOCK.sub(lambda found: _block(found[1], results, drawn), PAGE.read_text())
-    )
+    for page in PAGES:
+        page.write_text(
+            _BLOCK.sub(lambda found: _block(found[1], results, drawn), page.read_text())
+        )
     summary = results.folder / "summary.md"
     summary.write_text(_summary(results))
     return [
-        *(PAGE, summary),
+        *PAGES,
+        summary,
         *(PICTURES / f"{name}.svg" for name in drawn),
         *(PICTURES / f"{row}.json" for row in kept),
     ]
@@ -44,9 +53,9 @@ def _block(name: str, results: Results, drawn: list[str]) -> str:
 
 
 def _inside(name: str, results: Results, drawn: list[str]) -> str:
-    if name == "targets":
-        found = targets.verdicts(results)
-        return targets.table(results) if found else NOTHING
+    if name in TARGETS:
+        found = TARGETS[name](results)
+        return targets.table(found) if found else NOTHING
     row = charts.CHARTS[name][1] if name in charts.CHARTS else name
     samples = results.samples(row)
     if not samples:
@@ -67,7 +76,7 @@ def _summary(results: Results) -> str:
     where = "docs/_static/benchmarks/pace.svg"
     parts = [
         f"![Messages sent each second, and how late]({where})",
-        targets.table(results),
+        targets.table(targets.verdicts(results)),
     ]
     if results.samples("pace"):
         parts.append(tables.ran(results, "pace"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks import holding
 from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
 from benchmarks.subjects import Subject
@@ -22,17 +21,12 @@ def verdicts(results: Results) -> list[Verdict]:
         *_deadline(results.samples("deadline")),
         *_deadline_cost(results.samples("deadline_cost")),
         *_flower(results.samples("flower")),
-        *_meter(results.samples("throttle_meter")),
-        *_gate(results.samples("throttle_gate")),
-        *_step(results.samples("throttle_step")),
-        *holding.verdicts(results),
     ]
 
 
-def table(results: Results) -> str:
-    """Return the verdicts as a table."""
-    head = ("target", "measured", "")
-    return grid(head, [verdict.line for verdict in verdicts(results)])
+def table(found: list[Verdict]) -> str:
+    """Return verdicts as a table."""
+    return grid(("target", "measured", ""), [verdict.line for verdict in found])
 
 
 def _share(trials: list[Sample]) -> float:
@@ -201,25 +195,6 @@ def _deadline_cost(samples: list[Sample]) -> list[Verdict]:
     return found
 
 
-def _meter(samples: list[Sample]) -> list[Verdict]:
-    targets = {"psycopg": (0.3, 0.8), "psycopg, async": (0.5, 1.0)}
-    return [
-        Verdict(
-            target=f"counting costs a statement ≤ {most:g} µs: {one['what']}, {who}",
-            measured=f"{one['us'][who]:.2f} µs",
-            met=one["us"][who] <= most,
-        )
-        for one in samples
-        if one["way"] == "alone"
-        for place in ("", ", in a child")
-        for who, most in zip(
-            (f"throttle, operations only{place}", f"throttle{place}"),
-            targets[one["what"]],
-            strict=True,
-        )
-    ]
-
-
 def _flower(samples: list[Sample]) -> list[Verdict]:
     found = []
     for one in samples:
@@ -233,41 +208,4 @@ def _flower(samples: list[Sample]) -> list[Verdict]:
                 met=pages[worst] <= 50,
             )
         )
-    return found
-
-
-def _gate(samples: list[Sample]) -> list[Verdict]:
-    found = []
-    for one in samples[-1:]:
-        us = {who: took["p50"] for who, took in one["us"].items()}
-        ours = {who: took for who, took in us.items() if who.startswith("gate")}
-        found.append(
-            Verdict(
-                target="a gate's decision ≤ 2 µs median, without I/O",
-                measured=", ".join(f"{who} {took:.2f}" for who, took in ours.items())
-                + f"; a bare script in Redis {us['a script that does nothing']:.0f}",
-                met=max(ours.values()) <= 2,
-            )
-        )
-    return found
-
-
-def _step(samples: list[Sample]) -> list[Verdict]:
-    found = []
-    for one in samples[-1:]:
-        for estimator, most in (("fast", 0.45), ("weighted", 2.7)):
-            seen = {
-                place: ms[estimator]["most"] / 1e3 for place, ms in one["ms"].items()
-            }
-            found.append(
-                Verdict(
-                    target=f"a step in traffic is seen by *{estimator}* within"
-                    f" {most:g} s",
-                    measured=", ".join(
-                        f"{s:.2f} s {place}" for place, s in seen.items()
-                    )
-                    + f", the latest of {one['steps']}",
-                    met=seen["in Redis"] <= most,
-                )
-            )
     return found

@@ -1,4 +1,4 @@
-"""What was to be reached with the gate before the pool, and what was."""
+"""What was to be reached with throttle, and what was."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from benchmarks.verdict import Verdict
 def verdicts(results: Results) -> list[Verdict]:
     """Return the verdicts on what was measured of the gate."""
     return [
+        *_meter(results.samples("throttle_meter")),
+        *_gate(results.samples("throttle_gate")),
+        *_step(results.samples("throttle_step")),
         *_loop(results.samples("throttle_loop")),
         *_hook(results.samples("throttle_hook")),
         *_hold(results.samples("throttle_hold")),
@@ -77,6 +80,62 @@ def _hold(samples: list[Sample]) -> list[Verdict]:
                     measured=f"{one['pause_ms']['away']:.1f} ms (before:"
                     f" {one['pause_ms']['before']:.1f} ms)",
                     met=one["pause_ms"]["away"] <= 5,
+                )
+            )
+    return found
+
+
+def _meter(samples: list[Sample]) -> list[Verdict]:
+    targets = {"psycopg": (0.3, 0.8), "psycopg, async": (0.5, 1.0)}
+    return [
+        Verdict(
+            target=f"counting costs a statement ≤ {most:g} µs: {one['what']}, {who}",
+            measured=f"{one['us'][who]:.2f} µs",
+            met=one["us"][who] <= most,
+        )
+        for one in samples
+        if one["way"] == "alone"
+        for place in ("", ", in a child")
+        for who, most in zip(
+            (f"throttle, operations only{place}", f"throttle{place}"),
+            targets[one["what"]],
+            strict=True,
+        )
+    ]
+
+
+def _gate(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples[-1:]:
+        us = {who: took["p50"] for who, took in one["us"].items()}
+        ours = {who: took for who, took in us.items() if who.startswith("gate")}
+        found.append(
+            Verdict(
+                target="a gate's decision ≤ 2 µs median, without I/O",
+                measured=", ".join(f"{who} {took:.2f}" for who, took in ours.items())
+                + f"; a bare script in Redis {us['a script that does nothing']:.0f}",
+                met=max(ours.values()) <= 2,
+            )
+        )
+    return found
+
+
+def _step(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples[-1:]:
+        for estimator, most in (("fast", 0.45), ("weighted", 2.7)):
+            seen = {
+                place: ms[estimator]["most"] / 1e3 for place, ms in one["ms"].items()
+            }
+            found.append(
+                Verdict(
+                    target=f"a step in traffic is seen by *{estimator}* within"
+                    f" {most:g} s",
+                    measured=", ".join(
+                        f"{s:.2f} s {place}" for place, s in seen.items()
+                    )
+                    + f", the latest of {one['steps']}",
+                    met=seen["in Redis"] <= most,
                 )
             )
     return found
