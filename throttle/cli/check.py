@@ -13,13 +13,14 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from throttle.cli.desk import NO, UNKNOWN, Desk, as_json
-from throttle.cli.screen import visible
+from throttle.cli.letters import visible
 from throttle.errors import Away, Misconfigured, ThrottleError
 from throttle.model import Limit
 from throttle.overview.judge import counted
 from throttle.overview.source import where
 from throttle.route import Route, load
 from throttle.settings import Settings
+from throttle.worker.starting import check_tasks
 
 MARKS = {"ok": ("✓", "green"), "wrong": ("✗", "bold red"), "unknown": ("?", "yellow")}
 
@@ -60,6 +61,7 @@ def check(
             _limits(settings),
             _looked_at("counted at", lambda: _store(desk)),
             _looked_at("route", lambda: _route(settings)),
+            _looked_at("tasks", lambda: _tasks(app, settings)),
         ]
         if task is not None:
             findings.append(
@@ -146,6 +148,21 @@ def _route(settings: Settings) -> Finding:
     return Finding(what="route", verdict="ok", said=f"{settings.route} can be called")
 
 
+def _tasks(app: Celery, settings: Settings) -> Finding:
+    app.loader.import_default_modules()
+    app.finalize()
+    check_tasks(app.tasks, settings)
+    named = [
+        name
+        for name, task in app.tasks.items()
+        if getattr(task, "throttle", None) is not None
+    ]
+    said = f"{counted(len(named), 'task')} with an option throttle=…"
+    if not named and settings.route is None:
+        said = "none has an option throttle=…, and there is no route: nothing is held"
+    return Finding(what="tasks", verdict="ok", said=said)
+
+
 def _task(
     app: Celery,
     settings: Settings,
@@ -153,8 +170,6 @@ def _task(
     args: list[object],
     kwargs: dict[str, object],
 ) -> Finding:
-    app.loader.import_default_modules()
-    app.finalize()
     known = app.tasks.get(name)
     if known is None:
         said = f"this app has no task {name!r}"
@@ -167,10 +182,10 @@ def _task(
         said = f"the route fails for {name!r}, see above: such a task would pass"
         return Finding(what="task", verdict="wrong", said=said)
     if target is None:
-        said = f"{name} passes: it has no database"
+        said = f"{name} passes: neither its option nor the route names a database"
     else:
         tenant = f", tenant {target.tenant!r}" if target.tenant else ""
-        said = f"{name} waits for {target.database!r}{tenant}"
+        said = f"{name} goes to {target.database!r}{tenant}"
     return Finding(what="task", verdict="ok", said=said)
 
 

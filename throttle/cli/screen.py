@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from throttle.cli.letters import bar, rate, short, size, spark, visible
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration
 
@@ -22,8 +24,6 @@ STYLES = {
     State.CALM: "bold black on green",
     State.UNLIMITED: "reverse",
 }
-BARS = "▁▂▃▄▅▆▇█"
-PARTS = " ▏▎▍▌▋▊▉"
 TRACK = "on grey23"
 """Behind a bar, so that its end is seen where there is nothing."""
 REMEMBERED = 600
@@ -31,8 +31,10 @@ MOST = 8
 """Workers and tenants that are shown when nobody says how high the screen is."""
 HEAD, ROWS = 3, 4
 """Lines above the databases, and of each without its notes and workers."""
-BESIDE = 90
+BESIDE = 110
 """Letters of a line from which two tables stand beside each other."""
+OF_WORKER, OF_TENANT = 54, 22
+"""Letters of a table's line beside the name: figures are never cut, names are."""
 FIGURES = 44
 """Letters beside a bar, so that all bars are as long and can be compared."""
 
@@ -56,11 +58,11 @@ class Screen:
         """Return the picture for so many letters, and so many lines if it matters."""
         wide = max(min(wide, 140), 40)
         parts: list[RenderableType] = [*self._head(picture, wide)]
-        left = None if high is None else high - HEAD - sum(map(bare, picture.databases))
+        rows = room(picture.databases, wide, high)
         for status in picture.databases:
-            rows = min(needed(status, wide), MOST if left is None else max(left, 0))
-            left = None if left is None else left - rows
-            parts += self._block(status, wide, rows, stale=bool(picture.away))
+            parts += self._block(
+                status, wide, rows[status.name], stale=bool(picture.away)
+            )
         if not picture.databases:
             parts.append(Text("Nothing is counted and nothing has a limit."))
         return Group(*parts)
@@ -89,21 +91,15 @@ class Screen:
     def _block(
         self, status: Status, wide: int, rows: int, *, stale: bool
     ) -> Iterable[RenderableType]:
-        title = Text()
-        title.append(f" {status.state.upper()} ", STYLES[status.state])
-        title.append(f" {visible(status.name)}", "bold")
-        if status.shadow:
-            title.append(" (shadow)", "magenta")
-        title.append(f"  {status.said}")
-        yield dimmed(title, stale)
-        for note in status.notes:
-            yield dimmed(Text(f"  ! {visible(note)}", "yellow"), stale)
+        yield dimmed(_title(status), stale)
+        for note in _notes(status):
+            yield dimmed(note, stale)
         yield dimmed(_bar(status, wide), stale)
         if status.workers or status.name in self._traffic:
             yield dimmed(self._line(status, wide), stale)
         if rows > 1:
             each = rows if wide >= BESIDE else rows // (1 + bool(status.tenants))
-            tables = [*_tables(status, max(each - 1, 1))]
+            tables = [*_tables(status, max(each - 1, 1), longest_name(wide))]
             if tables:
                 yield Padding(side_by_side(tables, wide), (0, 0, 0, 2))
         yield Text()
@@ -129,9 +125,28 @@ class Screen:
         return line
 
 
-def bare(status: Status) -> int:
+def room(databases: Iterable[Status], wide: int, high: int | None) -> Mapping[str, int]:
+    """Return how many lines the tables of each database may take.
+
+    Those of whom something waits come first: who waits is what is looked for.
+    """
+    rows: dict[str, int] = {}
+    known = sorted(databases, key=lambda status: not status.held)
+    left = None
+    if high is not None:
+        left = high - HEAD - sum(bare(status, wide) for status in known)
+    for status in known:
+        rows[status.name] = min(
+            needed(status, wide), MOST if left is None else max(left, 0)
+        )
+        left = None if left is None else left - rows[status.name]
+    return rows
+
+
+def bare(status: Status, wide: int) -> int:
     """Return how many lines a database takes without its tables."""
-    return ROWS + len(status.notes)
+    words = [_title(status), *_notes(status)]
+    return ROWS - 1 + sum(len(wrap(one.plain, wide)) for one in words)
 
 
 def needed(status: Status, wide: int) -> int:
@@ -145,6 +160,19 @@ def dimmed(text: Text, stale: bool) -> Text:
     if stale:
         text.stylize("dim")
     return text
+
+
+def _title(status: Status) -> Text:
+    title = Text()
+    title.append(f" {status.state.upper()} ", STYLES[status.state])
+    title.append(f" {visible(status.name)}", "bold")
+    if status.shadow:
+        title.append(" (shadow)", "magenta")
+    return title.append(f"  {visible(status.said)}")
+
+
+def _notes(status: Status) -> list[Text]:
+    return [Text(f"  ! {visible(note)}", "yellow") for note in status.notes]
 
 
 def _bar(status: Status, wide: int) -> Text:
@@ -180,12 +208,19 @@ def _amounts(status: Status) -> str:
     return told
 
 
-def _tables(status: Status, rows: int) -> Iterable[Table]:
+def longest_name(wide: int) -> int:
+    """Return how many letters of a name there is room for."""
+    if wide < BESIDE:
+        return max(wide - OF_WORKER, 8)
+    return (wide - OF_WORKER - OF_TENANT) // 2
+
+
+def _tables(status: Status, rows: int, longest: int) -> Iterable[Table]:
     if status.workers:
         table = plain_table("worker", "share", "", "held", "oldest", "admitted")
         for worker in status.workers[: fitting(status.workers, rows)]:
             table.add_row(
-                Text(visible(worker.name)),
+                Text(short(visible(worker.name), longest)),
                 f"{worker.share:.0%}",
                 Text(bar(worker.share, 8), f"cyan {TRACK}"),
                 f"{worker.held:,}",
@@ -198,7 +233,7 @@ def _tables(status: Status, rows: int) -> Iterable[Table]:
         table = plain_table("tenant", "held", "admitted")
         for tenant in status.tenants[: fitting(status.tenants, rows)]:
             table.add_row(
-                Text(visible(tenant.name) or "(none)"),
+                Text(short(visible(tenant.name), longest) or "(none)"),
                 f"{tenant.held:,}",
                 rate(tenant.rate),
             )
@@ -234,40 +269,3 @@ def side_by_side(tables: list[Table], wide: int) -> RenderableType:
     else:
         grid.add_row(*tables)
     return grid
-
-
-def bar(part: float, length: int) -> str:
-    """Return so much of a line, to the eighth of a letter, filled up with blanks."""
-    eighths = round(min(max(part, 0.0), 1.0) * length * 8)
-    full, rest = divmod(eighths, 8)
-    return ("█" * full + (PARTS[rest] if rest else "")).ljust(length)
-
-
-def spark(parts: list[float]) -> str:
-    """Return a line of small bars; the highest is the limit, or what is above it."""
-    highest = max(1.0, *parts)
-    last = len(BARS) - 1
-    return "".join(BARS[min(round(one / highest * last), last)] for one in parts)
-
-
-def rate(per_second: float | None, total: int | None = None) -> str:
-    """Return how many per second, or in all while that is not known."""
-    if per_second is None:
-        return "-" if total is None else f"{total:,} in all"
-    decimals = 1 if 0 < per_second < 10 else 0  # noqa: PLR2004 — a digit more
-    return f"{per_second:,.{decimals}f}/s"
-
-
-def size(number: int) -> str:
-    """Return bytes for people."""
-    value = float(number)
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:  # noqa: PLR2004 — the next unit
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
-
-
-def visible(text: str) -> str:
-    """Return a text without what would move the cursor or colour the rest."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

@@ -48,7 +48,7 @@ def top(
         if once:
             picture = desk.picture(database)
             if not desk.told(picture):
-                desk.console.print(screen.drawn(picture, _wide(desk.console)))
+                _print(desk.console, screen, picture)
             return
         try:
             if json:
@@ -79,11 +79,17 @@ def _live(
                 live.update(screen.drawn(picture, _wide(console), high), refresh=True)
     finally:
         if full:  # what was seen last stays, also after Ctrl-C
-            console.print(screen.drawn(picture, _wide(console)))
+            _print(console, screen, picture)
+
+
+def _print(console: Console, screen: Screen, picture: Picture) -> None:
+    # Told, since it takes a pipe for 80 letters wide, and cuts figures to that
+    console.width = _wide(console)
+    console.print(screen.drawn(picture, console.width))
 
 
 def _wide(console: Console) -> int:
     """Return the letters of a line; a pipe gets what a report can show."""
     if console.is_terminal:
         return console.width
-    return shutil.get_terminal_size((100, 24)).columns
+    return shutil.get_terminal_size((120, 24)).columns

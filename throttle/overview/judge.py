@@ -45,6 +45,7 @@ def status(
 ) -> Status:
     """Return how one database stands."""
     workers = _workers(name, view, rates)
+    tenants = _tenants(name, view, rates)
     traffic = _of(view.seen.traffic if view else {}, estimator)
     fast = _of(view.seen.traffic if view else {}, Estimator.FAST)
     outside = _of(view.seen.outside if view else {}, estimator)
@@ -56,7 +57,7 @@ def status(
     return Status(
         name=name,
         state=state,
-        said=_said(state, limit, held, oldest),
+        said=_said(state, limit, _waiting(held, oldest, tenants)),
         notes=tuple(_notes(view, limit, outside, used)),
         traffic=traffic,
         fast=fast,
@@ -75,7 +76,7 @@ def status(
         rate=_total(rates, [(name, worker.id) for worker in workers]),
         would_rate=_total(rates, [("would", name, worker.id) for worker in workers]),
         workers=workers,
-        tenants=_tenants(name, view, rates),
+        tenants=tenants,
     )
 
 
@@ -101,14 +102,24 @@ def _state(
     return State.CALM if workers else State.UNGUARDED
 
 
-def _said(state: State, limit: Limit | None, held: int, oldest: float) -> str:
-    waiting = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
-    if held and oldest:
-        waiting += f", the oldest for {duration(oldest)}"
+def _waiting(held: int, oldest: float, tenants: tuple[Tenant, ...]) -> str:
+    """Return how many wait, how long, and whose they are; empty if none."""
+    if not held:
+        return ""
+    said = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
+    if oldest:
+        said += f", the oldest for {duration(oldest)}"
+    if tenants and tenants[0].held:
+        whose = f"of tenant {tenants[0].name}" if tenants[0].name else "without tenant"
+        said += f", most {whose} ({tenants[0].held:,})"
+    return said
+
+
+def _said(state: State, limit: Limit | None, waiting: str) -> str:
     match state:
         case State.OVER:
             why = "nothing is held in shadow mode" if limit and limit.shadow else ""
-            more = waiting if held else why
+            more = waiting or why
             return "above its limit" + (f"; {more}" if more else "")
         case State.HOLDING:
             return waiting

@@ -76,17 +76,21 @@ def test_all_is_well(line: Line, crew: Crew) -> None:
     assert "answers; 2 workers there now" in told.stdout
     assert "✓ route: none; a task is held if it says so itself" in told.stdout
     verdicts = [one["verdict"] for one in line.json("check")]
-    assert verdicts == ["ok"] * 3
+    assert verdicts == ["ok"] * 4
     assert crew.workers
 
 
 @pytest.mark.parametrize(
     ("task", "kwargs", "said"),
     [
-        ("proj.report", {"tenant": "acme"}, "waits for 'main', tenant 'acme'"),
-        ("proj.report", {"database": "quiet"}, "waits for 'quiet'"),
-        ("proj.report", {}, "passes: it has no database"),
-        ("proj.import", {"tenant": "acme"}, "waits for 'quiet'"),
+        ("proj.report", {"tenant": "acme"}, "goes to 'main', tenant 'acme'"),
+        ("proj.report", {"database": "quiet"}, "goes to 'quiet'"),
+        (
+            "proj.report",
+            {},
+            "passes: neither its option nor the route names a database",
+        ),
+        ("proj.import", {"tenant": "acme"}, "goes to 'quiet'"),
     ],
 )
 def test_it_says_where_a_task_would_go(
@@ -119,6 +123,26 @@ def test_what_is_no_json_is_not_understood(routed: Line) -> None:
     """Ends with 2."""
     for words in (("--kwargs", "{"), ("--kwargs", "[]"), ("--args", "{}")):
         assert routed("check", "--task", "proj.report", *words).exit_code == 2
+
+
+def test_a_tasks_own_option_is_looked_at(routed: Line) -> None:
+    """What ends the start of a worker ends with 1 here."""
+    assert "✓ tasks: 1 task with an option throttle=…" in routed("check").stdout
+
+    @routed.app.task(name="proj.misspelt", throttle="mian", shared=False)
+    def misspelt() -> None:
+        """Nobody runs it."""
+
+    told = routed("check")
+    assert told.exit_code == 1
+    assert (
+        "✗ tasks: task 'proj.misspelt' has throttle='mian', which is no" in told.stdout
+    )
+
+
+def test_a_limit_that_holds_nothing_is_told(line: Line) -> None:
+    """Neither route nor option: all is well, and nothing will happen."""
+    assert "and there is no route: nothing is held" in line("check").stdout
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from tests.unit.throttle.incident import SETTINGS, Night
-from throttle.cli.screen import Screen, bar, rate, size, spark
+from throttle.cli.letters import bar, rate, size, spark
+from throttle.cli.screen import Screen
 from throttle.cli.turns import turns
-from throttle.overview import Looking, Picture
+from throttle.overview import Looking, Picture, State
 
 
 @pytest.fixture
@@ -64,6 +65,30 @@ def test_no_line_is_longer_than_the_screen(picture: Picture, wide: int) -> None:
     assert all(len(line) <= wide for line in shown(picture, wide))
 
 
+@pytest.mark.parametrize("wide", [72, 80, 100, 110, 125, 140])
+def test_names_are_cut_and_figures_are_not(picture: Picture, wide: int) -> None:
+    """Names of pods are long, and differ at their end."""
+    main = next(one for one in picture.databases if one.name == "main")
+    workers = tuple(
+        dataclasses.replace(
+            one, name=f"celery@web-worker-7f9c6d5b4-abc{nth}", rate=None, held=12_345
+        )
+        for nth, one in enumerate(main.workers[:2])
+    )
+    tenants = tuple(
+        dataclasses.replace(one, name=f"customer-number-{nth:012}")
+        for nth, one in enumerate(main.tenants[:2])
+    )
+    both = dataclasses.replace(main, workers=workers, tenants=tenants)
+    lines = shown(dataclasses.replace(picture, databases=(both,)), wide)
+    for nth, worker in enumerate(workers):
+        [line] = [one for one in lines if f"abc{nth}" in one]
+        told = f"{worker.admitted:,} in all"
+        assert all(word in line for word in ("22%", "12,345", " s ", told)), line
+    for nth, tenant in enumerate(tenants):
+        assert any(f"0{nth} " in one and f" {tenant.held} " in one for one in lines)
+
+
 @pytest.mark.parametrize("wide", [80, 120])
 @pytest.mark.parametrize("high", [24, *range(31, 46), 60])
 def test_a_low_screen_leaves_out_workers_and_no_database(
@@ -74,8 +99,28 @@ def test_a_low_screen_leaves_out_workers_and_no_database(
     for status in picture.databases:
         assert any(f" {status.name}" in line for line in lines)
     assert len(lines) <= max(high, 31)
+    if high >= 36 and wide == 120:
+        assert any("acme" in line and "601" in line for line in lines), "who waits"
     if high == 40 and wide == 120:
         assert any("worker4@node-4" in line for line in lines)
+
+
+def test_who_waits_is_seen_before_who_does_nothing(picture: Picture) -> None:
+    """On a low screen the lines go to those of whom something is held."""
+    main = next(one for one in picture.databases if one.name == "main")
+    idle = dataclasses.replace(main, name="web", state=State.OVER, held=0, tenants=())
+    both = dataclasses.replace(picture, databases=(idle, main))
+    lines = shown(both, 120, 18)
+    assert len(lines) <= 18
+    assert sum("worker1@node-1" in line for line in lines) == 1
+    assert lines[2].startswith(" OVER  web")
+    assert any("acme" in line and "601" in line for line in lines)
+
+
+def test_the_title_says_whose_tasks_wait(picture: Picture) -> None:
+    """Also where there is no room for a table."""
+    [title] = [line for line in shown(picture, 120, 24) if " HOLDING " in line]
+    assert title.endswith("oldest for 11.4 s, most of tenant acme (601)")
 
 
 def test_what_was_seen_before_an_outage_is_told_as_such(picture: Picture) -> None:
