@@ -14,6 +14,7 @@ import os
 import socket
 import threading
 from enum import Enum, auto
+from multiprocessing.util import Finalize, register_after_fork
 from typing import Any
 
 from throttle.errors import Away, Misconfigured
@@ -200,5 +201,11 @@ def _check_same(ours: Settings, theirs: Settings) -> None:
         raise Misconfigured(message)
 
 
+def _in_pool(ours: Here) -> None:
+    Finalize(None, ours.leave, exitpriority=-1)
+
+
 os.register_at_fork(after_in_child=here.forked)
 atexit.register(here.leave)
+# A child of `multiprocessing` forgets what was registered with `atexit`.
+register_after_fork(here, _in_pool)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+# Python loads it at the first connection, which a thread of ours makes. A process that
+# is forked in that moment has half of it for ever: no name of a host is found there
+# (`LookupError: unknown encoding: idna`), by us or by anybody else.
+import encodings.idna  # noqa: F401 — see above
 from typing import Protocol
 
 from throttle.errors import Misconfigured
