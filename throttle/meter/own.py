@@ -23,7 +23,7 @@ class Own:
     def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:
         self._names: list[str] = []
         self._threads = threads
-        self._seats: list[tuple[Seat, Tap]] = []
+        self._seats: dict[Seat, Tap] = {}
         self._spare = Seat([0] * LENGTH)
         self._spare_told = 0
         self._ended: deque[Run] = deque()
@@ -43,7 +43,7 @@ class Own:
         if len(self._seats) >= self._threads:
             return self._spare
         seat = Seat([0] * LENGTH)
-        self._seats.append((seat, Tap()))  # atomic: no lock, nobody waits
+        self._seats[seat] = Tap()  # atomic: no lock, nobody waits
         return seat
 
     def leave(self, seat: Seat) -> None:
@@ -70,15 +70,15 @@ class Own:
 
     def read(self, sums: Sums, now: int) -> None:
         """All that is new is in the sums."""
-        for pair in list(self._seats):
-            seat, tap = pair
+        for seat in list(self._seats):
+            tap = self._seats[seat]
             ended, opened = seat.ended, seat.opened
             cells = self._copy(seat)
             if ended:
                 still(cells)
             sums.add(self._names, tap.draw(cells, now))
             if ended:
-                self._seats.remove(pair)
+                del self._seats[seat]
             elif opened is not None:
                 sums.runs.extend(self._runs(seat, opened, now, ended=False))
         for _ in range(len(self._ended)):

@@ -101,6 +101,7 @@ class Row:
     def take(self) -> None:
         """The row belongs to this process; what its last owner left open is closed."""
         cells = self._cells
+        cells[TURN] += cells[TURN] % 2  # who was killed while it wrote left it odd
         self._close()
         for lane in range(cells[LANES_USED]):
             mine = self.lane(lane)

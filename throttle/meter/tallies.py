@@ -11,6 +11,10 @@ from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 if TYPE_CHECKING:
     from throttle.meter.seats import Here
 
+MOST = 1_000_000_000
+LONGEST = 1_000_000
+"""Seconds. A cell of shared memory has 63 bits, and only grows."""
+
 
 class Tally:
     """The counts of one database, of the thread that asks.
@@ -32,11 +36,16 @@ class Tally:
         return self.here.cells[self.at + STARTED] != 0
 
     def add(self, operations: int = 1, *, seconds: float = 0.0, rows: int = 0) -> None:
-        """So much was done. From any thread; never blocks, never raises."""
+        """So much was done. From any thread; never blocks, never raises.
+
+        What is no amount is nothing; no more counts at once than a billion operations
+        or rows, or a million seconds.
+        """
         cells, at = self.here.cells, self.at
-        cells[at + OPERATIONS] += operations
-        cells[at + NANOSECONDS] += int(seconds * 1e9)
-        cells[at + ROWS] += rows
+        cells[at + OPERATIONS] += max(min(operations, MOST), 0)
+        if seconds > 0:  # nor if it is no number
+            cells[at + NANOSECONDS] += int(min(seconds, LONGEST) * 1e9)
+        cells[at + ROWS] += max(min(rows, MOST), 0)
 
 
 def check_name(name: object) -> str:

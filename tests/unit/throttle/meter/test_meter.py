@@ -17,7 +17,7 @@ from celery_pecker.testing import eventually
 from throttle.errors import Misconfigured
 from throttle.meter import Meter
 from throttle.meter.cells import DATABASES
-from throttle.meter.rows import LANES, RING
+from throttle.meter.rows import LANES, RING, TURN
 from throttle.model import Amount, Reading
 
 pytestmark = pytest.mark.filterwarnings(
@@ -101,6 +101,26 @@ def test_a_name_that_can_be_no_key_is_refused(meter: Meter, name: Any) -> None:
     """The error says what is allowed."""
     with pytest.raises(Misconfigured, match="1 to 60 bytes"):
         meter.tally(name)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_nonsense_that_is_counted_by_hand_harms_nothing(
+    meter: Meter, shared: bool
+) -> None:
+    """What is no amount is nothing, and there is a most of what is one."""
+    if shared:
+        meter.share(1)
+        meter.enter(0)
+    tally = meter.tally("main")
+    for number in (float("nan"), float("-inf"), -1.0):
+        tally.add(-1, seconds=number, rows=-1)
+    tally.add(0, seconds=float("inf"))
+    tally.add(0, seconds=1e300)
+    for _ in range(3):
+        tally.add(10**400, rows=10**400)
+    if shared:
+        meter._children = [meter._shared.row(0)]  # type: ignore[union-attr]
+    assert meter.read().databases == {"main": Amount(3e9, 2e6, 3e9)}
 
 
 def test_many_threads_lose_no_count(meter: Meter) -> None:
@@ -446,6 +466,35 @@ def test_a_statement_and_a_run_of_a_dead_child_do_not_go_on(meter: Meter) -> Non
     reading = totals.read()
     assert reading.databases == {"main": Amount(1)}
     assert reading.runs == ()
+
+
+def test_a_child_killed_while_a_run_began_leaves_a_row_that_tells_runs(
+    meter: Meter,
+) -> None:
+    """What it wrote half is not taken for half written by all that follow."""
+    meter.share(1)
+
+    def killed() -> None:
+        meter.enter(0)
+        # in the middle of writing, and killed
+        meter._ground._row._cells[TURN] += 1  # type: ignore[attr-defined]
+
+    forked(killed)()
+    ready, over = Event(), Event()
+
+    def work() -> None:
+        meter.enter(0)
+        meter.begin(7)
+        meter.tally("main").add(5)
+        ready.set()
+        over.wait(30)
+
+    wait = forked(work)
+    assert ready.wait(30)
+    [run] = meter.read().runs
+    over.set()
+    wait()
+    assert (run.run, run.amount.operations) == (7, 5)
 
 
 def test_a_forked_process_begins_with_nothing(meter: Meter) -> None:
