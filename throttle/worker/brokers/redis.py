@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
 from itertools import repeat
@@ -19,6 +20,8 @@ from throttle.worker.brokers.consuming import Consuming, Parking
 SLICE = 200
 """Messages in one call."""
 LONGEST_RENEWAL = 60.0
+UNANSWERED = 50
+"""Renewals that are remembered: in so many the connection is lost, or Redis is back."""
 LOOK = 1.0
 """Seconds between two looks at which parking queues have messages."""
 
@@ -51,6 +54,8 @@ class RedisBroker(Consuming):
         self._looked = -LOOK
         self._waiting: frozenset[str] = frozenset()
         """Parking queues that had messages when we looked."""
+        self._asked: deque[float] = deque(maxlen=UNANSWERED)
+        """Stamps of renewals that Redis did not answer: it may have set them."""
         timeout = float(self._channel.visibility_timeout)
         self.renewal: float | None = min(LONGEST_RENEWAL, timeout / 4)
 
@@ -58,18 +63,24 @@ class RedisBroker(Consuming):
         """Redis waits again for these from now on; tells which are gone."""
         for some in _slices(held):
             stamp = now().timestamp()
-            arguments: list[object] = [repr(stamp)]
+            # Before it is sent: redis-py, told to, asks again by itself
+            self._asked.append(stamp)
+            arguments = self._stamps()
             for one in some:
                 arguments += [one.request.message.delivery_tag, repr(one.since)]
             answers = self._call(RENEW, [self._channel.unacked_index_key], arguments)
             if answers is None:
                 return
+            self._asked.remove(stamp)
             for one, ours in zip(some, answers, strict=True):
                 if ours:
                     one.since = stamp
                 else:
                     self._let_go(one)
                     self._told.gone(one)
+
+    def _stamps(self) -> list[object]:
+        return [len(self._asked), *map(repr, self._asked)]
 
     def hand_back(self, held: Sequence[Held]) -> None:
         """Redis has as much patience as we ask for."""
@@ -78,7 +89,7 @@ class RedisBroker(Consuming):
         """These are in the parking queue, or still held; tells which."""
         for some in _slices(held):
             keys: dict[str, int] = {}
-            arguments: list[object] = []
+            arguments = self._stamps()
             for one in some:
                 place = keys.setdefault(self._place(database, one), len(keys) + 3)
                 info = one.request.message.delivery_info

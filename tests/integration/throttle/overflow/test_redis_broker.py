@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import redis
+from redis.commands.core import Script
 
 from celery_pecker.redis_guard import RedisGuard
 from tests.integration.throttle.overflow.desk import Desk
@@ -111,6 +112,36 @@ def test_renewing_keeps_what_is_held(pair: tuple[Desk, Desk], server: Any) -> No
     assert held[0].since in stamps
     desk.broker.renew(held[:7])
     assert len(desk.told) == 1
+
+
+def test_a_renewal_whose_answer_is_lost_is_ours_all_the_same(
+    redis_url: str,
+    desks: Callable[..., Desk],
+    server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Redis was slow, and nobody heard it: the stamps that it then has are our own."""
+    desk = desks(redis_url)
+    desk.send("one", "two")
+    held = desk.get("one", "two")
+    given = server.zrange("unacked_index", 0, -1, withscores=True)
+    call = Script.__call__
+
+    def deaf(*args: Any, **kwargs: Any) -> Any:
+        call(*args, **kwargs)
+        raise redis.TimeoutError
+
+    monkeypatch.setattr(Script, "__call__", deaf)
+    desk.broker.renew(held)
+    desk.broker.renew(held[:1])
+    assert server.zrange("unacked_index", 0, -1, withscores=True) != given
+    monkeypatch.undo()
+    desk.broker.renew(held[:1])
+    desk.broker.renew(held[:1])
+    assert desk.told == []
+    desk.broker.park("a", held)
+    assert desk.told == [("parked", "one"), ("parked", "two")]
+    assert server.hlen("unacked") == 0
 
 
 def test_what_another_worker_has_is_not_renewed(
