@@ -29,11 +29,13 @@ from throttle.worker.held import Held
 
 WATCH = 1.0
 """Seconds between two looks at queues and at what is held."""
-SLICE = 200
+SLICE = 100
 """Messages that are renewed in one turn of the loop."""
+AT_ONCE = 32
+"""Messages that are parked in one turn of the loop."""
 BACK = 100
 """Messages that are handed back in a second: they come again at once."""
-OFTEN = 64
+OFTEN = 16
 """Parked messages that come back between two looks at whether there is room."""
 LONGEST = 60.0
 """Seconds between two looks at which messages were held too long."""
@@ -73,7 +75,6 @@ class Overflow:
         self._round: list[Held] = []
         self._pending: dict[str, list[Held]] = {}
         self._moving: dict[int, Held] = {}
-        self._to_pause: set[str] = set()
         self._paused: dict[str, str] = {}
         self._came = 0
         self._parked: Counter[str] = Counter()
@@ -105,7 +106,6 @@ class Overflow:
     def _drop(self) -> None:
         self._pending.clear()
         self._moving.clear()
-        self._to_pause.clear()
         self._paused.clear()
         self._round.clear()
 
@@ -128,15 +128,16 @@ class Overflow:
         if broker.was_parked(request):
             self._came += 1
             if self._came % OFTEN == 0:
-                self._soon()
+                self._attend(broker)
             return False
         if broker.elastic and not self._hold.full:
             return False
         queue = broker.queue_of(request)
         if self._settings.queues.get(queue) == database:
             if broker.elastic and queue not in self._paused:
-                self._to_pause.add(queue)
-                self._soon()
+                # At once: what comes until the next turn is held beyond the bounds
+                self._paused[queue] = database
+                broker.pause(queue)
             return False
         self._add(held)
         return True
@@ -186,20 +187,16 @@ class Overflow:
         if broker is None:
             return
         self.look()
-        self._pause(broker)
-        for database in list(self._pending):
-            self._park(broker, database, self._pending.pop(database))
-        broker.attend([name for name in self._settings.limits if self._room(name)])
+        for database, waiting in list(self._pending.items()):
+            self._park(broker, database, waiting)
+        self._attend(broker)
         if broker.renewal is not None:
             self._renew(broker)
         elif broker.patience is not None:
             self._hand_back(broker, broker.patience)
 
-    def _pause(self, broker: Broker) -> None:
-        while self._to_pause:
-            queue = self._to_pause.pop()
-            self._paused[queue] = self._settings.queues[queue]
-            broker.pause(queue)
+    def _attend(self, broker: Broker) -> None:
+        broker.attend([name for name in self._settings.limits if self._room(name)])
 
     def _resume(self, broker: Broker) -> None:
         for queue, database in list(self._paused.items()):
@@ -219,10 +216,13 @@ class Overflow:
             and waiting.bytes * 2 < self._settings.hold_bytes
         )
 
-    def _park(self, broker: Broker, database: str, held: list[Held]) -> None:
-        mine = self._ours(held)
+    def _park(self, broker: Broker, database: str, waiting: list[Held]) -> None:
+        rest = self._pending[database] = waiting[AT_ONCE:]
+        mine = self._ours(waiting[:AT_ONCE])
         self._moving |= {id(one): one for one in mine}
         broker.park(database, mine)
+        if rest and len(rest) < len(waiting):
+            self._soon()  # some went; what could not go is tried again a second later
 
     def _renew(self, broker: Broker) -> None:
         moment = self._clock()

@@ -39,7 +39,7 @@ class Consuming:
         )
         self._tasks = consumer.task_consumer
         self._channel = consumer.task_consumer.channel
-        self._prefetch = Prefetch(consumer.qos, elastic=self.elastic)
+        self._prefetch = Prefetch(consumer, elastic=self.elastic)
         self._paused: dict[str, str] = {}
         """Consumer tags by queue."""
         self._attended: dict[str, Parking] = {}

@@ -17,8 +17,9 @@ class Prefetch:
     connection.
     """
 
-    def __init__(self, qos: Any, *, elastic: bool) -> None:
-        self._qos = qos
+    def __init__(self, consumer: Any, *, elastic: bool) -> None:
+        self._qos = qos = consumer.qos
+        self._loop = consumer.hub
         self._elastic = elastic
         self._send = qos.callback
         qos.callback = self._told
@@ -51,11 +52,23 @@ class Prefetch:
         return by
 
     def _told(self, prefetch_count: int) -> None:
-        told = None
-        # While the broker is told, messages may come in and be held. kombu then notes
-        # as sent what was asked before: a worker that holds all it may have would
-        # never take another message.
+        told = self._tell(prefetch_count)
+        # While RabbitMQ is told, messages come in and may be held. kombu notes as sent
+        # what was asked before: a worker that holds all it may have would never take
+        # another one. A loop is to ask again at its next turn: if not, all there is
+        # would come in within this one.
+        if self._loop is not None:
+            if told != self.extra:
+                self._loop.call_soon(self._ask)
+            return
         while told != self.extra:
-            told = self.extra
-            more = min(prefetch_count + told, MOST) if prefetch_count else 0
-            self._send(prefetch_count=more)
+            told = self._tell(prefetch_count)
+
+    def _tell(self, prefetch_count: int) -> int:
+        extra = self.extra
+        more = min(prefetch_count + extra, MOST) if prefetch_count else 0
+        self._send(prefetch_count=more)
+        return extra
+
+    def _ask(self) -> None:
+        self._qos.prev = None

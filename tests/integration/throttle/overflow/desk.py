@@ -104,6 +104,7 @@ class Desk:
             task_consumer=tasks,
             qos=self.qos,
             qos_global=self.elastic,
+            hub=SimpleNamespace(call_soon=self.later.append),
             call_soon=self.later.append,
             connection_errors=self.connection.connection_errors,
             channel_errors=self.connection.channel_errors,

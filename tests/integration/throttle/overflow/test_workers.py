@@ -51,7 +51,8 @@ def test_what_is_too_much_is_parked_and_others_pass(either: Stand, pool: str) ->
     either.send("free", "f1")
     either.send("other", "o1")
     either.until(either.ran_all("f1", "o1"), "others pass")
-    assert either.held() <= HOLD
+    # A few that were on their way from parking are held beyond it
+    assert either.held() <= 2 * HOLD
     assert parked(either) >= 30
     either.reopen()
     either.until(either.ran_all(*NAMES), "all ran")
