@@ -91,6 +91,7 @@ def test_what_needs_a_look_stands_on_top(screen: Screen) -> None:
     screen.until(lambda: screen.panels() == [STRANGE, "main", "quiet"], "the order")
     assert screen.text("#total-hot") == "1"
     assert screen.text("#total-held") == "42"
+    assert screen.text("#sub-held").startswith("for main; the oldest for ")
     assert screen.text("#total-workers") == "2"
     assert "nobody for quiet" in screen.text("#sub-workers")
     assert screen.driver.title == "(1 above) Throttle · Flower"

@@ -247,7 +247,8 @@
             hot.length ? "danger" : "success");
         const held = databases.reduce((sum, one) => sum + one.held, 0);
         const oldest = Math.max(0, ...databases.map(one => one.oldest));
-        put("held", count(held), held ? `the oldest for ${pecker.span(oldest * 1e6)}` : "nothing waits", held ? "warning" : "success");
+        const waiting = databases.filter(one => one.held).map(one => one.name);
+        put("held", count(held), held ? `for ${waiting.join(", ")}; the oldest for ${pecker.span(oldest * 1e6)}` : "nothing waits", held ? "warning" : "success");
         const rates = databases.map(one => one.rate).filter(one => one !== null);
         const parked = databases.reduce((sum, one) => sum + one.parked, 0);
         put("admitted", rates.length ? rate(rates.reduce((sum, one) => sum + one, 0)) : "–",

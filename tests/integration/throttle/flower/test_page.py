@@ -29,12 +29,10 @@ def database(site: Site, name: str = "main") -> dict[str, Any]:
     return found
 
 
-def test_the_page_is_in_the_menu_behind_our_other(site: Site) -> None:
-    """In the same frame, below the prefix."""
+def test_the_page_is_in_the_menu(site: Site) -> None:
+    """In the frame of our other page, which this app has no use for."""
     text = site.get("/throttle").text
-    assert text.index('href="/watch/us/schedules"') < text.index(
-        'href="/watch/us/throttle"'
-    )
+    assert 'href="/watch/us/schedules"' not in text
     lit = re.search(r'nav-link active"\s+href="/watch/us(\S+)"', text)
     assert lit
     assert lit[1] == "/throttle"
@@ -44,6 +42,20 @@ def test_the_page_is_in_the_menu_behind_our_other(site: Site) -> None:
     assert "/watch/us/schedules/static/pecker.css?v=" in text
 
 
+def test_who_has_both_pages_has_the_schedules_first(
+    start_over: Callable[..., Site], shared_dsn: str, redis_url: str
+) -> None:
+    """One menu, figures of both."""
+    site = start_over(
+        pecker_dsn=shared_dsn, throttle_redis_url=redis_url, throttle_limits=LIMITS
+    )
+    text = site.get("/throttle").text
+    assert 0 < text.index('href="/schedules"') < text.index('href="/throttle"')
+    figures = site.get("/metrics").text
+    assert "celery_pecker_up 1.0" in figures
+    assert "throttle_up 1.0" in figures
+
+
 def test_it_says_how_each_database_stands(site: Site) -> None:
     """What needs a look comes first; shares, tenants, the last minutes."""
     eventually(lambda: database(site, STRANGE)["state"] == "over", 20.0, "the rush")
@@ -51,7 +63,9 @@ def test_it_says_how_each_database_stands(site: Site) -> None:
     assert [one["name"] for one in told["databases"]] == [STRANGE, "main", "quiet"]
     main = database(site)
     assert (main["state"], main["held"]) == ("holding", 42)
-    assert main["said"] == "42 tasks wait, the oldest for 3.5 s, most of tenant acme (42)"
+    assert (
+        main["said"] == "42 tasks wait, the oldest for 3.5 s, most of tenant acme (42)"
+    )
     assert {one["name"]: one["held"] for one in main["tenants"]} == {
         "acme": 42,
         STRANGE: 0,
@@ -80,12 +94,12 @@ def test_nobody_looks_without_flowers_password(site: Site) -> None:
 
 
 def test_our_figures_are_among_flowers_metrics(site: Site) -> None:
-    """Beside those of the schedules, which are away here, and of Flower."""
+    """Beside Flower's own; none of the schedules, of which this app has none."""
     text = site.get("/metrics").text
     assert "flower_worker_number_of_currently_executing_tasks" in text
     assert "throttle_up 1.0" in text
     assert 'throttle_held_tasks{database="main"} 42.0' in text
-    assert "celery_pecker_up 0.0" in text
+    assert "celery_pecker_up" not in text
 
 
 def test_redis_that_is_away_is_said_and_comes_back(
