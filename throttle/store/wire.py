@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from throttle.model import (
+    NOTHING,
     Answer,
     Estimator,
     Holder,
@@ -30,6 +31,11 @@ COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold")
 OLDEST = 1e9
 PARTS = 5
 """Of a sample: age, operations, seconds, rows, span."""
+KEPT = 10.0
+"""Seconds for which a process keeps its samples, and the store what it counted."""
+SAMPLES, SPANS = 500, 6 * KEPT
+"""Of a database, in all; 100 of 10 s after an outage. Redis spreads each over buckets
+of 100 ms and does nothing else meanwhile: a million bytes of them took it 15 s."""
 
 
 def dumped(document: Mapping[str, object]) -> bytes:
@@ -81,11 +87,16 @@ def report_in(found: Mapping[str, Any]) -> Report:
 def _told(field: str, value: object) -> Told:
     found = fields.mapping(field, value)
     holding = found.get("holding")
+    samples = tuple(
+        _sample(f"{field}.samples", one)
+        for one in fields.listed(f"{field}.samples", found.get("samples", []))
+    )
+    told = sum(min(one.span, KEPT) for one in samples)
+    if len(samples) > SAMPLES or told > SPANS:
+        wrong = f"{len(samples)} samples of {told:g} s"
+        fields.wrong(f"{field}.samples", f"at most {SAMPLES} of {SPANS:g} s", wrong)
     return Told(
-        samples=tuple(
-            _sample(f"{field}.samples", one)
-            for one in fields.listed(f"{field}.samples", found.get("samples", []))
-        ),
+        samples=samples,
         holding=None if holding is None else _holding(f"{field}.holding", holding),
     )
 
@@ -171,9 +182,10 @@ def _seen(field: str, value: object) -> Seen:
         }
         for name in ("traffic", "outside")
     )
+    nothing = dict.fromkeys(Estimator, NOTHING)
     return Seen(
-        traffic=traffic,
-        outside=outside,
+        traffic=nothing | traffic,
+        outside=nothing | outside,
         share=fields.number(f"{field}.share", found.get("share", 0)),
         factor=fields.number(f"{field}.factor", found.get("factor", 1)),
         holders=fields.whole(f"{field}.holders", found.get("holders", 0)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from throttle.model import Amount, Holding, Report, Told
+from throttle.model import Amount, Estimator, Holding, Report, Told
 from throttle.store import fields, wire
 from throttle.store.fields import Malformed, document
 
@@ -57,6 +57,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("databases", {"x" * 61: {}}, "a database's name"),
         ("databases/main", 7, "databases.main must be an object"),
         ("databases/main/samples", {}, "samples must be a list"),
+        ("databases/main/samples", [[0, 1, 0, 0, 0.1]] * 501, "at most 500 of 60 s"),
+        ("databases/main/samples", [[0, 1, 0, 0, 1e9]] * 7, "at most 500 of 60 s"),
         ("databases/main/samples/0", [1, 2], "samples must be a list of 5"),
         ("databases/main/samples/0/0", -1, r"samples \(age\)"),
         ("databases/main/samples/0/1", None, "samples must be a number"),
@@ -116,6 +118,13 @@ def test_odd_names_of_a_worker_are_made_such_as_pass() -> None:
     report = Report(holder="h", name="\ud800" + "x" * 300, databases={})
     found = wire.report_in(document(wire.dumped(wire.report_out(report))))
     assert found.name == "?" + "x" * 199
+
+
+def test_an_answer_without_an_estimator_is_one_without_traffic() -> None:
+    """Who goes by it finds it: a missing one would end a gate's question."""
+    told = {"v": 1, "at": 1.0, "databases": {"main": {"traffic": {}, "outside": {}}}}
+    seen = wire.answer_in(told).databases["main"]
+    assert seen.traffic == seen.outside == dict.fromkeys(Estimator, Amount())
 
 
 def test_no_bound_is_null() -> None:
