@@ -30,7 +30,10 @@ from throttle.window.units import WHOLE
 Answered = TypeVar("Answered")
 Words = Sequence[str | int]
 
-TIMEOUT = 0.05
+TIMEOUT = 0.1
+"""As long as a tick: an exchange has a thread of its own, and three of them until what
+was heard is stale. With half of it a Redis 40 to 60 ms away was never there at all, for
+each answer that was late cost a connection, which takes three ways to make."""
 AT_START = 2.0
 MOST_UNHEARD = 10_000
 PROBE = Report(

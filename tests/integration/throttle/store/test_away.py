@@ -87,6 +87,17 @@ def test_a_frozen_redis_is_away(own_redis: OwnRedis) -> None:
         assert eventually(lambda: answers(store))
 
 
+def test_a_redis_far_away_is_there(own_redis: OwnRedis) -> None:
+    """With 60 ms to it and back; a connection takes some of that."""
+    server = own_redis(fast=True)
+    with (
+        Proxy(HOST, server.port) as way,
+        store_at(f"redis://{HOST}:{way.port}") as store,
+    ):
+        way.open(delay=0.03)
+        assert eventually(lambda: answers(store))
+
+
 def answers(store: RedisStore) -> bool:
     """Say whether the store is there."""
     try:
