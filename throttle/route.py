@@ -17,6 +17,8 @@ RouteFunction = Callable[
 """``(task, args, kwargs, headers)`` to a database, a pair of database and tenant, or
 None: nothing holds the task."""
 PARTS = 2
+LONGEST_TENANT = 100
+"""Characters of a tenant's name; what is longer is cut."""
 
 
 class Route:
@@ -66,13 +68,17 @@ class Route:
             if answer is not FAILED:
                 self._rarely.warn(
                     f"the route of {task}",
-                    "the route of %s answers %r, which is no database with a limit (%s)"
+                    "the route of %s answers %s, which is no database with a limit (%s)"
                     " and no pair of such a database and a tenant; the task passes",
                     task,
-                    answer,
+                    self._shown(answer),
                     ", ".join(sorted(self._databases)),
                 )
         return target
+
+    def _shown(self, answer: object) -> str:
+        kind = f"a {type(answer).__name__}"
+        return foreign.call("a route's answer", kind, self._rarely, repr, answer)[:80]
 
     def _read(self, answer: object) -> Target | None:
         if isinstance(answer, str):
@@ -84,11 +90,21 @@ class Route:
             and answer[0] in self._databases
             and isinstance(answer[1], (str, int))
         ):
-            return Target(answer[0], str(answer[1]))
+            return _target(*answer)
         return None
 
 
 FAILED = object()
+
+
+def _target(database: str, tenant: str | int) -> Target | None:
+    # What stands in a message: it must not keep a worker's reports from their way, by
+    # its length, or by half of a pair that JSON can say and UTF-8 cannot.
+    try:
+        name = str(tenant)[:LONGEST_TENANT]
+    except ValueError:  # a number of thousands of digits
+        return None
+    return Target(database, name.encode(errors="replace").decode())
 
 
 def load(where: str | RouteFunction | None) -> RouteFunction | None:

@@ -32,6 +32,8 @@ def route(function: Callable[..., Any] | None = by_tenant) -> Route:
         (("other", "acme"), Target("other", "acme")),
         (("other", 7), Target("other", "7")),
         (Target("main", "x"), Target("main", "x")),
+        (("main", "Ü" * 300), Target("main", "Ü" * 100)),
+        (("main", "a\ud800"), Target("main", "a?")),
         (None, None),
     ],
 )
@@ -43,7 +45,17 @@ def test_what_a_route_may_answer(answer: object, target: Target | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["elsewhere", "", 7, ("main",), ("main", None), ["main", "x"], object()]
+    "answer",
+    [
+        "elsewhere",
+        "",
+        7,
+        ("main",),
+        ("main", None),
+        ("main", 10**5_000),
+        ["main", "x"],
+        object(),
+    ],
 )
 def test_nonsense_lets_the_task_through_and_is_counted(
     answer: object, caplog: pytest.LogCaptureFixture
