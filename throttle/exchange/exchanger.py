@@ -198,4 +198,6 @@ class Exchanger:
         self.snapshot = self.snapshot._replace(away=True)
         least, most = PAUSE
         self._not_before = self._clock() + least + (most - least) * chance()
-        self._rarely.warn("the store", "%s; until it is back policies hold", error)
+        self._rarely.warn(
+            "the store", "%s; until it is back each limit's policy decides", error
+        )

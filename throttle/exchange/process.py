@@ -176,7 +176,8 @@ def asking(settings: Settings) -> Here:
             store.check()
         except Away as error:
             logger.warning(
-                "throttle: policies hold until the store is there: %s", error
+                "throttle: each limit's policy decides until there is an answer: %s",
+                error,
             )
         finally:
             store.close()

@@ -45,7 +45,8 @@ class Rig:
             self.store.check()
         except Away as error:
             logger.warning(
-                "throttle: policies hold until the store is there: %s", error
+                "throttle: each limit's policy decides until there is an answer: %s",
+                error,
             )
         self.accounts = Accounts(settings.limits, prior=settings.prior)
         self.hold: Hold[Held] = Hold(
