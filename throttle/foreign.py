@@ -1,14 +1,15 @@
-"""Calls of code that is not ours: a user's route.
+"""Calls of code that is not ours: a user's route, and the module that it is in.
 
-What it raises is logged by name, at most once a minute, and lets the task through: a
-gate that nobody can talk to must not stop the work. The one place here that catches
-everything.
+What a call raises is logged by name, at most once a minute, and lets the task through:
+a gate that nobody can talk to must not stop the work. What an import raises ends the
+start in one line. The one place here that catches everything.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 from throttle.clock import Monotonic, monotonic
@@ -55,3 +56,22 @@ def call(
     except (Exception, SystemExit) as error:  # noqa: BLE001 — whatever foreign code raises
         rarely.warn(what, "%s failed: %s: %s", what, type(error).__name__, error)
         return otherwise
+
+
+def module(path: str) -> ModuleType:
+    """Return the module, from the current directory too, as Celery finds modules.
+
+    Raises:
+        ImportError: It is not there, or running it failed; why, in one line.
+    """
+    # Who only counts asks for no module, and loads no Celery.
+    from celery.utils.imports import import_from_cwd  # noqa: PLC0415
+
+    try:
+        found: ModuleType = import_from_cwd(path)
+    except (Exception, SystemExit) as error:
+        why = " ".join(str(error).split())
+        if not isinstance(error, ImportError):
+            why = f"{type(error).__name__}: {why}"
+        raise ImportError(why) from error
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -131,8 +130,14 @@ def _found(where: str) -> object:
     path, colon, name = where.partition(":")
     if not colon:
         path, _, name = where.rpartition(".")
+    if not path or not name:
+        message = (
+            f"throttle_route {where!r} cannot be imported: it must be a dotted path,"
+            " 'package.module.function'"
+        )
+        raise Misconfigured(message)
     try:
-        found: object = import_module(path)
+        found: object = foreign.module(path)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
