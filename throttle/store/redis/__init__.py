@@ -1,16 +1,17 @@
 """Redis as a store: one script per exchange, by Redis' own clock.
 
-All keys of a system have one hash tag, so that a Redis Cluster keeps them together:
+All keys of a system have one hash tag, so that a Redis Cluster keeps them together, and
+the number of their format:
 
     ========================================  =============================== =========
-    ``{throttle}:clock``                      latest time, birth              2 h
-    ``{throttle}:databases``                  names, by when they were told   60 s
-    ``{throttle}:holder:<id>``                number of its last report       60 s
-    ``{throttle}:of:<database>:<second>``     the window of that second       10 s
-    ``{throttle}:of:<database>:shares``       holders, wants, shares          10 s
-    ``{throttle}:of:<database>:told``         what holders tell people        10 s
-    ``{throttle}:of:<database>:signal``       the limit is lowered, and why   1 h
-    ``{throttle}:of:<database>:watcher``      who asks PostgreSQL             1 h
+    ``{throttle}:1:clock``                    latest time, birth              2 h
+    ``{throttle}:1:databases``                names, by when they were told   60 s
+    ``{throttle}:1:holder:<id>``              number of its last report       60 s
+    ``{throttle}:1:of:<database>:<second>``   the window of that second       10 s
+    ``{throttle}:1:of:<database>:shares``     holders, wants, shares          10 s
+    ``{throttle}:1:of:<database>:told``       what holders tell people        10 s
+    ``{throttle}:1:of:<database>:signal``     the limit is lowered, and why   1 h
+    ``{throttle}:1:of:<database>:watcher``    who asks PostgreSQL             1 h
     ========================================  =============================== =========
 
     ``*.lua``       what runs inside Redis; it must equal ``throttle.window``

@@ -36,6 +36,10 @@ was heard is stale. With half of it a Redis 40 to 60 ms away was never there at 
 each answer that was late cost a connection, which takes three ways to make."""
 AT_START = 2.0
 MOST_UNHEARD = 10_000
+FORMAT = 1
+"""Of what the keys hold. Raised with each change of it: for the time of a deploy two
+versions then count beside each other, where a script that meets the other's windows
+would fail, and all workers with it."""
 PROBE = Report(
     holder="",
     name="",
@@ -78,7 +82,7 @@ class RedisStore:
         self.place = parts.netloc.rpartition("@")[2] or parts.path
         """For people: where it is, without a password."""
         self._url = url
-        self._tag = f"{{{prefix}}}:"
+        self._tag = f"{{{prefix}}}:{FORMAT}:"
         self._of = f"{self._tag}of:"
         self._estimator = estimator
         self._now = now

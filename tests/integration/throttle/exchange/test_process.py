@@ -38,7 +38,7 @@ def settings_of(url: str, **more: object) -> Settings:
 
 COUNTED = """
 local sum = 0
-for _, key in ipairs(redis.call('KEYS', '{throttle}:of:main:*')) do
+for _, key in ipairs(redis.call('KEYS', '{throttle}:1:of:main:*')) do
     if tonumber(key:match('[^:]*$')) then
         local window = cmsgpack.unpack(redis.call('GET', key))
         for at = 1, 60, 6 do sum = sum + window[at] end

@@ -259,7 +259,7 @@ def test_a_database_that_is_not_there(own_redis: OwnRedis) -> None:
 def test_keys_of_another_program(redis_url: str, key: str, kind: str) -> None:
     """Keys of a wrong type, or with something else in them, are seen at start."""
     with redis.Redis.from_url(redis_url) as client:
-        place = f"{{throttle}}:{key}"
+        place = f"{{throttle}}:1:{key}"
         if kind == "list":
             client.rpush(place, "x")
         else:

@@ -137,6 +137,6 @@ def test_sentinels_lead_to_the_next_primary(
 
         eventually(answers, timeout=30, ignoring=(Away,))
         with redis.Redis.from_url(pair[1].url) as client:
-            assert client.exists("{throttle}:clock")
+            assert client.exists("{throttle}:1:clock")
     finally:
         store.close()
