@@ -44,7 +44,7 @@ class Settings:
     queues: Mapping[str, str] = field(default_factory=dict)
     """Queues that serve one database only: ``{"reports": "main"}``."""
     parking: str = "throttle.parking"
-    """Parking queues are called so, a dot and the database."""
+    """Parking queues are called so, with the database and the queue behind dots."""
     prefix: str = "throttle"
     """Keys in Redis start so: two systems on one Redis need two."""
 

@@ -33,6 +33,8 @@ from tests.integration.throttle.worker.stand import Stand
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
+SEEDS = int(os.environ.get("PECKER_CHAOS_SEEDS", "1"))
+"""Runs of seven blows for each pool and broker; 3 of each take three minutes."""
 HOLD = 8
 BURST = 30
 WORKERS = 2
@@ -228,7 +230,7 @@ def yards(tmp_path: Path, redis_url: str) -> Iterator[Callable[..., Yard]]:
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_on_redis(
     own_redis: Callable[..., EmbeddedRedis],
     yards: Callable[..., Yard],
@@ -248,7 +250,7 @@ def test_on_redis(
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_on_rabbitmq(
     amqp_url: str, yards: Callable[..., Yard], seed: int, pool: str
 ) -> None:

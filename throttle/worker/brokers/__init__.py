@@ -129,9 +129,10 @@ def broker_of(consumer: Any, settings: Settings, told: Told) -> Broker:
     driver = consumer.connection.transport.driver_type
     # A worker on one broker does not load the client of another.
     if driver == "redis":
-        from throttle.worker.brokers.redis import RedisBroker  # noqa: PLC0415
+        from throttle.worker.brokers.redis import RedisBroker, records  # noqa: PLC0415
 
-        return RedisBroker(consumer, settings, told)
+        if records(consumer):
+            return RedisBroker(consumer, settings, told)
     if driver == "amqp":
         from throttle.worker.brokers.amqp import AmqpBroker  # noqa: PLC0415
 

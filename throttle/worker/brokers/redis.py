@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import repeat
 from typing import Any
 
+from kombu.transport.redis import QoS
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
@@ -28,6 +29,11 @@ LOOK = 1.0
 _HERE = files(__package__)
 PARK = _HERE.joinpath("park.lua").read_text(encoding="utf-8")
 RENEW = _HERE.joinpath("renew.lua").read_text(encoding="utf-8")
+
+
+def records(consumer: Any) -> bool:
+    """Say whether Redis knows what the worker holds: `ack_emulation` is on."""
+    return isinstance(consumer.task_consumer.channel.qos, QoS)
 
 
 class RedisBroker(Consuming):
