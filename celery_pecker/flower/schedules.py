@@ -136,6 +136,7 @@ def run(source: Source, name: str, by: str) -> dict[str, Any]:
 
 ACTS = {"pause": pause, "resume": resume, "run": run}
 
+
 def wanted(app: Celery) -> bool:
     """Say whether an app has schedules: one may use other pages alone."""
     return bool(app.conf.get("pecker_dsn"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import celery_pecker
 import throttle
 
-PACKAGES = [Path(package.__file__).parent for package in (celery_pecker, throttle)]
+PACKAGES = [Path(path) for one in (celery_pecker, throttle) for path in one.__path__]
 BROAD = {"Exception", "BaseException"}
 CATCHES_ALL = {"loop.py", "foreign.py"}
 """The loop, and the caller of code that is not ours.

@@ -77,7 +77,10 @@ def test_a_picture_says_why_and_who() -> None:
         "1 worker with another limit than here: worker2@node-2",
     )
     main = told()["main"]
-    assert main.said == "1,204 tasks wait, the oldest for 11.4 s, most of tenant acme (601)"
+    assert (
+        main.said
+        == "1,204 tasks wait, the oldest for 11.4 s, most of tenant acme (601)"
+    )
     assert main.notes == ()
     assert (main.held, main.parked, main.oldest) == (1204, 120, 11.4)
     assert [worker.held for worker in main.workers] == [412, 398, 201, 193]
