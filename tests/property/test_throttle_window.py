@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.services import RedisStand
@@ -170,9 +170,15 @@ class Twins:
         )
 
 
+HAS_ALL = [("one", 3.0, False)] * 16
+LOST = [("two", 3.0, False), ("one", 3.0, True), ("two", 3.0, False)]
+"""One who has all is given less, and does not hear it: it still believes in all."""
+
+
 @pytest.mark.parametrize("estimator", Estimator)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trace=st.lists(steps, max_size=40))
+@example([("contest", HAS_ALL + LOST)])
 def test_redis_answers_as_the_oracle_does(
     redis_server: RedisStand, estimator: Estimator, trace: list[tuple[object, ...]]
 ) -> None:

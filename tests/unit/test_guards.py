@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.guards.__main__ import GUARDS, ROOT, Guard
+from tests.guards.__main__ import GUARDS, ROOT
+from tests.guards.guard import Guard
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)

@@ -69,7 +69,7 @@ class Hook:
         self._smaller_first = True
         self._broker: Broker | None = None
         self._pace = Pace(consumer)
-        self._dead = Dead(self._all, self._strike)
+        self._dead = Dead(self._all, self._strike, clock)
         self._going = Going(rig.accounts)
         rig.collect = self._collect
         self._overflow = Overflow(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from celery.worker import state as _state
 
+from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Admission, Amount, Limit, Target, run_id
 from throttle.settings import Settings
@@ -26,9 +28,14 @@ class Request:
         self.database = database
         self.task = SimpleNamespace(name="t")
         self.body = b"x"
-        self.expires = None
+        self.expires: datetime | None = None
+        self.dead = False
         self.time_start = None
         self.delivery_info: dict[str, Any] = {"priority": None}
+
+    def revoked(self) -> bool:
+        """Say whether Celery finds it revoked or expired."""
+        return self.dead
 
 
 class Accounts:
@@ -218,6 +225,46 @@ def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
     state.task_ready(one)
     bench.rig.collect()
     assert bench.accounts.forgotten == [run_id("a")]
+
+
+def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:
+    """A broker may raise less than it is asked for, and Celery's own is not ours."""
+    more = [0]
+
+    def rise() -> int:
+        risen = int(more[0] < 2)
+        more[0] += risen
+        return risen
+
+    def lower(count: int) -> None:
+        more[0] -= count
+
+    broker: Any = SimpleNamespace(raise_prefetch=rise, lower_prefetch=lower)
+    bench.hook._broker = broker
+    bench.come("a", "b", "c")
+    assert (bench.hook._more, more) == (2, [2])
+    bench.accounts.room = 3
+    bench.fire()
+    assert bench.through == ["a", "b", "c"]
+    assert (bench.hook._more, more) == (0, [0])
+
+
+@pytest.mark.parametrize("how", ["expired", "revoked"])
+def test_the_dead_leave_though_nothing_is_let_through(how: str, bench: Bench) -> None:
+    """And do not start when there is room."""
+    dead = Request("dead")
+    if how == "expired":
+        dead.expires = now() - timedelta(seconds=1)
+    bench.consumer.on_task_request(dead)
+    bench.come("living")
+    dead.dead = True
+    if how == "revoked":
+        state.revoked.add("dead")
+    bench.fire()
+    assert bench.hook.holding == 1
+    bench.accounts.room = 2
+    bench.fire()
+    assert bench.through == ["living"]
 
 
 def test_without_an_event_loop_the_broker_is_told_at_once(bench: Bench) -> None:

@@ -1,0 +1,354 @@
+"""The guards of throttle: its guarantees are in docs/explanation/throttle-*.md."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+UNIT = "tests/unit/throttle"
+REAL = "tests/integration/throttle"
+EXCHANGE = f"{UNIT}/test_exchange.py"
+ADMISSION = f"{UNIT}/test_admission.py"
+METER = f"{UNIT}/meter/test_meter.py"
+HOOK = f"{UNIT}/test_worker_hook.py"
+OVERFLOW = f"{UNIT}/test_overflow.py"
+STORE = f"{REAL}/store/test_redis_store.py"
+SHARES = "tests/property/test_throttle_shares.py"
+ON_REDIS = f"{REAL}/overflow/test_redis_broker.py"
+ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
+
+GUARDS = (
+    # What is counted
+    Guard(
+        "throttle: a statement is told once",
+        "throttle/meter/taps.py",
+        "            seen[at + OPERATIONS] += operations\n",
+        "",
+        f"{METER}::test_what_was_counted_is_told_once",
+    ),
+    Guard(
+        "throttle: what a killed child left open is not its successor's",
+        "throttle/meter/rows.py",
+        "                mine[at + STARTED] = 0\n",
+        "                pass\n",
+        f"{METER}::test_a_child_that_takes_over_a_row_goes_on_counting",
+    ),
+    Guard(
+        "throttle: what finds no place is counted as dropped",
+        "throttle/meter/rows.py",
+        "        sums.dropped += dropped - self._dropped_told\n",
+        "",
+        f"{METER}::test_threads_beyond_the_lanes_are_dropped_and_counted",
+    ),
+    Guard(
+        "throttle: a lost answer counts nothing twice, as it is told again",
+        "throttle/exchange/backlog.py",
+        """        if not self._sent:
+            if not self._waiting:
+                return Batch(0, {})
+            self._sent, self._waiting = self._waiting, deque()
+            self._number += 1
+""",
+        """        self._sent += self._waiting
+        self._waiting.clear()
+        if not self._sent:
+            return Batch(0, {})
+        self._number += 1
+""",
+        f"{EXCHANGE}::test_a_lost_answer_counts_nothing_twice",
+    ),
+    Guard(
+        "throttle: a lost answer counts nothing twice, as Redis hears it again",
+        "throttle/store/redis/exchange.lua",
+        "    fresh = last < tonumber(ARGV[5])\n",
+        "    fresh = true\n",
+        STORE,
+    ),
+    Guard(
+        "throttle: a report that comes late makes the next one no new one",
+        "throttle/store/redis/exchange.lua",
+        "local number = fresh and ARGV[5] or string.format('%.0f', last)",
+        "local number = ARGV[5]",
+        f"{STORE}::test_a_report_told_again_counts_once",
+    ),
+    Guard(
+        "throttle: a child of a worker tells nothing that its parent tells",
+        "throttle/exchange/process.py",
+        "            self._part = Part.CHILD\n        elif self._part is Part.OWN:\n",
+        "            self._part = Part.OWN\n        if self._part is Part.OWN:\n",
+        f"{REAL}/exchange/test_process.py::test_a_child_of_a_worker_never_reports",
+    ),
+    Guard(
+        "throttle: a clock that is stepped back fills no second twice",
+        "throttle/store/redis/clock.lua",
+        "if now < latest then",
+        "if false then",
+        STORE,
+    ),
+    Guard(
+        "throttle: a mistake ends no exchange",
+        "throttle/exchange/exchanger.py",
+        'foreign.call("the exchange", None, self._rarely, self.turn)',
+        "self.turn()",
+        EXCHANGE,
+    ),
+    # What is given out
+    Guard(
+        "throttle: grants never add up to more than the limit, in Redis",
+        "throttle/store/redis/exchange.lua",
+        "math.min(fair(all, want, wants, wanted), all - others)",
+        "fair(all, want, wants, wanted)",
+        STORE,
+    ),
+    Guard(
+        "throttle: grants never add up to more than the limit, on any trace",
+        "throttle/window/shares.py",
+        "max(min(part, free), 0)",
+        "part",
+        SHARES,
+    ),
+    Guard(
+        "throttle: a share that may still be believed is nobody else's",
+        "throttle/window/shares.py",
+        "max(granted, before)",
+        "granted",
+        SHARES,
+    ),
+    Guard(
+        "throttle: a share that may still be believed is nobody else's, in Redis",
+        "throttle/store/redis/exchange.lua",
+        "math.max(granted, before), now",
+        "granted, now",
+        "tests/property/test_throttle_window.py",
+    ),
+    Guard(
+        "throttle: a store without memory gives no shares at first",
+        "throttle/store/redis/exchange.lua",
+        "if now - born < LEARNING then return 0 end",
+        "",
+        "tests/property/test_throttle_window.py",
+    ),
+    Guard(
+        "throttle: an answer is as old as its question",
+        "throttle/exchange/exchanger.py",
+        "Snapshot(answer, sent, away=False)",
+        "Snapshot(answer, self._clock(), away=False)",
+        EXCHANGE,
+    ),
+    Guard(
+        "throttle: a stale share is not believed",
+        "throttle/admission/account.py",
+        "now - self._heard > STALE",
+        "False",
+        f"{ADMISSION}::test_what_the_store_says_is_trusted_for_300_ms",
+    ),
+    Guard(
+        "throttle: what was let in and not seen yet is not given out again",
+        "throttle/admission/account.py",
+        "        self.operations.admit(",
+        "        (lambda *_: None)(",
+        f"{ADMISSION}::test_what_was_let_in_and_has_not_been_seen_counts",
+    ),
+    Guard(
+        "throttle: shadow holds nothing",
+        "throttle/admission/account.py",
+        "            if not self.limit.shadow:\n",
+        "            if True:\n",
+        f"{ADMISSION}::test_a_shadow_holds_nothing_and_counts",
+    ),
+    Guard(
+        "throttle: only who is there is blamed by the second signal",
+        "throttle/watch/law.py",
+        "    if ours < OURS:\n",
+        "    if False:\n",
+        f"{UNIT}/watch/test_law.py",
+    ),
+    Guard(
+        "throttle: one at a time watches a database",
+        "throttle/store/redis/elect.lua",
+        "if watcher[1] ~= ARGV[2] and now < watcher[2] then return 0 end",
+        "",
+        STORE,
+    ),
+    Guard(
+        "throttle: a dispatcher starts nothing above the limit",
+        "throttle/gate/gate.py",
+        " if lane.open else 0.0",
+        "",
+        f"{UNIT}/test_gate.py::test_nothing_starts_above_the_limit",
+    ),
+    Guard(
+        "throttle: entries of a hot database wait",
+        "throttle/gate/schedules.py",
+        "if target is not None and not",
+        "if target is not None and None is",
+        f"{REAL}/gate/test_schedules.py"
+        "::test_entries_of_a_hot_database_wait_and_others_run",
+    ),
+    # What is held
+    Guard(
+        "throttle: a newcomer does not overtake",
+        "throttle/worker/hook.py",
+        "elif self._hold.must_wait(target):",
+        "elif False:",
+        HOOK,
+    ),
+    Guard(
+        "throttle: a held request is not reserved",
+        "throttle/worker/hook.py",
+        "        state.reserved_requests.discard(held.request)\n"
+        "        state.scheduled_requests.add(held.request)\n"
+        "        self._dead",
+        "        state.scheduled_requests.add(held.request)\n        self._dead",
+        HOOK,
+    ),
+    Guard(
+        "throttle: revoked and expired tasks leave, and never start",
+        "throttle/worker/hook.py",
+        "self._dead.sweep(until, len(self._hold))",
+        "True",
+        HOOK,
+    ),
+    Guard(
+        "throttle: prefetch is lowered by what it really rose",
+        "throttle/worker/hook.py",
+        "held.raised = self._broker.raise_prefetch()",
+        "held.raised = 1 | self._broker.raise_prefetch()",
+        HOOK,
+    ),
+    Guard(
+        "throttle: prefetch is lowered again",
+        "throttle/worker/hook.py",
+        "        self._lower(held)\n        state.task_reserved(held.request)\n",
+        "        state.task_reserved(held.request)\n",
+        HOOK,
+    ),
+    Guard(
+        "throttle: prefetch is never raised so far that it is no limit",
+        "throttle/worker/brokers/prefetch.py",
+        "max(min(count, MOST - self._qos.value - self.extra), 0)",
+        "count",
+        f"{REAL}/overflow/test_parking.py::test_prefetch_is_never_turned_off",
+    ),
+    Guard(
+        "throttle: nothing of a lost connection is started",
+        "throttle/worker/hook.py",
+        "        self.clear()\n        self._lose(error)\n",
+        "        self._lose(error)\n",
+        HOOK,
+    ),
+    Guard(
+        "throttle: what was revoked meanwhile is not parked",
+        "throttle/worker/overflow.py",
+        "if one.request in scheduled]",
+        "if scheduled is not None]",
+        OVERFLOW,
+    ),
+    Guard(
+        "throttle: the hold is bounded by messages",
+        "throttle/worker/overflow.py",
+        "if broker.elastic and not self._hold.full:",
+        "if broker.elastic:",
+        f"{OVERFLOW}::test_what_is_too_much_is_parked",
+    ),
+    Guard(
+        "throttle: the hold is bounded by bytes",
+        "throttle/hold/hold.py",
+        " or self._bytes >= self._max_bytes",
+        "",
+        f"{UNIT}/test_hold.py",
+    ),
+    Guard(
+        "throttle: what Redis waits for is renewed",
+        "throttle/worker/overflow.py",
+        "            self._renew(broker)\n",
+        "            pass\n",
+        OVERFLOW,
+    ),
+    Guard(
+        "throttle: after a standstill nothing runs that is another worker's",
+        "throttle/worker/overflow.py",
+        "lapse > max(broker.renewal, WATCH)",
+        "False",
+        OVERFLOW,
+    ),
+    Guard(
+        "throttle: what another worker has is not renewed",
+        "throttle/worker/brokers/renew.lua",
+        "if stamp and (stamp <= tonumber(ARGV[i + 1]) or asked[stamp]) then",
+        "if stamp then",
+        f"{ON_REDIS}::test_what_another_worker_has_is_not_renewed",
+    ),
+    Guard(
+        "throttle: RabbitMQ gets back in time what is held",
+        "throttle/worker/overflow.py",
+        "self._hand_back(broker, broker.patience)",
+        "pass",
+        OVERFLOW,
+    ),
+    Guard(
+        "throttle: on Redis a message is parked once",
+        "throttle/worker/brokers/park.lua",
+        "        redis.call('HDEL', KEYS[2], tag)\n",
+        "",
+        f"{ON_REDIS}::test_a_lost_answer_moves_nothing_twice",
+        also=("        redis.call('ZREM', KEYS[1], tag)\n", ""),
+    ),
+    Guard(
+        "throttle: on Redis nothing is parked from under another worker",
+        "throttle/worker/brokers/park.lua",
+        "stamp and (stamp <= till or asked[stamp])",
+        "stamp",
+        f"{ON_REDIS}::test_what_another_worker_has_is_not_moved",
+    ),
+    Guard(
+        "throttle: on Redis no worker acknowledges what another has",
+        "throttle/worker/brokers/redis.py",
+        "self._qos._quick_ack(message.delivery_tag)",
+        "self._qos.ack(message.delivery_tag)",
+        f"{ON_REDIS}::test_what_another_worker_has_is_not_renewed",
+    ),
+    Guard(
+        "throttle: on RabbitMQ a message is confirmed before it is acknowledged",
+        "throttle/worker/brokers/amqp.py",
+        "            mandatory=True,\n        )\n",
+        "            mandatory=True,\n        )\n        held.request.acknowledge()\n",
+        f"{ON_RABBITMQ}::test_nothing_is_acknowledged_before_it_is_confirmed",
+    ),
+    Guard(
+        "throttle: on RabbitMQ what no queue took is kept",
+        "throttle/worker/brokers/amqp.py",
+        "            if sent.returned:\n",
+        "            if False:\n",
+        f"{ON_RABBITMQ}::test_a_parking_queue_that_was_deleted_is_made_again",
+    ),
+    Guard(
+        "throttle: what is held goes back at a warm end, in its order",
+        "throttle/worker/back.py",
+        "for one in reversed(list(held)):",
+        "for one in ():",
+        f"{REAL}/worker/test_ends.py::test_they_go_back_in_their_order",
+    ),
+    Guard(
+        "throttle: a route that fails lets the task through",
+        "throttle/foreign.py",
+        "type(error).__name__, error)\n        return otherwise",
+        "type(error).__name__, error)\n        raise",
+        f"{UNIT}/test_route.py",
+    ),
+    # The service
+    Guard(
+        "throttle: without its token the service tells nothing",
+        "throttle/service/pages.py",
+        'if not same or kind.lower() != "bearer":',
+        "if not token:",
+        f"{REAL}/service/test_service.py::test_without_the_token_nothing_is_told",
+    ),
+    Guard(
+        "throttle: the service's loop does not wait for Redis",
+        "throttle/service/lane.py",
+        "return await asyncio.get_running_loop().run_in_executor(self._pool, asked)",
+        "return asked()",
+        f"{REAL}/service/test_service.py"
+        "::test_redis_that_hangs_does_not_stop_the_service",
+    ),
+)
