@@ -119,7 +119,7 @@ def _queues(value: object, limits: object) -> dict[str, str]:
         )
         raise Misconfigured(message)
     for queue, database in value.items():
-        if database not in limits:
+        if not isinstance(database, str) or database not in limits:
             message = (
                 f"throttle_queues[{queue!r}] is {database!r}, which has no limit;"
                 f" allowed are {_listed(limits)}"

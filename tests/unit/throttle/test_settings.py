@@ -206,6 +206,10 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
         {"throttle_limits": {"main": 1}, "throttle_queues": {"q": "other"}},
         "'other', which has no limit; allowed are 'main'",
     ),
+    "what is no name": (
+        {"throttle_limits": {"main": 1}, "throttle_queues": {"q": ["main"]}},
+        "throttle_queues['q'] is ['main'], which has no limit; allowed are 'main'",
+    ),
 }
 
 
