@@ -73,7 +73,11 @@ class Hook:
         self._going = Going(rig.accounts)
         rig.collect = self._collect
         self._overflow = Overflow(
-            rig.settings, rig.hold, held=self._all, forget=self._forget
+            rig.settings,
+            rig.hold,
+            held=self._all,
+            keep=self._keep_all_the_same,
+            forget=self._forget,
         )
         rig.parked = self._overflow.parked
         rig.paced = self._pace.count
@@ -154,8 +158,15 @@ class Hook:
         if self._overflow.takes(held):
             return
         self._count(held)
-        request = held.request
-        priority = request.delivery_info.get("priority") or 0
+        self._put(held)
+
+    def _keep_all_the_same(self, held: Held) -> None:
+        # It was to be parked, and could not be: nothing more is taken for it
+        self._dead.add(held)
+        self._put(held)
+
+    def _put(self, held: Held) -> None:
+        priority = held.request.delivery_info.get("priority") or 0
         self._hold.put(
             held.target,
             held,

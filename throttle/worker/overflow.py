@@ -53,17 +53,20 @@ class Overflow:
         hold: Hold[Any],
         *,
         held: Callable[[], Iterable[Held]],
+        keep: Callable[[Held], object],
         forget: Callable[[Held], object],
         clock: Monotonic = monotonic,
     ) -> None:
         """Stand behind a hold.
 
-        `held`: all that is held now. `forget`: the request is no longer ours; it is
-        out of the hold and of Celery's lists.
+        `held`: all that is held now. `keep`: it is in the hold, whatever the bounds
+        say, and no more is taken for it. `forget`: the request is no longer ours; it
+        is out of the hold and of Celery's lists.
         """
         self._settings = settings
         self._hold = hold
         self._held = held
+        self._keep = keep
         self._forget = forget
         self._clock = clock
         self._consumer: Any = None
@@ -75,7 +78,10 @@ class Overflow:
         self._round: list[Held] = []
         self._pending: dict[str, list[Held]] = {}
         self._moving: dict[int, Held] = {}
+        self._kept: list[Held] = []
+        """Held though they were to be parked: that failed, and is tried again."""
         self._paused: dict[str, str] = {}
+        self._again = False
         self._came = 0
         self._parked: Counter[str] = Counter()
 
@@ -106,6 +112,7 @@ class Overflow:
     def _drop(self) -> None:
         self._pending.clear()
         self._moving.clear()
+        self._kept.clear()
         self._paused.clear()
         self._round.clear()
 
@@ -179,6 +186,7 @@ class Overflow:
 
     def _watch(self) -> None:
         # On the consumer's timer, which need not be the loop's
+        self._again = True
         self._soon()
 
     def _turn(self) -> None:
@@ -187,6 +195,9 @@ class Overflow:
         if broker is None:
             return
         self.look()
+        if self._again:
+            self._again = False
+            self._retry()
         for database, waiting in list(self._pending.items()):
             self._park(broker, database, waiting)
         self._attend(broker)
@@ -223,6 +234,12 @@ class Overflow:
         broker.park(database, mine)
         if rest and len(rest) < len(waiting):
             self._soon()  # some went; what could not go is tried again a second later
+
+    def _retry(self) -> None:
+        kept, self._kept = self._kept, []
+        for one in self._ours(kept):
+            self._forget(one)  # it must not be let through while it is on its way
+            self._add(one)
 
     def _renew(self, broker: Broker) -> None:
         moment = self._clock()
@@ -262,8 +279,10 @@ class Overflow:
         self._forget(held)
 
     def _stays(self, held: Held) -> None:
+        # In the hold, or it would be in the way of others when its database has opened
         if self._moving.pop(id(held), None) is not None:
-            self._pending.setdefault(held.target.database, []).append(held)
+            self._keep(held)
+            self._kept.append(held)
 
     def _gone(self, held: Held) -> None:
         self._moving.pop(id(held), None)

@@ -41,6 +41,7 @@ class Played:
     elastic = True
     patience: float | None = None
     renewal: float | None = None
+    refuses = False
 
     def __init__(self, told: Told) -> None:
         self.told = told
@@ -64,6 +65,9 @@ class Played:
         """They are in the parking queue."""
         del database
         for one in held:
+            if self.refuses:
+                self.told.kept(one)
+                continue
             self.parked.append(one)
             self.told.parked(one)
 
@@ -98,6 +102,7 @@ class Bench:
             Settings(limits=LIMITS, queues={"only": "main"}, hold_messages=most),
             self.hold,
             held=self.hold.items,
+            keep=lambda one: self.hold.put(one.target, one, size=one.size),
             forget=self.forget,
             clock=lambda: self.now,
         )
@@ -237,3 +242,21 @@ def test_what_is_held_too_long_goes_back_in_time(
     bench.later(1)
     assert bench.broker.back == bench.forgotten == late
     assert bench.hold.items() == early
+
+
+def test_what_cannot_be_parked_is_held_and_tried_again(
+    benches: Callable[..., Bench],
+) -> None:
+    """In the hold it may go as its database opens; who went is parked no more."""
+    bench = benches(refuses=True)
+    held = bench.come(MOST)
+    more = bench.come(3)
+    bench.turn()
+    assert bench.hold.items() == [*held, *more]
+    assert not bench.forgotten
+    bench.hold.remove(more[0])
+    state.scheduled_requests.discard(more[0].request)
+    bench.broker.refuses = False
+    bench.later(1)
+    assert bench.broker.parked == more[1:]
+    assert bench.hold.items() == held

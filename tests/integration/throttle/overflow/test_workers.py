@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -112,6 +113,36 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
     either.reopen()
     either.until(either.ran_all(*NAMES), "all ran")
     assert set(either.ran.values()) == {1}
+
+
+def test_what_cannot_be_parked_runs_when_its_database_opens(either: Stand) -> None:
+    """The parking is refused: a worker must not keep its prefetch full for ever."""
+    parking = f"{either.conf['throttle_parking']}.main.{either.queue}"
+    with refused(str(either.conf["broker_url"]), parking):
+        worker = either.start(throttle_hold_messages=HOLD)
+        either.until_shut()
+        either.send("gated", *NAMES)
+        either.until(lambda: either.held() >= HOLD, "it holds what it may")
+        log = worker.life_log
+        either.until(lambda: "stay here" in log() or "is refused" in log(), "no more")
+        either.reopen()
+        either.until(either.ran_all(*NAMES), "all ran")
+    assert set(either.ran.values()) == {1}
+    assert either.inspect()["prefetch_more"] == 0
+
+
+@contextmanager
+def refused(broker: str, parking: str) -> Iterator[None]:
+    """What is called like a parking queue is none, or somebody else's."""
+    with Connection(broker) as connection:
+        channel: Any = connection.default_channel
+        if broker.startswith("redis"):
+            channel.client.set(parking, "none")
+            yield
+            channel.client.delete(parking)
+        else:
+            channel.queue_declare(parking, exclusive=True)
+            yield
 
 
 def test_a_quorum_queue_parks_at_once(
