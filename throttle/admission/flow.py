@@ -13,8 +13,8 @@ the runs that are under way, spread over the time that they take. That bounds wh
 does not: what was saved up, runs that waited in the pool and start together, and debts
 of others that are paid back all at once.
 
-A run that is larger than a whole second of the rate passes alone, after a second in
-which nothing was done: nothing waits for ever.
+A run that is larger than a whole second of the rate, or may be, passes alone, after a
+second in which nothing was done: nothing waits for ever.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ STEEP = 3.0
 """Where a window holds many runs the slack is less: so often the run's part of it."""
 DOUBT = 1.0
 """Standard deviations of what is under way, in all workers, that are kept free."""
+QUIET = 0.5
+"""Part of a second of the rate that is free when a run may pass alone, whatever else is
+said of it: share and readings are never quite even, so it is not the whole."""
 LOOSE = 0.05
 """Part of the rate by which a run that takes longer than a tick may exceed a window: it
 will be seen before it has cost much."""
@@ -153,6 +156,10 @@ class Flow:
         if spread == 0 and self._tight - cost >= self._short - slack:
             return 0.0
         if spread and self._fits(cost, spread, slack):
+            return 0.0
+        # What varies more than a second holds fits in no window. Only its runs can
+        # teach that it varies less, so it comes in one by one.
+        if self._tight >= rate * QUIET and self.ahead <= NEAR * rate:
             return 0.0
         return TICK / 2
 

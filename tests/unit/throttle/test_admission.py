@@ -488,3 +488,24 @@ def test_a_reading_that_is_late_does_not_stop_the_work() -> None:
         worker.now += 0.05
         begun += len(worker.let_in())
     assert 230 <= begun <= 340
+
+
+@pytest.mark.parametrize("holders", [1, 16])
+@pytest.mark.parametrize("usual", [1.0, 200.0, 5000.0])
+def test_one_run_that_cost_far_more_does_not_shut_the_gate(
+    usual: float, holders: int
+) -> None:
+    """Its kind varies by more than a second holds, and only runs can teach better."""
+    worker = Worker(operations=5000.0)
+    worker.learn(usual)
+    (run,) = worker.let_in(most=1)
+    worker.tick(ended(run, usual * 100))
+    waits = ticks = 0
+    for _ in range(40):
+        while not (runs := worker.let_in(most=1)):
+            worker.tick(share=1 / holders)
+            ticks += 1
+            assert ticks < 10_000
+        waits += 1
+        worker.tick(*(ended(one, usual) for one in runs), share=1 / holders)
+    assert waits == 40
