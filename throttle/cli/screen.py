@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from textwrap import wrap
 
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from throttle.cli.layout import BESIDE, dealt, fitting, longest_name, needed
 from throttle.cli.letters import bar, rate, short, size, spark, visible
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration
@@ -31,10 +32,6 @@ MOST = 8
 """Workers and tenants that are shown when nobody says how high the screen is."""
 HEAD, ROWS = 3, 4
 """Lines above the databases, and of each without its notes and workers."""
-BESIDE = 110
-"""Letters of a line from which two tables stand beside each other."""
-OF_WORKER, OF_TENANT = 54, 22
-"""Letters of a table's line beside the name: figures are never cut, names are."""
 FIGURES = 44
 """Letters beside a bar, so that all bars are as long and can be compared."""
 
@@ -98,8 +95,7 @@ class Screen:
         if status.workers or status.name in self._traffic:
             yield dimmed(self._line(status, wide), stale)
         if rows > 1:
-            each = rows if wide >= BESIDE else rows // (1 + bool(status.tenants))
-            tables = [*_tables(status, max(each - 1, 1), longest_name(wide))]
+            tables = [*_tables(status, dealt(status, wide, rows), longest_name(wide))]
             if tables:
                 yield Padding(side_by_side(tables, wide), (0, 0, 0, 2))
         yield Text()
@@ -147,12 +143,6 @@ def bare(status: Status, wide: int) -> int:
     """Return how many lines a database takes without its tables."""
     words = [_title(status), *_notes(status)]
     return ROWS - 1 + sum(len(wrap(one.plain, wide)) for one in words)
-
-
-def needed(status: Status, wide: int) -> int:
-    """Return how many lines the tables of a database would take."""
-    tables = [len(one) + 1 for one in (status.workers, status.tenants) if one]
-    return (max if wide >= BESIDE else sum)(tables or [0])
 
 
 def dimmed(text: Text, stale: bool) -> Text:
@@ -208,17 +198,11 @@ def _amounts(status: Status) -> str:
     return told
 
 
-def longest_name(wide: int) -> int:
-    """Return how many letters of a name there is room for."""
-    if wide < BESIDE:
-        return max(wide - OF_WORKER, 8)
-    return (wide - OF_WORKER - OF_TENANT) // 2
-
-
-def _tables(status: Status, rows: int, longest: int) -> Iterable[Table]:
-    if status.workers:
+def _tables(status: Status, rows: tuple[int, int], longest: int) -> Iterable[Table]:
+    of_workers, of_tenants = rows
+    if status.workers and of_workers:
         table = plain_table("worker", "share", "", "held", "oldest", "admitted")
-        for worker in status.workers[: fitting(status.workers, rows)]:
+        for worker in status.workers[: fitting(status.workers, of_workers)]:
             table.add_row(
                 Text(short(visible(worker.name), longest)),
                 f"{worker.share:.0%}",
@@ -227,23 +211,18 @@ def _tables(status: Status, rows: int, longest: int) -> Iterable[Table]:
                 duration(worker.oldest) if worker.held else "",
                 rate(worker.rate, worker.admitted),
             )
-        _rest(table, len(status.workers) - fitting(status.workers, rows))
+        _rest(table, len(status.workers) - fitting(status.workers, of_workers))
         yield table
-    if status.tenants:
+    if status.tenants and of_tenants:
         table = plain_table("tenant", "held", "admitted")
-        for tenant in status.tenants[: fitting(status.tenants, rows)]:
+        for tenant in status.tenants[: fitting(status.tenants, of_tenants)]:
             table.add_row(
                 Text(short(visible(tenant.name), longest) or "(none)"),
                 f"{tenant.held:,}",
                 rate(tenant.rate),
             )
-        _rest(table, len(status.tenants) - fitting(status.tenants, rows))
+        _rest(table, len(status.tenants) - fitting(status.tenants, of_tenants))
         yield table
-
-
-def fitting(all_: Sized, rows: int) -> int:
-    """Return how many are shown in so many lines, one of which may say "more"."""
-    return len(all_) if len(all_) <= rows else rows - 1
 
 
 def _rest(table: Table, left: int) -> None:

@@ -125,6 +125,13 @@ def test_what_is_no_json_is_not_understood(routed: Line) -> None:
         assert routed("check", "--task", "proj.report", *words).exit_code == 2
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of other tests' apps, which Celery shares among all, are not there."""
+    monkeypatch.setattr("celery._state._on_app_finalizers", set())
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_tasks_own_option_is_looked_at(routed: Line) -> None:
     """What ends the start of a worker ends with 1 here."""
     assert "✓ tasks: 1 task with an option throttle=…" in routed("check").stdout
@@ -140,6 +147,7 @@ def test_a_tasks_own_option_is_looked_at(routed: Line) -> None:
     )
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_limit_that_holds_nothing_is_told(line: Line) -> None:
     """Neither route nor option: all is well, and nothing will happen."""
     assert "and there is no route: nothing is held" in line("check").stdout

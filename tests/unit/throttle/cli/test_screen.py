@@ -117,6 +117,20 @@ def test_who_waits_is_seen_before_who_does_nothing(picture: Picture) -> None:
     assert any("acme" in line and "601" in line for line in lines)
 
 
+@pytest.mark.parametrize("high", range(8, 22))
+def test_tables_below_each_other_share_their_lines(picture: Picture, high: int) -> None:
+    """What one does not need is the other's, and nothing is too long."""
+    main = next(one for one in picture.databases if one.name == "main")
+    two = dataclasses.replace(main, workers=main.workers[:2], tenants=main.tenants)
+    alone = dataclasses.replace(picture, databases=(two,))
+    lines = shown(alone, 80, high)
+    assert len(lines) <= max(high, 9)
+    seen = ("node-1", "node-2", "acme ", "globex", "initech")
+    told = [word for word in seen if any(word in line for line in lines[6:])]
+    if high >= 15:
+        assert told == list(seen)
+
+
 def test_the_title_says_whose_tasks_wait(picture: Picture) -> None:
     """Also where there is no room for a table."""
     [title] = [line for line in shown(picture, 120, 24) if " HOLDING " in line]
