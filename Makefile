@@ -32,7 +32,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: install ## a meeting service whose schedulers are killed while you watch
+demo: install ## a meeting service whose schedulers are killed, and its rush hour
 	$(BIN)/python -m example_project.demo
 
 test: install ## all tests, on embedded servers and on those of this machine
