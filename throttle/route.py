@@ -61,7 +61,7 @@ class Route:
             )
         if answer is None:
             return None
-        target = self._read(answer)
+        target = self.read(answer)
         if target is None:
             self.failures += 1
             if answer is not FAILED:
@@ -79,7 +79,8 @@ class Route:
         kind = f"a {type(answer).__name__}"
         return foreign.call("a route's answer", kind, self._rarely, repr, answer)[:80]
 
-    def _read(self, answer: object) -> Target | None:
+    def read(self, answer: object) -> Target | None:
+        """Return the target that an answer or a task's option means; None: none."""
         if isinstance(answer, str):
             return Target(answer) if answer in self._databases else None
         if (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from throttle import addresses
@@ -96,7 +96,13 @@ class Settings:
             raise Misconfigured(message)
 
 
-def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
+def mentioned(conf: Mapping[str, object]) -> bool:
+    """Say whether a configuration has any setting of ours, rightly spelt or not."""
+    return any(conf.get(key) is not None for key, _ in _ours(conf))
+
+
+def _ours(conf: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Give each of our settings as it was written, and its lower-case name."""
     # An app's configuration that nobody has read yet tells its prefix by `data` only.
     read = getattr(conf, "data", conf)
     namespace = getattr(read, "prefix", None) or ""
@@ -104,7 +110,13 @@ def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> Non
         # Under a namespace Celery lists keys as they were written
         named = key.removeprefix(namespace) if namespace else key
         name = named.lower() if named != key else named
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX):
+            yield key, name
+
+
+def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
+    for key, name in _ours(conf):
+        if name not in known:
             allowed = ", ".join(sorted(known))
             message = f"{key} is not a setting of throttle; allowed are {allowed}"
             raise Misconfigured(message)

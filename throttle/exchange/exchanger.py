@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -13,6 +14,8 @@ from throttle.exchange.backlog import Backlog
 from throttle.exchange.snapshot import Snapshot
 from throttle.model import TICK, Answer, Holding, Reading, Report, Store, Told
 from throttle.settings import Settings
+
+logger = logging.getLogger("throttle")
 
 PAUSE = (0.1, 0.2)
 """Seconds between two tries while the store is away, by chance: a thousand processes
@@ -183,6 +186,8 @@ class Exchanger:
         except ThrottleError as error:
             self._failed(error)
         else:
+            if not self._answer_came:
+                logger.info("throttle: the store answers again")
             self._answer_came = True
             self._backlog.confirm()
             self.snapshot = Snapshot(answer, sent, away=False)

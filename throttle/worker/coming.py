@@ -34,3 +34,6 @@ def connect() -> None:
 def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
     if conf.get("throttle_limits"):
         install(instance.app)
+    else:
+        # It says what is misspelt, and which tasks wait for limits that there are not
+        instance.app.steps["consumer"].add(ThrottleStep)

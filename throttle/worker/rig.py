@@ -18,7 +18,7 @@ from throttle.model import Holding, Target
 from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.store import open_store
-from throttle.worker import pool
+from throttle.worker import pool, starting
 from throttle.worker.held import Held
 
 logger = logging.getLogger("throttle.worker")
@@ -82,10 +82,14 @@ class Rig:
     def start(self) -> None:
         """It counts, tells and hears; again: nothing changes."""
         if not self._started:
-            self._started = True
             self.exchanger.start()
             self._watching = watch.start(
                 self.settings, self.store, self.exchanger.holder
+            )
+            self._started = True
+            logger.info(
+                "throttle: tasks are held at the limits of %s",
+                starting.said(self.settings),
             )
 
     def stop(self) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from throttle.errors import Misconfigured
-from throttle.settings import Settings
+from throttle.route import Route
+from throttle.settings import Settings, mentioned
 
 logger = logging.getLogger("throttle.worker")
 
@@ -32,16 +33,53 @@ def settings_of(app: Any) -> Settings:
     return Settings.read(app.conf)
 
 
+def wanted(app: Any) -> bool:
+    """Say whether workers of an app have a gate.
+
+    Raises:
+        Refused: A setting is misspelt, or no use without limits.
+    """
+    if app.conf.get("throttle_limits"):
+        return True
+    if mentioned(app.conf):
+        try:
+            settings_of(app)
+        except Misconfigured as error:
+            raise Refused(str(error)) from error
+    held = [name for name, task in app.tasks.items() if _option(task) is not None]
+    if held or mentioned(app.conf):
+        logger.warning(
+            "throttle: throttle_limits is not set, so nothing is held%s",
+            f" of tasks with the option throttle: {', '.join(held[:5])}"
+            if held
+            else "",
+        )
+    return False
+
+
+def _option(task: Any) -> object:
+    return getattr(task, "throttle", None)
+
+
+def said(settings: Settings) -> str:
+    """Return what a worker says at its start of what it holds back."""
+    limits = [
+        f"{name} {limit.operations:g} operations/s{' (shadow)' if limit.shadow else ''}"
+        for name, limit in settings.limits.items()
+    ]
+    return ", ".join(limits)
+
+
 def check_tasks(tasks: Mapping[str, Any], settings: Settings) -> None:
     """Refuse a task whose option `throttle` names no database with a limit."""
+    route = Route(None, settings.limits)
     for name, task in tasks.items():
-        option = getattr(task, "throttle", None)
-        database = option[0] if isinstance(option, tuple) and option else option
-        if database is not None and database not in settings.limits:
+        option = _option(task)
+        if option is not None and route.read(option) is None:
             allowed = ", ".join(repr(one) for one in sorted(settings.limits))
             message = (
                 f"task {name!r} has throttle={option!r}, which is no database in"
-                f" throttle_limits; allowed are {allowed}"
+                f" throttle_limits, nor a pair of one and a tenant; allowed: {allowed}"
             )
             raise Misconfigured(message)
 

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
 
+from throttle.worker import starting
+
 if TYPE_CHECKING:
     from throttle.worker.hook import Hook
 
 
 class ThrottleStep(bootsteps.StartStopStep):
     """Holds tasks back in workers of an app that has `throttle_limits`.
+
+    Where it has none, settings that begin so are checked all the same, and options of
+    tasks that have no effect are warned of.
 
     Made with the consumer: before the pool forks, and before the strategies of tasks
     remember whom to call. Started at each connection, after tasks are consumed; stopped
@@ -23,8 +28,8 @@ class ThrottleStep(bootsteps.StartStopStep):
     obj: Hook | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the app has limits."""
-        return bool(parent.app.conf.get("throttle_limits"))
+        """Say whether the app has limits; what is misspelt ends the start."""
+        return starting.wanted(parent.app)
 
     def create(self, parent: Any) -> Hook:  # type: ignore[override]  # kept as obj
         """Check all that can be checked now: nothing has started yet."""
