@@ -31,7 +31,9 @@ BURST = 0.1
 """Seconds of the rate that are saved up while nothing comes. A worker looks at what it
 holds every 50 ms: with less, what came in between is lost."""
 DEBT = 10.0
-"""Seconds of the rate that are owed at most: what was spent beyond it is forgiven."""
+"""Seconds of the rate that are owed at most, beside what the run that came in last was
+expected to cost if that was much: what was spent beyond it is forgiven. Were that
+forgiven too, workers with runs of a minute of their rate would do what they like."""
 SLACK = 0.6
 """Part of a run's cost by which a window may be exceeded. Windows of whole runs only
 would lose half a run each: much, where a window holds three."""
@@ -67,6 +69,7 @@ class Flow:
     __slots__ = (
         "_ahead",
         "_allowed",
+        "_asked",
         "_doubt",
         "_need",
         "_past",
@@ -85,6 +88,8 @@ class Flow:
         """That it is given, per second."""
         self.room = 0.0
         """What may come in now; negative: a debt."""
+        self._asked = 0.0
+        """What the run was expected to cost that came in last, if that was much."""
         self._need = 0.0
         """What the run costs that waits to come in: room is saved for it."""
         self._ahead = [0.0] * len(SPREADS)
@@ -119,7 +124,12 @@ class Flow:
         aimed = rate * HEADROOM
         room = self.room + aimed * elapsed
         most = self._need + aimed * BURST
-        self.room = max(min(room, most), -DEBT * rate) if rate else min(room, most)
+        least = -DEBT * rate
+        if room < least and rate:
+            if self._asked:  # and what is expected of it is no debt yet
+                least -= self._asked + self.ahead
+            room = max(room, least)
+        self.room = min(room, most)
 
     def wait(
         self, cost: float, variance: float, spread: int, cautious: float, defer: float
@@ -155,13 +165,14 @@ class Flow:
             slack += late * rate
         if spread == 0 and self._tight - cost >= self._short - slack:
             return 0.0
-        if spread and self._fits(cost, spread, slack):
-            return 0.0
-        # What varies more than a second holds fits in no window. Only its runs can
-        # teach that it varies less, so it comes in one by one.
-        if self._tight >= rate * QUIET and self.ahead <= NEAR * rate:
+        if (spread and self._fits(cost, spread, slack)) or self._quiet(rate):
             return 0.0
         return TICK / 2
+
+    def _quiet(self, rate: float) -> bool:
+        # What varies more than a second holds fits in no window. Only its runs can
+        # teach that it varies less, so it comes in one by one.
+        return self._tight >= rate * QUIET and self.ahead <= NEAR * rate
 
     def _fits(self, cost: float, spread: int, slack: float) -> bool:
         least = self._short - slack
@@ -174,6 +185,7 @@ class Flow:
     def admit(self, cost: float, variance: float, spread: int) -> None:
         """A run came in."""
         self.room -= cost
+        self._asked = cost if cost > DEBT / 2 * self.rate else 0.0
         self._ahead[spread] += cost
         self._doubt += variance
         if spread == 0:

@@ -86,3 +86,16 @@ def test_a_pool_that_is_too_small_is_no_rush_either() -> None:
     world = World(workers=2, kinds=(kind,), slots=1, seconds=30.0, warm=10.0)
     outcome = Simulation(world).run()
     assert outcome.peak <= 1.05
+
+
+@pytest.mark.parametrize("cost", [5_000, 20_000])
+def test_runs_of_a_minute_of_a_share_are_paid_for(cost: int) -> None:
+    """Forgiven, sixteen workers did sixty times the limit with them, second by second.
+
+    Ten seconds of a share are 3,125 operations.
+    """
+    kind = Kind(operations=cost, duration=1.0)
+    outcome = Simulation(
+        World(workers=16, kinds=(kind,), seconds=150.0, warm=22.0)
+    ).run()
+    assert outcome.use <= 1.1
