@@ -31,7 +31,7 @@ def report(*_: object, **__: object) -> None:
     """Go where the route says."""
 
 
-@app.task(name="vacuum", throttle="main")
+@app.task(name="vacuum", throttle="main", shared=False)
 def vacuum() -> None:
     """Always go to one database."""
 
