@@ -114,6 +114,8 @@ class Hook:
         self._pace.clear()
         self._dead.clear()
         self._more = 0
+        with self._arming:  # Celery cancels what was set while it connected in vain
+            self._armed = False
 
     def _lost(self, error: Exception) -> None:
         # Before Celery closes the connection: a timer's thread must not start now what

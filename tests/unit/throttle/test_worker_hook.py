@@ -302,3 +302,18 @@ def test_without_an_event_loop_the_broker_is_told_at_once(bench: Bench) -> None:
     assert bench.hook.holding == 4
     assert len(told) == 4
     assert bench.hook._more == 4
+
+
+def test_a_timer_that_celery_cancelled_is_set_again(bench: Bench) -> None:
+    """It cancels what was set while it connected, if that came to nothing.
+
+    RabbitMQ delivers from the first queue before the worker consumes from the last.
+    """
+    bench.come("a")
+    assert len(bench.timers) == 1
+    bench.timers.clear()
+    bench.consumer.on_connection_error_after_connected(OSError())
+    bench.come("b")
+    bench.accounts.room = 1
+    bench.fire()
+    assert bench.through == ["b"]
