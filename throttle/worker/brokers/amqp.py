@@ -177,12 +177,13 @@ class AmqpBroker(Consuming):
 
     def _declare(self, parking: Parking) -> None:
         way = self._open()
+        # Gone from the consumer if somebody cancelled it meanwhile
         source = next(
-            queue for queue in self._tasks.queues if queue.name == parking.queue
+            (queue for queue in self._tasks.queues if queue.name == parking.queue), None
         )
-        arguments = source.queue_arguments or {}
+        arguments = (source and source.queue_arguments) or {}
         shared = {key: arguments[key] for key in COPIED if key in arguments}
-        if source.max_priority:
+        if source and source.max_priority:
             shared["x-max-priority"] = source.max_priority
         queue = Queue(
             parking.name,
