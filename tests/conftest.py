@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections import Counter
@@ -45,6 +46,31 @@ STANDS = (
     if GIVEN
     else ["embedded", "local-redis", "local-rabbitmq"]
 )
+
+
+# Logging
+
+
+@pytest.fixture(autouse=True)
+def _logging_stays() -> Iterator[None]:
+    """Give back to each test the loggers as they were: Celery's commands set them up.
+
+    A test that reads the log behind one of them saw nothing.
+    """
+    root = logging.getLogger()
+    before = root.level, [*root.handlers], root.manager.disable
+    yield
+    level, handlers, disabled = before
+    root.setLevel(level)
+    # pytest's own come and go around us: only what is new leaves
+    for handler in [one for one in root.handlers if one not in handlers]:
+        root.removeHandler(handler)
+    logging.disable(disabled)
+    for name in root.manager.loggerDict:
+        if name.partition(".")[0] in {"celery_pecker", "throttle"}:
+            logger = logging.getLogger(name)
+            logger.disabled, logger.propagate = False, True
+            logger.setLevel(logging.NOTSET)
 
 
 # PostgreSQL

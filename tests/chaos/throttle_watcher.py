@@ -23,6 +23,7 @@ if __name__ == "__main__":
     )
     store = RedisStore(redis_url)
     watching = start(settings, store, name)
+    print("ready", flush=True)  # noqa: T201 — the test waits for it
     signal.sigwait(ending)
     watching.stop()
     store.close()
