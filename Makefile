@@ -36,7 +36,7 @@ demo: install ## a meeting service whose schedulers are killed, and its rush hou
 	$(BIN)/python -m example_project.demo
 
 test: install ## all tests, on embedded servers and on those of this machine
-	$(PYTEST) -n $(JOBS)
+	$(PYTEST) -n $(JOBS) --reruns 1
 
 lint: install ## style, spelling, and which room may import which
 	$(BIN)/ruff check
