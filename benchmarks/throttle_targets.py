@@ -32,8 +32,18 @@ def _loop(samples: list[Sample]) -> list[Verdict]:
 
 
 def _hook(samples: list[Sample]) -> list[Verdict]:
-    found = []
+    found = [
+        Verdict(
+            target="the hook itself ≤ 10 µs of the main process per admitted task",
+            measured=f"{one['hook_us']:.1f} µs",
+            met=one["hook_us"] <= 10,
+        )
+        for one in samples
+        if "hook_us" in one
+    ]
     for one in samples:
+        if "ratio" not in one:
+            continue
         found += [
             Verdict(
                 target=f"throughput with the gate, 95 % interval above 0.95:"
@@ -42,7 +52,8 @@ def _hook(samples: list[Sample]) -> list[Verdict]:
                 met=one["low"] > 0.95,
             ),
             Verdict(
-                target=f"main process ≤ 10 µs per admitted task: {one['pool']}",
+                target="main process ≤ 10 µs per admitted task, with all that runs"
+                f" beside the hook: {one['pool']}",
                 measured=f"{one['main_us']:+.1f} µs",
                 met=one["main_us"] <= 10,
             ),

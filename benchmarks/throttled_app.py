@@ -105,3 +105,8 @@ if given("PROBE"):
     from benchmarks import throttled_probe
 
     throttled_probe.install(app, Path(given("FOLDER")))
+
+if given("TIMED"):
+    from benchmarks import throttled_probe
+
+    throttled_probe.time_the_hook(Path(given("FOLDER")))

@@ -56,6 +56,9 @@ def draw_loop(samples: list[Sample], path: Path) -> None:
 
 def draw_hook(samples: list[Sample], path: Path) -> None:
     """Every pair is a dot; what is right of 1 was faster with the gate."""
+    samples = [one for one in samples if "ratio" in one]
+    if not samples:
+        return
     worst = min(one["low"] for one in samples)
     title = f"With the gate tasks run at {worst:.0%} of their throughput or more"
     under = f"pairs of batches, with and without, in turns{load(samples)}"

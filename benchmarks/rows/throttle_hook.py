@@ -25,7 +25,14 @@ WARM = 500
 
 
 def run(run: Run) -> None:
-    """Measure on both pools."""
+    """Measure the hook by itself, then what it costs on both pools."""
+    run.trial(
+        ROW,
+        "the hook alone",
+        run.plan.openings * (8 + run.plan.batch / 500),
+        partial(alone, run),
+        pool="the hook alone",
+    )
     for pool in ("prefork", "threads"):
         run.trial(
             ROW,
@@ -34,6 +41,19 @@ def run(run: Run) -> None:
             partial(measure, run, pool),
             pool=pool,
         )
+
+
+def alone(run: Run) -> Sample:
+    """Return what the hook itself takes, timed around it in a real worker."""
+    found = []
+    with Yard(run.ground, run.tell) as yard:
+        for _ in range(run.plan.openings):
+            crew = yard.crew(1, LIMIT=PLENTY, TIMED=1)
+            _batch(yard, crew, WARM)
+            _batch(yard, crew, run.plan.batch)
+            found.append(float((crew.folder / "hook").read_text()) / 1e3)
+            crew.processes[0].kill()
+    return {"runs": len(found), "hook_us": round(float(np.median(found)), 2)}
 
 
 def measure(run: Run, pool: str) -> Sample:

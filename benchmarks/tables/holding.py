@@ -47,6 +47,18 @@ def hook(samples: list[Sample]) -> str:
             f"{one['plain_us']:.0f}",
         ]
         for one in samples
+        if "ratio" in one
+    ]
+    lines += [
+        [
+            "the hook alone, timed around it",
+            f"{one['runs']} workers",
+            "",
+            f"{one['hook_us']:+.1f}",
+            "",
+        ]
+        for one in samples
+        if "hook_us" in one
     ]
     head = ("pool", "pairs, of tasks", "throughput with / without (95 %)")
     return grid((*head, "main process, µs a task", "without the gate, µs"), lines)
