@@ -7,10 +7,8 @@ server and the wire take is in neither.
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -21,6 +19,7 @@ import psycopg
 import redis
 import requests
 
+from benchmarks.cputime import cpu_us, no_collection
 from benchmarks.ground import Ground
 from benchmarks.results import Sample
 from benchmarks.run import Run
@@ -71,14 +70,14 @@ def questions() -> Sample:
     for name, ask in asked.items():
         for said, scope in _scopes().items():
             with scope():
-                empty = _cpu_us(lambda: None, 100_000)
-                found[f"{name}, {said}"] = round(_cpu_us(ask, 100_000) - empty, 3)
+                empty = cpu_us(lambda: None, 100_000)
+                found[f"{name}, {said}"] = round(cpu_us(ask, 100_000) - empty, 3)
 
     def enter() -> None:
         with deadline.within(FAR):
             pass
 
-    found["with within(…)"] = round(_cpu_us(enter, 50_000), 3)
+    found["with within(…)"] = round(cpu_us(enter, 50_000), 3)
     return {"us": found}
 
 
@@ -97,33 +96,16 @@ def measure(run: Run, client: Callable[[ExitStack, Ground], Pair]) -> Sample:
         turns = max(run.plan.calls // TURN, 5)
         for said, scope in _scopes().items():
             plain, more = [], []
-            with scope(), _no_collection():
+            with scope(), no_collection():
                 for one in (pair.plain, pair.bounded):
-                    _cpu_us(one, TURN)
+                    cpu_us(one, TURN)
                 for _ in range(turns):
-                    plain.append(_cpu_us(pair.plain, TURN))
-                    more.append(_cpu_us(pair.bounded, TURN) - plain[-1])
+                    plain.append(cpu_us(pair.plain, TURN))
+                    more.append(cpu_us(pair.bounded, TURN) - plain[-1])
                     run.tell()
             found[said] = round(median(more), 2)
             found[f"plain, {said}"] = round(median(plain), 1)
     return {"us": found}
-
-
-def _cpu_us(ask: Ask, times: int) -> float:
-    began = time.thread_time_ns()
-    for _ in range(times):
-        ask()
-    return (time.thread_time_ns() - began) / times / 1e3
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _redis(stack: ExitStack, ground: Ground) -> Pair:

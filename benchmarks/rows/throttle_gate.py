@@ -9,10 +9,9 @@ what the timing takes.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from limits.strategies import (
     SlidingWindowCounterRateLimiter,
 )
 
+from benchmarks.cputime import no_collection
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from throttle.admission import Accounts
@@ -65,7 +65,7 @@ def measure(run: Run) -> Sample:
         for _, ask, then in asked:
             _timed(ask, then, TURN)
         for _ in range(max(run.plan.questions // TURN, 2)):
-            with _no_collection():
+            with no_collection():
                 for name, ask, then in asked:
                     took[name] += _timed(ask, then, TURN)
             run.tell()
@@ -93,16 +93,6 @@ def _timed(ask: Ask, then: Ask, times: int) -> list[int]:
         took.append(clock() - began)
         then(nth)
     return took
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class _Known:

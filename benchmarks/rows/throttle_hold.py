@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results import Sample
-from benchmarks.rows.throttle_hook import PLENTY, _batch, _interval
+from benchmarks.rows.throttle_hook import PLENTY, batch, interval
 from benchmarks.run import Run
 from benchmarks.throttled_probe import HANDED
 from benchmarks.yard import Crew, Yard
@@ -58,7 +58,7 @@ def release(run: Run) -> Sample:
     with Yard(run.ground, run.tell) as yard:
         crew = yard.crew(1, LIMIT=PLENTY, PROBE=1)
         # Tasks of a new kind come in a few at a time, until it is known what they cost
-        _batch(yard, crew, LEARNING, "throttled.shut")
+        batch(yard, crew, LEARNING, "throttled.shut")
         crew.forget()
         store = _shut(yard)
         yard.rest(0.5)
@@ -105,13 +105,13 @@ def isolation(run: Run) -> Sample:
         yard.feed(beside, "throttled.shut", MANY)
         yard.until(lambda: not yard.broker.llen(beside.queue), 60, "all are held")
         for crew in (alone, beside):
-            _batch(yard, crew, 300)
+            batch(yard, crew, 300)
         ratios = []
         for _ in range(run.plan.pairs):
-            plain, _cpu = _batch(yard, alone, run.plan.batch)
-            took, _cpu = _batch(yard, beside, run.plan.batch)
+            plain, _cpu = batch(yard, alone, run.plan.batch)
+            took, _cpu = batch(yard, beside, run.plan.batch)
             ratios.append(plain / took)
-        middle, low, high = _interval(np.array(ratios))
+        middle, low, high = interval(np.array(ratios))
         store.close()
     return {
         "held": MANY,

@@ -49,8 +49,8 @@ def alone(run: Run) -> Sample:
     with Yard(run.ground, run.tell) as yard:
         for _ in range(run.plan.openings):
             crew = yard.crew(1, LIMIT=PLENTY, TIMED=1)
-            _batch(yard, crew, WARM)
-            _batch(yard, crew, run.plan.batch)
+            batch(yard, crew, WARM)
+            batch(yard, crew, run.plan.batch)
             found.append(float((crew.folder / "hook").read_text()) / 1e3)
             crew.processes[0].kill()
     return {"runs": len(found), "hook_us": round(float(np.median(found)), 2)}
@@ -65,16 +65,16 @@ def measure(run: Run, pool: str) -> Sample:
             yard.crew(1, pool=pool, processes=2, LIMIT=PLENTY),
         ]
         for crew in crews:
-            _batch(yard, crew, WARM)
+            batch(yard, crew, WARM)
         ratios, more, plain = [], [], []
         for _ in range(run.plan.pairs):
             order = [0, 1]
             chance.shuffle(order)
-            took = {at: _batch(yard, crews[at], run.plan.batch) for at in order}
+            took = {at: batch(yard, crews[at], run.plan.batch) for at in order}
             ratios.append(took[0][0] / took[1][0])
             more.append(took[1][1] - took[0][1])
             plain.append(took[0][1])
-        middle, low, high = _interval(np.array(ratios))
+        middle, low, high = interval(np.array(ratios))
     return {
         "pairs": run.plan.pairs,
         "batch": run.plan.batch,
@@ -88,7 +88,7 @@ def measure(run: Run, pool: str) -> Sample:
     }
 
 
-def _batch(
+def batch(
     yard: Yard, crew: Crew, tasks: int, what: str = "throttled.nothing"
 ) -> tuple[float, float]:
     """Return the seconds of a batch, and the main process' per task."""
@@ -100,7 +100,7 @@ def _batch(
     return time.monotonic() - began, (crew.main_cpu() - spent) / tasks
 
 
-def _interval(
+def interval(
     values: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> tuple[float, float, float]:
     """Return the mean and its 95 % interval, by drawing pairs again (bootstrap)."""

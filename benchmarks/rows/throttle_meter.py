@@ -9,10 +9,9 @@ the differences of neighbours.
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from statistics import median, quantiles
 from typing import Any
@@ -28,6 +27,7 @@ from benchmarks.counted import (
     engines,
     idle,
 )
+from benchmarks.cputime import cpu_us, no_collection
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from throttle.meter import Meter
@@ -69,9 +69,9 @@ def run(run: Run) -> None:
 
 def alone(run: Run, turns: int) -> Sample:
     """Return what each wrapper takes, in µs, with nothing within it."""
-    with ExitStack() as stack, _no_collection():
+    with ExitStack() as stack, no_collection():
         clients = idle(stack, run.ground.dsn)
-        return _differences(clients, partial(_cpu_us, times=ALONE), turns, run.tell)
+        return _differences(clients, partial(cpu_us, times=ALONE), turns, run.tell)
 
 
 def async_alone(run: Run, turns: int) -> Sample:
@@ -88,16 +88,16 @@ def async_alone(run: Run, turns: int) -> Sample:
                 run.tell()
         return _more(loop)
 
-    with _no_collection():
+    with no_collection():
         return asyncio.run(measure())
 
 
 def all_the_way(run: Run, clients: Callable[[ExitStack, str], Clients]) -> Sample:
     """Return what a statement costs its thread more, in µs of CPU time."""
-    with ExitStack() as stack, _no_collection():
+    with ExitStack() as stack, no_collection():
         made = clients(stack, run.ground.dsn)
         turns = max(run.plan.calls // TURN, 40)
-        return _differences(made, partial(_cpu_us, times=TURN), turns, run.tell)
+        return _differences(made, partial(cpu_us, times=TURN), turns, run.tell)
 
 
 def reading() -> Sample:
@@ -160,20 +160,3 @@ async def _async_cpu_us(ask: AsyncAsk, times: int) -> float:
     for _ in range(times):
         await ask()
     return (time.thread_time_ns() - began) / times / 1e3
-
-
-def _cpu_us(ask: Ask, times: int) -> float:
-    began = time.thread_time_ns()
-    for _ in range(times):
-        ask()
-    return (time.thread_time_ns() - began) / times / 1e3
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

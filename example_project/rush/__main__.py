@@ -10,14 +10,15 @@ from rich.console import Console
 
 from example_project.demo.ground import Ground
 from example_project.rush import picture, story
+from example_project.rush.app import LIMIT, MEETINGS
 from example_project.rush.play import Place
 
 
 def main() -> int:
     """Play both acts, show the figures, draw the picture; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m example_project.rush")
-    parser.add_argument("--meetings", type=int, default=4_000)
-    parser.add_argument("--limit", type=float, default=400.0)
+    parser.add_argument("--meetings", type=int, default=MEETINGS)
+    parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--picture", type=Path, default=Path("demo-rush-hour.svg"))
     given = parser.parse_args()
     console = Console()

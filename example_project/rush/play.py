@@ -19,6 +19,7 @@ from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import await_word
+from example_project.rush.app import LIMIT, MEETINGS, PERIOD
 from example_project.rush.look import Looker, Sight, Visit
 from example_project.store import statements
 from throttle.store.redis import RedisStore
@@ -71,9 +72,9 @@ class Place:
     dsn: str
     redis: str
     key_prefix: str = ""
-    meetings: int = 4_000
-    limit: float = 400.0
-    period: float = 5.0
+    meetings: int = MEETINGS
+    limit: float = LIMIT
+    period: float = PERIOD
 
 
 def play(place: Place, *, gate: bool, tell: Callable[[str], None]) -> Act:
