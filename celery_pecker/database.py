@@ -13,9 +13,11 @@ did is unknown.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
+from types import MappingProxyType
 from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
@@ -31,7 +33,7 @@ from celery_pecker.errors import (
     TooManyRows,
 )
 from celery_pecker.settings import Settings
-from celery_pecker.sql import statements
+from celery_pecker.sql import OURS, statements
 
 Result = TypeVar("Result")
 
@@ -44,6 +46,7 @@ REFUSALS = (
     errors.InvalidAuthorizationSpecification,
     errors.InvalidCatalogName,
 )
+BEGIN, COMMIT = "begin", "commit"
 MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
 
 
@@ -97,11 +100,29 @@ def render(text: str, schema: str) -> LiteralString:
     return text.replace("{schema}", quoted)
 
 
+@cache
+def _rendered(package: str, schema: str) -> Mapping[str, LiteralString]:
+    texts = statements(package).items()
+    return MappingProxyType({label: render(text, schema) for label, text in texts})
+
+
+def _types_of(text: str) -> Sequence[str]:
+    """Return the types of a copy's columns, as its comment says."""
+    _, found, rest = text.partition("-- types: ")
+    return rest.partition("\n")[0].split() if found else ()
+
+
 class Database:
     """Runs labelled statements over one connection, made when first needed."""
 
     def __init__(
-        self, dsn: str, *, schema: str, timeout: float, role: str = "scheduler"
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        timeout: float,
+        role: str = "scheduler",
+        package: str = OURS,
     ) -> None:
         try:
             given = conninfo.conninfo_to_dict(dsn)
@@ -112,26 +133,28 @@ class Database:
                 " 'postgresql://user@host/database' or 'host=… dbname=…'"
             )
             raise Misconfigured(message) from None
-        given.setdefault("application_name", f"celery_pecker:{role}")
+        given.setdefault("application_name", f"{package}:{role}")
         given.setdefault("connect_timeout", str(max(2, round(timeout))))
         self._dsn = conninfo.make_conninfo("", **given)
         self.schema = schema
         self._timeout = timeout
-        self._statements = {
-            label: render(text, schema) for label, text in statements().items()
-        }
+        self._package = package
+        self._statements = _rendered(package, schema)
         self._connection: _Patient | None = None
         self._hurried = False
         self._calling_off = 0.0
 
     @classmethod
-    def of(cls, settings: Settings, *, role: str = "scheduler") -> Self:
+    def of(
+        cls, settings: Settings, *, role: str = "scheduler", package: str = OURS
+    ) -> Self:
         """Return a database as an app's settings say, not yet connected."""
         return cls(
             settings.dsn,
             schema=settings.schema,
             timeout=settings.database_timeout,
             role=role,
+            package=package,
         )
 
     @property
@@ -179,11 +202,55 @@ class Database:
         """Change exactly one row: none is LeaseLost, more is a bug (I3)."""
         changed = self.change(label, **params)
         if changed == 0:
-            message = f"celery_pecker:{label} changed no row: another holder has it"
+            message = f"{self._package}:{label} changed no row: another holder has it"
             raise LeaseLost(message)
         if changed > 1:
-            message = f"celery_pecker:{label} changed {changed} rows instead of one"
+            message = f"{self._package}:{label} changed {changed} rows instead of one"
             raise TooManyRows(message)
+
+    @contextmanager
+    def transaction(self, *, timeout: float | None = None) -> Iterator[None]:
+        """What is run inside happens together, or not at all.
+
+        ``timeout``: seconds that each statement inside may take instead of the usual.
+        """
+        try:
+            connection = self._connected()
+        except psycopg.Error as error:
+            raise self._unanswered(BEGIN, error) from error
+        usual, connection.budget = connection.budget, timeout or connection.budget
+        try:
+            with connection.transaction():
+                yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise self._unanswered(COMMIT, error) from error
+        finally:
+            connection.budget = usual
+
+    def copy(self, label: str, rows: Iterable[Sequence[object]]) -> int:
+        """Write rows by a labelled ``copy … from stdin``; return how many.
+
+        ``-- types: int8 text`` in the statement names the columns' types: they are sent
+        in binary. Rows are taken as they are sent: none is kept.
+        """
+        text = self._statements[label]
+        types = _types_of(text)
+        written = 0
+        try:
+            connection = self._connected()
+            with (
+                connection.cursor() as cursor,
+                cursor.copy(text.encode()) as copy,
+            ):
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+                    written += 1
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise self._unanswered(label, error) from error
+        except MISSING as error:
+            raise self._missing() from error
+        return written
 
     def close(self) -> None:
         """Drop the connection, if there is one. Never waits."""
@@ -213,36 +280,43 @@ class Database:
         except LOST_RACES as error:
             if label in RACES:
                 return (), 0
-            message = f"celery_pecker:{label} lost against a rival: {error}"
+            message = f"{self._package}:{label} lost against a rival: {error}"
             raise DatabaseUnavailable(message) from error
         except errors.ReadOnlySqlTransaction as error:
             self.close()  # a standby by now; the next connection may find its primary
-            message = f"celery_pecker:{label} found {self.where} read-only: {error}"
+            message = f"{self._package}:{label} found {self.where} read-only: {error}"
             raise DatabaseUnavailable(message) from error
         except MISSING as error:
-            message = (
-                f"the tables of celery-pecker are not in schema {self.schema!r}"
-                f" of {self.where}: {MIGRATE}"
-            )
-            raise SchemaOutdated(message) from error
+            raise self._missing() from error
         except REFUSALS as error:
             self.close()
             raise self._refused(error) from error
         except errors.InsufficientPrivilege as error:
             message = (
-                f"the role of pecker_dsn may not run celery_pecker:{label}"
+                f"the role of pecker_dsn may not run {self._package}:{label}"
                 f" ({' '.join(str(error).split())}); it needs select, insert, update"
                 f" and delete on the pecker_* tables of schema {self.schema!r}"
             )
             raise Misconfigured(message) from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            self._cancel()
-            self.close()
-            said = " ".join(str(error).split()) or type(error).__name__
-            if not isinstance(error, psycopg.InterfaceError) and _refused(said):
-                raise self._refused(error) from error
-            message = f"celery_pecker:{label} got no answer from {self.where}: {said}"
-            raise DatabaseUnavailable(message) from error
+            raise self._unanswered(label, error) from error
+
+    def _unanswered(self, label: str, error: psycopg.Error) -> Exception:
+        """Drop the connection; return what to say: refused, or no answer."""
+        self._cancel()
+        self.close()
+        said = " ".join(str(error).split()) or type(error).__name__
+        if not isinstance(error, psycopg.InterfaceError) and _refused(said):
+            return self._refused(error)
+        return DatabaseUnavailable(
+            f"{self._package}:{label} got no answer from {self.where}: {said}"
+        )
+
+    def _missing(self) -> SchemaOutdated:
+        return SchemaOutdated(
+            f"the tables of celery-pecker are not in schema {self.schema!r}"
+            f" of {self.where}: {MIGRATE}"
+        )
 
     def _cancel(self) -> None:
         """Say that nobody waits any more, where there is time for it."""

@@ -10,6 +10,9 @@ off there (``track_activity_query_size``).
 into a statement's text, once, when a database seam is made. Setting ``search_path``
 instead would leak to other clients behind a transaction pooler, and tests need it
 free to shadow ``clock_timestamp()``.
+
+Packages that stand on the kernel have statements too, labelled with their own name, in
+a ``sql`` package of their own; the line of migrations is this one for all.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
-_LABEL = re.compile(r"^/\* (celery_pecker:(\w+)) \*/$", re.MULTILINE)
+OURS = "celery_pecker"
+_LABEL = re.compile(r"^/\* (\w+):(\w+) \*/$", re.MULTILINE)
 _MIGRATION = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
 
@@ -37,25 +41,29 @@ class Migration(NamedTuple):
 
 
 @cache
-def statements() -> MappingProxyType[str, str]:
-    """Return every labelled statement, label first in its text."""
+def statements(package: str = OURS) -> MappingProxyType[str, str]:
+    """Return every labelled statement of a package, label first in its text."""
     found: dict[str, str] = {}
-    for label, text in _read():
+    for label, text in _read(package):
         if label in found:
-            message = f"two statements are labelled celery_pecker:{label}"
+            message = f"two statements are labelled {package}:{label}"
             raise ValueError(message)
         found[label] = text
     return MappingProxyType(found)
 
 
-def _read() -> Iterator[tuple[str, str]]:
-    for file in sorted(files(__name__).iterdir(), key=lambda file: file.name):
+def _read(package: str) -> Iterator[tuple[str, str]]:
+    folder = files(f"{package}.sql")
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".sql"):
             continue
         text = file.read_text(encoding="utf-8")
         marks = [*_LABEL.finditer(text)]
         ends = [mark.start() for mark in marks[1:]] + [len(text)]
         for mark, end in zip(marks, ends, strict=True):
+            if mark.group(1) != package:
+                message = f"{file.name}: {mark.group()} is no label of {package}"
+                raise ValueError(message)
             yield mark.group(2), text[mark.start() : end].strip()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("celery_pecker", "throttle")
+PACKAGES = ("celery_pecker", "celery_sharding", "throttle")
 SUFFIXES = {".py", ".sql", ".lua", ".html", ".css", ".js"}
 
 

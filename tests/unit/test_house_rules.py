@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import celery_pecker
+import celery_sharding
 import throttle
 
-PACKAGES = [Path(path) for one in (celery_pecker, throttle) for path in one.__path__]
+HOUSES = (celery_pecker, celery_sharding, throttle)
+PACKAGES = [Path(path) for one in HOUSES for path in one.__path__]
 BROAD = {"Exception", "BaseException"}
 CATCHES_ALL = {"loop.py", "foreign.py"}
 """The loop, and the caller of code that is not ours.

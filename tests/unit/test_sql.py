@@ -94,11 +94,11 @@ def test_two_statements_of_one_label_are_refused(
 ) -> None:
     """The second would silently replace the first."""
     pairs = [("one", "/* a */ select 1"), ("one", "/* a */ select 2")]
-    monkeypatch.setattr("celery_pecker.sql._read", lambda: iter(pairs))
+    monkeypatch.setattr("celery_pecker.sql._read", lambda _: iter(pairs))
     with pytest.raises(
         ValueError, match="two statements are labelled celery_pecker:one"
     ):
-        statements.__wrapped__()
+        statements.__wrapped__("celery_pecker")
 
 
 @labels

@@ -1,0 +1,162 @@
+"""A sharded job as one Celery signature, that cannot hang.
+
+    sharding = Sharding(app)
+
+    @sharding.task(size=(50, 2000), concurrency=64)
+    def import_rows(shard):
+        for row in shard:
+            shard.ok(save(row))
+
+    result = import_rows.delay(rows)
+    result.progress
+
+Nouns
+    *job*        one call of a sharded task: one row, one task id, one outcome
+    *layer*      items that may run at the same time; layers run one after the other
+    *shard*      a part of a layer: what a worker claims, and goes on with from its cursor
+    *item*       what the processor is given one by one
+    *ticket*     the right to run shards of a job; there are as many as its concurrency
+    *hold*       a ticket on a lease, in the hands of one process
+    *ledger*     all of these as rows in PostgreSQL
+    *executor*   a worker that runs shards
+
+Who is the authority
+    for what is to run, has run, and who may write: PostgreSQL, by compare-and-set. A
+    message says "there may be work": it may be lost, doubled or late.
+
+Under failure
+    a worker dies          its shards go on from their cursor elsewhere
+    it freezes             the same; when it wakes, nothing that it writes counts
+    an item fails          it is recorded, and its shard goes on
+    an item kills          it is found by halving what may have killed, and recorded
+    a message is lost      the sweeper sends it again
+    the broker is away     tickets that are held go on; then the sweeper sends anew
+    PostgreSQL is away     shards stop at their next write, and go on when it is back
+
+Not promised
+    that an item which was running when its worker died does not run twice: its result
+    and its error are recorded once. That order between items of a layer means anything.
+
+Where things are
+    decide       ``plan/``, ``layers``, ``sources/``, ``policies``, ``window/`` (pure)
+    remember     ``ledger/`` and ``sql/``
+    move on      ``flow/``, ``stages/``, ``sweeper/``, ``messages/``
+    run          ``runner/``, ``worker/``
+    call         ``app``, ``canvas/``
+    look         ``overview/``, ``cli/``, ``flower/``
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import
+from typing import TYPE_CHECKING, Any
+
+from celery_sharding.errors import (
+    CycleFound,
+    DuplicateKey,
+    InlineLimitExceeded,
+    InstanceNotFound,
+    ItemNotSerializable,
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobFailed,
+    JobNotFound,
+    NoExecutor,
+    ProcessorNotRegistered,
+    ShardingError,
+    TooManyFailed,
+    WrongStage,
+)
+from celery_sharding.model import (
+    Code,
+    Cut,
+    ItemError,
+    Job,
+    Outcome,
+    Placement,
+    Progress,
+    Stage,
+)
+from celery_sharding.policies import FailFast, Isolate, Retry
+
+if TYPE_CHECKING:
+    from celery_sharding import layers, sources
+    from celery_sharding.app import Sharding
+    from celery_sharding.canvas import ShardedResult, ShardedTask, sharded
+    from celery_sharding.runner import Shard
+    from celery_sharding.sources import File, KeyRange, Query, Source
+
+__all__ = [  # noqa: RUF022  # grouped for the reader
+    # a job as a task
+    "Sharding",
+    "ShardedTask",
+    "ShardedResult",
+    "sharded",
+    # what processors are given
+    "Job",
+    "Shard",
+    "Progress",
+    "ItemError",
+    # data
+    "layers",
+    "sources",
+    "Source",
+    "KeyRange",
+    "File",
+    "Query",
+    # policies
+    "Isolate",
+    "FailFast",
+    "Retry",
+    "Cut",
+    "Placement",
+    # how things stand
+    "Code",
+    "Stage",
+    "Outcome",
+    # errors, by what to do about them
+    "ShardingError",
+    "JobNotFound",
+    "InstanceNotFound",
+    "ProcessorNotRegistered",
+    "NoExecutor",
+    "ItemNotSerializable",
+    "InlineLimitExceeded",
+    "DuplicateKey",
+    "CycleFound",
+    "WrongStage",
+    "JobFailed",
+    "TooManyFailed",
+    "JobDeadlineExceeded",
+    "JobCancelled",
+]
+
+_WHERE = {
+    "Sharding": ("app", "Sharding"),
+    "ShardedTask": ("canvas", "ShardedTask"),
+    "ShardedResult": ("canvas", "ShardedResult"),
+    "sharded": ("canvas", "sharded"),
+    "Shard": ("runner", "Shard"),
+    "layers": ("layers", None),
+    "sources": ("sources", None),
+    "Source": ("sources", "Source"),
+    "KeyRange": ("sources", "KeyRange"),
+    "File": ("sources", "File"),
+    "Query": ("sources", "Query"),
+}
+"""What loads Celery or psycopg is loaded by those who use it: each `celery` command
+imports this package before it knows what it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name that is loaded when it is first used."""
+    if name not in _WHERE:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    module, attribute = _WHERE[name]
+    found = _import(f"{__name__}.{module}")
+    return found if attribute is None else getattr(found, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

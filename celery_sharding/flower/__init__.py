@@ -1,0 +1,3 @@
+"""The page *Sharded jobs* in Flower."""
+
+PAGES = ()

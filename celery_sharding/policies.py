@@ -1,0 +1,226 @@
+"""What happens when an item fails, and how the options of a job are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from celery_sharding.errors import Misconfigured
+from celery_sharding.model import Cut, Options, Placement
+
+
+def _tolerance(value: object) -> int | str | None:
+    """Return how many may fail, checked: a count, a percentage as text, or None."""
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.endswith("%"):
+        try:
+            percent = float(value[:-1])
+        except ValueError:
+            percent = -1.0
+        if 0 <= percent <= 100:  # noqa: PLR2004  # per cent
+            return value
+    message = (
+        f"max_failed must be None, a count from 0, or a percentage such as '1%',"
+        f" not {value!r}"
+    )
+    raise Misconfigured(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolate:
+    """A failed item is recorded, and its shard goes on."""
+
+    max_failed: int | str | None = None
+    """Failed items that the job bears: a count, or a part of its total ("1%"); with one
+    more it fails. None: any number."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of items."""
+        _tolerance(self.max_failed)
+
+    def attempts(self) -> int:
+        """How often an item is tried, at most."""
+        return 1
+
+    def delay(self, attempt: int) -> float:
+        """Seconds until the attempt after that one."""
+        del attempt
+        return 0.0
+
+    def allowed(self, total: int) -> int | None:
+        """Return how many items of that many may fail; None: all."""
+        if isinstance(self.max_failed, str):
+            return int(float(self.max_failed[:-1]) * total / 100)
+        return self.max_failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailFast:
+    """The first failed item ends the job."""
+
+    def attempts(self) -> int:
+        """How often an item is tried, at most."""
+        return 1
+
+    def delay(self, attempt: int) -> float:
+        """Seconds until the attempt after that one."""
+        del attempt
+        return 0.0
+
+    def allowed(self, total: int) -> int | None:
+        """Return how many items of that many may fail."""
+        del total
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed item is tried again, later and apart from its shard; then it failed."""
+
+    retries: Any
+    """Attempts after the first: a whole number."""
+    backoff: float = 1.0
+    """Seconds until the second attempt; twice as long until each further one."""
+    most: float = 600.0
+    """Seconds between two attempts, at most."""
+    max_failed: int | str | None = None
+    """As in `Isolate`, for those that failed in the end."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could never end, or never wait."""
+        _tolerance(self.max_failed)
+        if (
+            isinstance(self.retries, bool)
+            or not isinstance(self.retries, int)
+            or not 0 <= self.retries <= 100  # noqa: PLR2004  # as documented
+        ):
+            message = (
+                f"Retry needs a whole number of retries from 0 to 100,"
+                f" not {self.retries!r}"
+            )
+            raise Misconfigured(message)
+        if not 0 <= self.backoff <= self.most:
+            message = (
+                f"Retry needs 0 <= backoff <= most, in seconds, not {self.backoff!r}"
+                f" and {self.most!r}"
+            )
+            raise Misconfigured(message)
+
+    def attempts(self) -> int:
+        """How often an item is tried, at most."""
+        return 1 + int(self.retries)
+
+    def delay(self, attempt: int) -> float:
+        """Seconds until the attempt after that one (from 1)."""
+        return min(self.backoff * float(2 ** min(attempt - 1, 32)), self.most)
+
+    def allowed(self, total: int) -> int | None:
+        """Return how many items of that many may fail in the end; None: all."""
+        return Isolate(max_failed=self.max_failed).allowed(total)
+
+
+Policy = Isolate | FailFast | Retry
+KINDS: Mapping[str, type[Policy]] = {
+    "isolate": Isolate,
+    "fail_fast": FailFast,
+    "retry": Retry,
+}
+
+
+def policy_of(options: Options) -> Policy:
+    """Return what holds when an item fails."""
+    given: Policy | None = options.on_error
+    return given if given is not None else Isolate()
+
+
+def as_json(options: Options) -> dict[str, Any]:
+    """Return options as JSON has them."""
+    told = {
+        one.name: getattr(options, one.name)
+        for one in fields(Options)
+        if one.name != "on_error"
+    }
+    policy = policy_of(options)
+    kind = next(name for name, known in KINDS.items() if isinstance(policy, known))
+    return {
+        **told,
+        "size": [*options.size],
+        "on_error": {"kind": kind, **asdict(policy)},
+    }
+
+
+def from_json(told: Mapping[str, Any]) -> Options:
+    """Return options as `as_json` wrote them; those of a newer version are ignored."""
+    known = {one.name for one in fields(Options)}
+    given = {key: value for key, value in told.items() if key in known}
+    policy = {**told.get("on_error", {"kind": "isolate"})}
+    kind = KINDS[policy.pop("kind")]
+    least, most = told["size"]
+    return Options(
+        **{
+            **given,
+            "size": (least, most),
+            "cut": Cut(told["cut"]),
+            "placement": Placement(told["placement"]),
+            "on_error": kind(**policy),
+        }
+    )
+
+
+def check(options: Options) -> Options:
+    """Return the options; raise Misconfigured that names the field that is wrong."""
+    most = _size(options.size)[1]
+    _whole("concurrency", options.concurrency, 1, 10_000)
+    if options.batch is not None:
+        _whole("batch", options.batch, 1, most)
+    for name in ("deadline", "shard_deadline", "item_timeout"):
+        _seconds(name, getattr(options, name), above=0.0)
+    _seconds("lease", options.lease, above=0.99)
+    every = options.notify_every
+    if every is not None and not 0 < every <= 1:
+        message = f"notify_every must be above 0 and at most 1, not {every!r}"
+        raise Misconfigured(message)
+    policy: Any = options.on_error
+    if policy is not None and not isinstance(policy, (Isolate, FailFast, Retry)):
+        message = f"on_error must be Isolate(…), FailFast() or Retry(…), not {policy!r}"
+        raise Misconfigured(message)
+    return options
+
+
+def _size(size: object) -> tuple[int, int]:
+    if not isinstance(size, tuple) or len(size) != 2:  # noqa: PLR2004  # a pair
+        message = f"size must be (least, most) items of a shard, not {size!r}"
+        raise Misconfigured(message)
+    least, most = size
+    _whole("size[0], the least items of a shard,", least, 1, 10_000_000)
+    _whole("size[1], the most items of a shard,", most, 1, 10_000_000)
+    if least > most:
+        message = f"size must be (least, most): {least} is more than {most}"
+        raise Misconfigured(message)
+    return least, most
+
+
+def _whole(name: str, value: object, least: int, most: int) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not least <= value <= most
+    ):
+        message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
+        raise Misconfigured(message)
+
+
+def _seconds(name: str, value: object, *, above: float) -> None:
+    if value is None:
+        return
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not above < value < 1e9  # noqa: PLR2004  # thirty years
+    ):
+        message = f"{name} must be a number of seconds above {above:g}, not {value!r}"
+        raise Misconfigured(message)

@@ -1,0 +1,34 @@
+"""What a user gives of a sharded task: four functions, and how they are to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from celery_sharding.model import Options
+
+
+@dataclass(slots=True, kw_only=True)
+class Processor:
+    """A sharded task's code; all but `process` may be absent."""
+
+    name: str
+    """Of the Celery task."""
+    process: Callable[..., Any]
+    """``(shard)``: called for each shard, and again for the rest of one whose item
+    failed. What it returns, if it is not None, is a result of the shard."""
+    options: Options
+    pre_process: Callable[..., Any] | None = None
+    """``(job, *args, **kwargs)`` of the call; returns the items. None: the first
+    argument of the call is the items."""
+    notify: Callable[..., Any] | None = None
+    """``(job, progress)``."""
+    post_process: Callable[..., Any] | None = None
+    """``(job, results, errors)``; what it returns is what the job returns."""
+    key: Callable[..., str] | str | None = None
+    """From the call's arguments to the job's key: a function of them, or a format
+    ("upload-{0}", "{tenant}"); None: each call is a job of its own."""
+    gate: Any = None
+    """What is asked before items are run: ``admit(database, cost)`` says whether they
+    may, and if not when to ask again (`throttle.Gate`), or a function that makes it."""

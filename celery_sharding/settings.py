@@ -1,0 +1,97 @@
+"""The ``sharding_*`` settings of a Celery app, read once and checked at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from celery_pecker.errors import Misconfigured
+
+PREFIX = "sharding_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardingSettings:
+    """What ``sharding_*`` settings say. Durations in seconds, sizes in bytes.
+
+    Where the tables are is the kernel's: ``pecker_dsn`` and ``pecker_schema``.
+    """
+
+    inline_limit: int = 1_000_000
+    """Encoded items that may be given in a call, at most; above it: a Source."""
+    slice: float = 1.0
+    """How long a ticket runs shards before it passes itself on, so that other tasks
+    get their turn; at least one shard is run."""
+    lease: float = 15.0
+    """How long a worker that is heard no more holds its shards; a task may say else."""
+    flush: float = 0.5
+    """How often a running shard writes its cursor, and asks whether to go on."""
+    sweep: float = 1.0
+    """The period of the sweeper's schedule."""
+    resend: float = 10.0
+    """After how long a message that nobody took is sent again."""
+    retention: float = 7 * 86_400.0
+    """How long ended jobs are kept, with their items, results and errors."""
+    sweeper: bool = True
+    """Whether the app's schedule gets the sweeper and the purge."""
+
+    @classmethod
+    def read(cls, conf: Mapping[str, object]) -> ShardingSettings:
+        """Return the checked settings of an app's configuration."""
+        known = {PREFIX + name: name for name in cls.__dataclass_fields__}
+        _refuse_unknown(conf, known)
+        given = {
+            name: value
+            for key, name in known.items()
+            if (value := conf.get(key)) is not None
+        }
+        for name, value in given.items():
+            _check(name, value)
+        return cls(**given)  # type: ignore[arg-type]  # checked one by one above
+
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "inline_limit": (0, 1_000_000_000),
+    "slice": (0.05, 3_600),
+    "lease": (1, 3_600),
+    "flush": (0.05, 60),
+    "sweep": (0.2, 60),
+    "resend": (1, 3_600),
+    "retention": (0, 3_650 * 86_400),
+}
+"""The least and the most of each number."""
+
+
+def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
+    # An app's configuration that nobody has read yet tells its prefix by `data` only.
+    namespace = getattr(getattr(conf, "data", conf), "prefix", None) or ""
+    for key in conf:
+        # Under a namespace Celery lists keys as they were written.
+        named = key.removeprefix(namespace) if namespace else key
+        name = named.lower() if named != key else named
+        if name.startswith(PREFIX) and name not in known:
+            allowed = ", ".join(sorted(known))
+            message = (
+                f"{key} is not a setting of celery_sharding; allowed are {allowed}"
+            )
+            raise Misconfigured(message)
+
+
+def _check(name: str, value: object) -> None:
+    key = PREFIX + name
+    if name == "sweeper":
+        if not isinstance(value, bool):
+            message = f"{key} must be True or False, not {value!r}"
+            raise Misconfigured(message)
+        return
+    least, most = BOUNDS[name]
+    whole = name == "inline_limit"
+    kinds = int if whole else (int, float)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, kinds)
+        or not least <= value <= most
+    ):
+        kind = "a whole number of bytes" if whole else "a number of seconds"
+        message = f"{key} must be {kind} from {least:g} to {most:g}, not {value!r}"
+        raise Misconfigured(message)
