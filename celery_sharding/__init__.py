@@ -13,7 +13,7 @@
 Nouns
     *job*        one call of a sharded task: one row, one task id, one outcome
     *layer*      items that may run at the same time; layers run one after the other
-    *shard*      a part of a layer: what a worker claims, and goes on with from its cursor
+    *shard*      a part of a layer: what a worker claims, and runs from its cursor on
     *item*       what the processor is given one by one
     *ticket*     the right to run shards of a job; there are as many as its concurrency
     *hold*       a ticket on a lease, in the hands of one process
