@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent / "reference" / "statements.md"
 HEAD = """\
 # Statements
 
-<!-- written by docs/statements.py: change the comments in celery_pecker/sql -->
+<!-- written by docs/statements.py: change the comments in the .sql files -->
 
 Every statement that celery-pecker sends begins with its label, so that
 `pg_stat_activity`, `pg_stat_statements` and the server's log point at the code:
@@ -25,7 +25,10 @@ Every statement that celery-pecker sends begins with its label, so that
 ```sql
 /* celery_pecker:claim_due */
 ```
+
+Statements of sharded jobs begin with `celery_sharding:`; they stand at the end.
 """
+PACKAGES = ("celery_pecker", "celery_sharding")
 
 
 def told(text: str) -> str:
@@ -40,14 +43,18 @@ def told(text: str) -> str:
 
 def kind(text: str) -> str:
     """Return whether the statement writes."""
-    writes = re.search(r"\b(insert into|update|delete from) \{schema\}", text)
+    writes = re.search(r"\b(insert into|update|delete from|copy) \{schema\}", text)
     return "Writes." if writes else "Reads only."
 
 
 def page() -> str:
     """Return the page."""
     parts = [HEAD]
-    for label, text in sorted(statements().items()):
+    for label, text in [
+        (label if package == PACKAGES[0] else f"{package}:{label}", text)
+        for package in PACKAGES
+        for label, text in sorted(statements(package).items())
+    ]:
         tables = sorted(set(re.findall(r"\{schema\}\.(pecker_\w+)", text)))
         names = ", ".join(f"`{table}`" for table in tables) or "no table of ours"
         parts.append(f"## {label}\n\n{kind(text)} Tables: {names}.\n")

@@ -10,14 +10,24 @@ from pathlib import Path
 import pytest
 
 import celery_pecker
+import celery_sharding
 from celery_pecker.database import render
 from celery_pecker.sql import migrations, statements
 
-PACKAGE = Path(celery_pecker.__file__).parent
+HOUSES = {
+    house.__name__: Path(house.__file__).parent
+    for house in (celery_pecker, celery_sharding)
+}
 TEXT = {
-    file.name: file.read_text(encoding="utf-8")
-    for file in files("celery_pecker.sql").iterdir()
+    (package, file.name): file.read_text(encoding="utf-8")
+    for package in HOUSES
+    for file in files(f"{package}.sql").iterdir()
     if file.name.endswith(".sql")
+}
+EVERY = {
+    f"{package}:{label}": text
+    for package in HOUSES
+    for label, text in statements(package).items()
 }
 COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 CLOCK = re.compile(
@@ -33,9 +43,10 @@ SESSION = re.compile(
     r"|advisory|set_config|temp(orary)? table"
 )
 OF_TRANSACTION = re.compile(r"set_config\(\s*'\w+',[^;]*?, true\)")
-RUNS = {"run", "change", "change_one"}
+RUNS = {"run", "change", "change_one", "copy", "_run", "_change"}
 
-labels = pytest.mark.parametrize("label", [*statements()])
+labels = pytest.mark.parametrize("label", [*EVERY])
+houses = pytest.mark.parametrize("package", [*HOUSES])
 
 
 def code(text: str) -> str:
@@ -43,50 +54,52 @@ def code(text: str) -> str:
     return COMMENT.sub(" ", text)
 
 
-def constants() -> set[str]:
+def constants(package: str) -> set[str]:
     """Return every string in the package's code."""
     return {
         node.value
-        for path in PACKAGE.rglob("*.py")
+        for path in HOUSES[package].rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
 
-def run_by_name() -> set[str]:
+def run_by_name(package: str) -> set[str]:
     """Return the labels in calls of the seam."""
     return {
         node.args[0].value
-        for path in PACKAGE.rglob("*.py")
+        for path in HOUSES[package].rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name | ast.Attribute)
-        and ast.unparse(node.func.value).endswith("database")
+        and ast.unparse(node.func.value).endswith(("database", "self"))
         and node.func.attr in RUNS
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, str)
     }
 
 
-def test_every_statement_that_is_used_is_there_and_none_is_left_over() -> None:
+@houses
+def test_every_statement_that_is_used_is_there_and_none_is_left_over(
+    package: str,
+) -> None:
     """A label that is misspelt fails here, not at the first broken claim."""
-    labels = {*statements()}
-    assert "claim_due" in run_by_name()
-    assert run_by_name() <= labels
-    assert labels <= constants()
+    labels = {*statements(package)}
+    assert {"claim_due", "claim_shards"} & run_by_name(package)
+    assert run_by_name(package) <= labels
+    assert labels <= constants(package)
 
 
 def test_a_label_stands_once_and_before_each_statement() -> None:
     """Nothing in a file is without one: it would belong to the statement before."""
-    for name, text in TEXT.items():
-        marks = re.findall(r"/\* celery_pecker:\w+ \*/", text)
+    for (package, name), text in TEXT.items():
+        marks = re.findall(rf"/\* {package}:\w+ \*/", text)
         assert len(marks) == len(set(marks)), name
         assert text.startswith(marks[0]), name
-        assert len(marks) == sum(text.count(statements()[m[17:-3]]) for m in marks)
-    assert sum(text.count("/* celery_pecker:") for text in TEXT.values()) == len(
-        statements()
-    )
+        assert len(marks) == sum(text.count(EVERY[mark[3:-3]]) for mark in marks)
+    labelled = re.compile(r"/\* (celery_pecker|celery_sharding):")
+    assert sum(len(labelled.findall(text)) for text in TEXT.values()) == len(EVERY)
 
 
 def test_two_statements_of_one_label_are_refused(
@@ -104,15 +117,15 @@ def test_two_statements_of_one_label_are_refused(
 @labels
 def test_a_statement_is_one_and_begins_with_its_label(label: str) -> None:
     """So `pg_stat_activity` shows the label, however long the statement is."""
-    text = statements()[label]
-    assert text.startswith(f"/* celery_pecker:{label} */\n")
+    text = EVERY[label]
+    assert text.startswith(f"/* {label} */\n")
     assert ";" not in code(text), "two statements, or the end of one"
 
 
 @labels
 def test_time_is_read_once_and_only_in_the_clock(label: str) -> None:
     """One instant per statement, that an index can serve and a test can set (I1)."""
-    text = code(statements()[label])
+    text = code(EVERY[label])
     assert not READS_TIME.search(CLOCK.sub(" ", text))
     assert len(CLOCK.findall(text)) <= 1
     assert text.count("%(now)s") == len(CLOCK.findall(text))
@@ -125,13 +138,13 @@ def test_a_statement_leaves_no_trace_in_its_session(label: str) -> None:
 
     What is set for a transaction (set_config's third argument) is gone with it.
     """
-    assert not SESSION.search(OF_TRANSACTION.sub("", code(statements()[label])))
+    assert not SESSION.search(OF_TRANSACTION.sub("", code(EVERY[label])))
 
 
 @labels
 def test_tables_are_named_with_their_schema(label: str) -> None:
     """`search_path` is the user's, and is not set."""
-    text = code(statements()[label])
+    text = code(EVERY[label])
     bare = re.findall(
         r"(?<![.\w}])pecker_\w+", re.sub(r"\{schema\}\.pecker_\w+", "", text)
     )
@@ -144,7 +157,7 @@ def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones(
     label: str,
 ) -> None:
     """Rivals neither wait for one another nor dead-lock (I4)."""
-    text = code(statements()[label])
+    text = code(EVERY[label])
     if "for update" in text:
         assert "skip locked" in text
     if re.search(r"insert into \{schema\}\.pecker_(tasks|declarations)\b", text):
