@@ -1,0 +1,25 @@
+"""The ledger: what is to run, has run, and who may write, as rows in PostgreSQL.
+
+    ledger = here(settings)          # this thread's own
+    ledger.submissions.submit(…)
+
+Repositories
+    ``submissions``  calls, and the items that were given in them
+    ``plans``        who plans; layers, shards, items and tickets, written at once
+    ``tickets``      who may run shards of a job
+    ``shards``       what is claimed, and how far it is
+    ``outcomes``     closing of layers and jobs; Post; what Celery is to be told
+    ``control``      pause, resume, cancel, concurrency; running ended shards again
+    ``reading``      how things stand
+    ``upkeep``       what a dead process left, live executors, the purge
+
+Each change is a compare-and-set: it names the stage and the epoch that it starts from,
+and says whether it took place. A connection belongs to one thread, and is made when it
+is first needed.
+"""
+
+from __future__ import annotations
+
+from celery_sharding.ledger.here import Ledger, at, here
+
+__all__ = ["Ledger", "at", "here"]

@@ -1,0 +1,36 @@
+"""What every repository of the ledger has: a database, and tests' own time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from kombu.utils.json import dumps
+from psycopg.types.json import Jsonb
+
+from celery_pecker.database import Database
+
+
+class Repository:
+    """Runs the statements of one room of the ledger."""
+
+    def __init__(
+        self, database: Database, now: Callable[[], datetime | None] = lambda: None
+    ) -> None:
+        """``now``: None where the database's clock counts, as it does but in tests."""
+        self.database = database
+        self.now = now
+
+    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement, told what time it is in tests."""
+        return self.database.run(label, now=self.now(), **params)
+
+    def _change(self, label: str, **params: object) -> int:
+        """Return how many rows a statement changed."""
+        return self.database.change(label, now=self.now(), **params)
+
+
+def jsonb(value: Any) -> Jsonb:
+    """Return a parameter that is written as Celery writes JSON: times and ids too."""
+    return Jsonb(value, dumps=dumps)
