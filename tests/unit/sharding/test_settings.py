@@ -1,0 +1,88 @@
+"""What is refused of an app's ``sharding_*`` settings, and how they are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from celery_pecker.errors import Misconfigured
+from celery_sharding.settings import BOUNDS, ShardingSettings
+
+
+def read(**conf: object) -> ShardingSettings:
+    """Return the settings of a real app."""
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(conf)
+    return ShardingSettings.read(app.conf)
+
+
+def refused(**conf: object) -> str:
+    """Return what the refusal says."""
+    with pytest.raises(Misconfigured) as caught:
+        read(**conf)
+    return str(caught.value)
+
+
+def test_nothing_needs_to_be_set() -> None:
+    """Where the tables are, the kernel's settings say."""
+    assert read() == ShardingSettings()
+
+
+def test_all_settings_are_read() -> None:
+    """Each under its lower-case name; None is as good as not given."""
+    given: dict[str, Any] = {
+        "inline_limit": 5_000,
+        "slice": 2,
+        "lease": 30.0,
+        "flush": 0.25,
+        "sweep": 5,
+        "resend": 20,
+        "retention": 86_400,
+        "sweeper": False,
+    }
+    assert {*given} == {*ShardingSettings.__dataclass_fields__}, "one is not tried"
+    found = read(**{f"sharding_{name}": value for name, value in given.items()})
+    assert {name: getattr(found, name) for name in given} == given
+    assert read(sharding_slice=None) == ShardingSettings()
+
+
+def test_a_misspelt_one_is_refused_by_name() -> None:
+    """It would be silently without effect."""
+    said = refused(sharding_leese=3)
+    assert said.startswith("sharding_leese is not a setting of celery_sharding")
+    assert "sharding_lease" in said
+
+
+@pytest.mark.parametrize("name", [*BOUNDS])
+def test_a_number_outside_its_bounds_is_refused(name: str) -> None:
+    """The message says which are allowed; text and True are no numbers."""
+    least, most = BOUNDS[name]
+    for wrong in (least - 1, most * 2 + 1, "1", True, float("nan")):
+        said = refused(**{f"sharding_{name}": wrong})
+        assert said.startswith(f"sharding_{name} must be a ")
+        assert f"from {least:g} to {most:g}" in said
+        assert repr(wrong) in said
+
+
+def test_the_sweeper_is_wanted_or_not() -> None:
+    """Nothing between."""
+    assert "sharding_sweeper must be True or False" in refused(sharding_sweeper=1)
+
+
+def test_a_namespace_is_taken_off() -> None:
+    """As Celery does for its own settings."""
+
+    class Conf:
+        SHOP_SHARDING_SLICE = 3.0
+        SHOP_SHARDING_SLISE = 3.0
+
+    app = Celery("shop", set_as_current=False)
+    app.config_from_object(Conf(), namespace="SHOP")
+    with pytest.raises(Misconfigured, match="SHARDING_SLISE is not a setting"):
+        ShardingSettings.read(app.conf)
+    del Conf.SHOP_SHARDING_SLISE
+    app = Celery("shop", set_as_current=False)
+    app.config_from_object(Conf(), namespace="SHOP")
+    assert ShardingSettings.read(app.conf).slice == 3.0
