@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,17 @@ class Repository:
     def _change(self, label: str, **params: object) -> int:
         """Return how many rows a statement changed."""
         return self.database.change(label, now=self.now(), **params)
+
+    @contextmanager
+    def bounded(self, idle: float) -> Iterator[None]:
+        """What is run inside happens together, or not at all.
+
+        A process that is frozen inside keeps others waiting on its rows for as many
+        seconds, no longer: then the server undoes it.
+        """
+        with self.database.transaction():
+            self._run("bound_transaction", idle_ms=max(round(idle * 1000), 1))
+            yield
 
 
 def jsonb(value: Any) -> Jsonb:

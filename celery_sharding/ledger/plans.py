@@ -1,0 +1,189 @@
+"""Plans: who makes one, and its shards, items, layers and tickets, written at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kombu.utils.json import dumps
+
+from celery_pecker.errors import LeaseLost
+from celery_sharding.codec import decode
+from celery_sharding.ledger.base import Repository
+from celery_sharding.model import Options, Planned
+from celery_sharding.policies import from_json
+
+ROWS, BYTES = 1_000, 1_000_000
+"""Shards and encoded items that one statement writes: it takes a fraction of
+pecker_database_timeout, and no more of a plan is in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTurn:
+    """This process plans the job, as long as it is heard."""
+
+    job: int
+    epoch: int
+    """The fencing token: whoever begins after a lapse has a higher one."""
+    holder: str
+    task_id: str
+    task: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: Options
+    run: int
+    attempts: int
+    """How often planning was begun, this time included."""
+    deadline_in: float | None
+    """Seconds until the job's deadline when this was asked; None: none."""
+    lease: float
+    """Seconds; the server ends a transaction of whoever is silent for as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a plan came to."""
+
+    total: int
+    """Items."""
+    layers: int
+    shards: int
+
+
+@dataclass(slots=True)
+class _Some:
+    """Shards for one statement, their first number, and the size of their items."""
+
+    first: int
+    shards: list[Planned]
+    size: int = 0
+
+
+class Plans(Repository):
+    """Jobs at stage planning."""
+
+    def begin(self, task_id: str, holder: str, lease: float) -> PlanTurn | None:
+        """Return the turn of whoever is to plan now.
+
+        None: the job is planned already or being planned, follows another, or there is
+        no such job. ``lease``: seconds until a silent holder counts as dead.
+        """
+        rows = self._run("begin_plan", task_id=task_id, holder=holder, lease=lease)
+        if not rows:
+            return None
+        job, epoch, task, call, options, run, attempts, deadline_in = rows[0]
+        given = decode(call)
+        return PlanTurn(
+            job=job,
+            epoch=epoch,
+            holder=holder,
+            task_id=task_id,
+            task=task,
+            args=tuple(given["args"]),
+            kwargs=given["kwargs"],
+            options=from_json(options),
+            run=run,
+            attempts=attempts,
+            deadline_in=deadline_in,
+            lease=lease,
+        )
+
+    def renew(self, turn: PlanTurn, lease: float) -> bool:
+        """Whether the turn goes on, for that many seconds from now."""
+        return (
+            self._change("renew_plan", job=turn.job, epoch=turn.epoch, lease=lease) == 1
+        )
+
+    def write(self, turn: PlanTurn, shards: Iterable[Planned]) -> Written:
+        """The whole plan stands in the ledger and the job goes on, or nothing does.
+
+        Shards are numbered from 0 in their order; they are taken one by one and not
+        kept. They should be at hand: the transaction is open meanwhile, and is undone
+        when one takes as long as the lease. Raises LeaseLost where another plans by
+        now, DatabaseUnavailable where it is not known whether the plan stands.
+        """
+        items: Counter[int] = Counter()
+        parts: Counter[int] = Counter()
+        with self.bounded(turn.lease):
+            for some in _portions(shards):
+                for one in some.shards:
+                    items[one.layer] += one.count
+                    parts[one.layer] += 1
+                self._write(turn.job, some)
+            return self._end(turn, items, parts)
+
+    def _write(self, job: int, some: _Some) -> None:
+        numbered = [*enumerate(some.shards, some.first)]
+        self._change(
+            "write_shards",
+            job=job,
+            shards=[number for number, _ in numbered],
+            layers=[one.layer for one in some.shards],
+            counts=[one.count for one in some.shards],
+            owners=[one.owner for one in some.shards],
+            references=[_text(one.reference) for one in some.shards],
+        )
+        stored = [
+            (number, one.body) for number, one in numbered if one.body is not None
+        ]
+        if stored:
+            self._change(
+                "write_items",
+                job=job,
+                shards=[number for number, _ in stored],
+                bodies=[body for _, body in stored],
+            )
+
+    def _end(self, turn: PlanTurn, items: Counter[int], parts: Counter[int]) -> Written:
+        written = Written(
+            total=items.total(),
+            layers=max(parts, default=-1) + 1,
+            shards=parts.total(),
+        )
+        first = min(parts, default=0)
+        if parts:
+            layers = range(written.layers)
+            self._change(
+                "write_layers",
+                job=turn.job,
+                first=first,
+                layers=[*layers],
+                totals=[items[layer] for layer in layers],
+                shards=[parts[layer] for layer in layers],
+            )
+        ended = self._run(
+            "end_plan",
+            job=turn.job,
+            epoch=turn.epoch,
+            first=first,
+            layers=written.layers,
+            total=written.total,
+            shards=written.shards,
+        )
+        if not ended:
+            message = (
+                f"job {turn.task_id} is planned by another (its epoch is not"
+                f" {turn.epoch} any more), or was cancelled: nothing was written"
+            )
+            raise LeaseLost(message)
+        return written
+
+
+def _text(reference: Mapping[str, Any] | None) -> str | None:
+    return None if reference is None else str(dumps(reference))
+
+
+def _portions(shards: Iterable[Planned]) -> Iterator[_Some]:
+    """Yield the shards in portions for one statement each."""
+    some = _Some(0, [])
+    for one in shards:
+        size = len(one.body or b"")
+        if some.shards and (len(some.shards) >= ROWS or some.size + size > BYTES):
+            yield some
+            some = _Some(some.first + len(some.shards), [])
+        some.shards.append(one)
+        some.size += size
+    if some.shards:
+        yield some

@@ -1,0 +1,158 @@
+"""Calls of sharded tasks, stored before any message of them is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from celery_sharding.codec import encode
+from celery_sharding.errors import (
+    DatabaseUnavailable,
+    InstanceNotFound,
+    ItemNotSerializable,
+)
+from celery_sharding.ledger.base import Repository, jsonb
+from celery_sharding.model import Options, Stage
+from celery_sharding.policies import as_json, check
+
+ROUNDS = 10
+"""How often a key may change hands while one submission looks at it."""
+BRIEFLY = 5.0
+"""Seconds for which a frozen caller may keep others from a job that it withdraws."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A call that is to become a job."""
+
+    task_id: str
+    task: str
+    args: tuple[Any, ...]
+    """What names stored items stands in them, never the items."""
+    kwargs: Mapping[str, Any]
+    continuation: Mapping[str, Any]
+    """What Celery is to go on with when the job has ended, as options of a message."""
+    options: Options
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """What became of a call."""
+
+    job: int
+    task_id: str
+    """The call's own; the leader's, where the call was not to follow."""
+    fresh: bool
+    """Whether this made a row."""
+    leader: str | None = None
+    """The task id of the job that has its key, and whose outcome it shares."""
+
+
+class Submissions(Repository):
+    """Rows of jobs that nobody has begun, and the items that calls brought."""
+
+    def store(self, ref: str, body: bytes, items: int) -> None:
+        """The encoded items stand under that reference; a second time is nothing new.
+
+        ``items``: how many there are.
+        """
+        self._change("store_items", ref=ref, body=body, items=items)
+
+    def load(self, ref: str) -> bytes:
+        """Return what was stored; raise InstanceNotFound where nothing is."""
+        rows = self._run("load_items", ref=ref)
+        if not rows:
+            message = (
+                f"the items that were given in the call ({ref}) are not in the ledger:"
+                " they were purged (sharding_retention), or it is another database"
+            )
+            raise InstanceNotFound(message)
+        body: bytes = rows[0][0]
+        return body
+
+    def submit(self, new: NewJob, *, follow: bool = False) -> Submitted:
+        """The call stands in the ledger, once however often it is submitted.
+
+        Where its key has a leader that has not ended: the leader is returned, or with
+        ``follow`` a row of its own that shares the leader's outcome. Raises
+        Misconfigured for options that cannot be, ItemNotSerializable for arguments
+        that are no JSON; then nothing is stored.
+        """
+        told = as_json(check(new.options))
+        call = {"args": [*new.args], "kwargs": {**new.kwargs}}
+        row = {
+            "task_id": new.task_id,
+            "task": new.task,
+            "key": new.key,
+            "concurrency": new.options.concurrency,
+            "options": jsonb(told),
+            "call": encode(call, what=f"an argument of {new.task}"),
+            "continuation": jsonb({**new.continuation}),
+        }
+        try:
+            return self._submitted(row, new.options.deadline, follow=follow)
+        except psycopg.DataError as error:
+            message = (
+                f"the call of {new.task} cannot be stored: its key and what Celery is"
+                f" to go on with must be text for PostgreSQL: {error}"
+            )
+            raise ItemNotSerializable(message) from error
+
+    def _submitted(
+        self, row: dict[str, Any], deadline: float | None, *, follow: bool
+    ) -> Submitted:
+        task_id = row["task_id"]
+        for _ in range(ROUNDS):
+            made = self._run("submit_job", **row, deadline=deadline)
+            if made:
+                return Submitted(job=made[0][0], task_id=task_id, fresh=True)
+            known = self._run("known_job", task_id=task_id)
+            if known:
+                job, leader = known[0]
+                return Submitted(job=job, task_id=task_id, fresh=False, leader=leader)
+            leaders = self._run("leader_of_key", task=row["task"], key=row["key"])
+            if not leaders:
+                continue  # it has ended meanwhile: the key is free
+            job, leader = leaders[0]
+            if not follow:
+                return Submitted(job=job, task_id=leader, fresh=False, leader=leader)
+            made = self._run("follow_job", leader=job, **row)
+            if made:
+                return Submitted(
+                    job=made[0][0], task_id=task_id, fresh=True, leader=leader
+                )
+        message = (
+            f"key {row['key']!r} of {row['task']} changed hands {ROUNDS} times while"
+            f" {task_id} was submitted; nothing was stored"
+        )
+        raise DatabaseUnavailable(message)
+
+    def reached(self, task_id: str, continuation: Mapping[str, Any]) -> Stage | None:
+        """Return where the job is whose message arrived; None: there is no such row.
+
+        While nobody has begun it, ``continuation`` is laid over what the caller gave.
+        """
+        rows = self._run(
+            "reach_job", task_id=task_id, continuation=jsonb({**continuation})
+        )
+        return Stage(rows[0][0]) if rows else None
+
+    def sent(self, task_id: str, after: float = 0.0) -> None:
+        """The job's message is sent, and not to be taken before that many seconds."""
+        self._change("sent_job", task_id=task_id, after=after)
+
+    def withdraw(self, task_id: str) -> bool:
+        """Whether there is no such job any more: its message could not be sent.
+
+        False: somebody has begun it, or follows it. Items stay until the purge, because
+        a signature that is called twice has stored them once.
+        """
+        with self.bounded(BRIEFLY):
+            held = self._run("hold_submitted", task_id=task_id)
+            if held:
+                return self._change("withdraw_job", job=held[0][0]) == 1
+            return not self._run("known_job", task_id=task_id)

@@ -1,0 +1,111 @@
+/* celery_sharding:bound_transaction */
+-- Whoever is frozen in an open transaction keeps others waiting on its rows. So the
+-- server ends it when nothing was heard for that long; where the user's own setting is
+-- stricter, that one counts. Gone with the transaction.
+select set_config(
+    'idle_in_transaction_session_timeout',
+    least(
+        %(idle_ms)s::bigint,
+        nullif((extract(epoch from current_setting(
+            'idle_in_transaction_session_timeout'
+        )::interval) * 1000)::bigint, 0)
+    )::text, true)
+
+/* celery_sharding:begin_plan */
+-- Who gets this row plans: the job is new, or whoever planned it is heard no more. A
+-- follower has nothing to plan.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set stage = 'planning',
+    epoch = job.epoch + 1,
+    attempts = job.attempts + 1,
+    holder = %(holder)s,
+    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.task_id = %(task_id)s
+    and job.follows is null
+    and (
+        job.stage = 'submitted'
+        or (job.stage = 'planning' and job.leased_until <= clock.now)
+    )
+returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.attempts,
+          extract(epoch from job.deadline_at - clock.now)::float8 as deadline_in
+
+/* celery_sharding:renew_plan */
+-- Whoever plans is alive. No row: another plans, or the plan is written.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'planning'
+
+/* celery_sharding:write_shards */
+-- Some shards of a plan; nobody claims them while the job is being planned.
+with given as (
+    select * from unnest(
+        %(shards)s::integer[], %(layers)s::integer[], %(counts)s::integer[],
+        %(owners)s::text[], %(references)s::text[]
+    ) as one (shard, layer, count, owner, reference)
+)
+insert into {schema}.pecker_shards (job, shard, layer, origin, hi, owner, reference)
+select %(job)s, given.shard, given.layer, given.shard, given.count, given.owner,
+       given.reference::jsonb
+from given
+
+/* celery_sharding:write_items */
+-- What those shards work on; none for shards that are read from a source.
+with given as (
+    select * from unnest(%(shards)s::integer[], %(bodies)s::bytea[]) as one (shard, body)
+)
+insert into {schema}.pecker_items (job, shard, body)
+select %(job)s, given.shard, given.body
+from given
+
+/* celery_sharding:write_layers */
+-- The layers of a plan; the first begins.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+given as (
+    select * from unnest(
+        %(layers)s::integer[], %(totals)s::bigint[], %(shards)s::integer[]
+    ) as one (layer, total, shards)
+)
+insert into {schema}.pecker_layers (job, layer, total, shards, open, started_at)
+select %(job)s, given.layer, given.total, given.shards, given.shards,
+       case when given.layer = %(first)s then clock.now end
+from given, clock
+
+/* celery_sharding:end_plan */
+-- The plan counts from here on, if whoever wrote it still plans: else it has no row, and
+-- what was written before in the same transaction is undone.
+--
+-- without shards there is nothing to run: Post is next.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+ended as (
+    update {schema}.pecker_jobs as job
+    set stage = case when %(shards)s = 0 then 'posting' else 'sharding' end,
+        layer = %(first)s,
+        layers = %(layers)s,
+        total = %(total)s,
+        attempts = 0,
+        holder = null,
+        leased_until = null,
+        sent_at = null,
+        planned_at = clock.now
+    from clock
+    where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'planning'
+    returning job.job, job.concurrency
+),
+dealt as (
+    insert into {schema}.pecker_tickets (job, ticket)
+    select ended.job, one
+    from ended, generate_series(1, least(ended.concurrency, %(shards)s)) as one
+)
+select job from ended
