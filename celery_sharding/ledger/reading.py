@@ -1,0 +1,221 @@
+"""Reads jobs: for people, for Post, for who waits. Nothing is held, nothing decided.
+
+Every statement is one snapshot, and finds its rows by an index on the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from celery_sharding.codec import decode
+from celery_sharding.errors import InstanceNotFound, JobNotFound
+from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.rows import (
+    GRADES,
+    ErrorRow,
+    ExecutorRow,
+    Grid,
+    JobRow,
+    LayerRow,
+    Line,
+    ResultRow,
+    ShardRow,
+)
+from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
+
+PATIENCE = 30.0
+"""Seconds after which what is ready or claimed, and does not move, is told as such."""
+FRESH = 15.0
+"""Seconds for which a worker that was seen counts as living; it is seen every five."""
+CELLS = 20_000
+"""Places of a grid, at most: beyond it neighbours share one."""
+PAGE = 500
+"""Errors, and writes of results, that are read at once."""
+PAGE_BYTES = 4_000_000
+"""Results that are read at once; one write is read in any case."""
+EVERY_SHARD = -1
+"""Before the first."""
+ANY: Mapping[str, object] = {
+    "shard": None,
+    "codes": None,
+    "layer": None,
+    "after": EVERY_SHARD,
+    "oldest": False,
+}
+"""Which shards are asked for, where nobody says else."""
+
+
+class Reading(Repository):
+    """Questions to the ledger that change nothing."""
+
+    def job(self, task_id: str) -> JobRow:
+        """Return a job; raise JobNotFound."""
+        found = self._jobs(task_id=task_id)
+        if not found:
+            message = f"no sharded job has the task id {task_id!r}"
+            raise JobNotFound(message)
+        return found[0]
+
+    def jobs(
+        self,
+        *,
+        open_only: bool = False,
+        search: str = "",
+        most: int = 50,
+        before: int | None = None,
+    ) -> list[JobRow]:
+        """Return the youngest jobs, or those older than the job `before`.
+
+        ``search``: what name, key or task id must contain.
+        """
+        return self._jobs(open_only=open_only, search=search, most=most, before=before)
+
+    def layers(self, job: int) -> list[LayerRow]:
+        """Return a job's layers, in their order."""
+        return [LayerRow(*row) for row in self._run("list_layers", job=job)]
+
+    def progress(self, task_id: str) -> Progress:
+        """Return how far a job is, in two statements; raise JobNotFound."""
+        row = self.job(task_id)
+        layers = self.layers(row.leading)
+        return row.progress(tuple(layer.progress for layer in layers))
+
+    def grid(self, row: JobRow, layers: Sequence[LayerRow]) -> Grid:
+        """Return how all shards of a job stand, however many in bounded size."""
+        shards = sum(layer.shards for layer in layers)
+        per = max(-(-shards // CELLS), 1)
+        lines = self._run(
+            "read_grid",
+            job=row.leading,
+            per=per,
+            patience=PATIENCE,
+            grades=[int(code) for code in GRADES],
+        )
+        return Grid(per, tuple(Line(*line) for line in lines))
+
+    def shards(
+        self,
+        job: int,
+        *,
+        status: Sequence[Code] | Code | None = None,
+        layer: int | None = None,
+        after: int = EVERY_SHARD,
+        most: int = 100,
+    ) -> list[ShardRow]:
+        """Return shards above `after` by their number, with their derived codes."""
+        wanted = [status] if isinstance(status, Code) else status
+        codes = None if wanted is None else [int(code) for code in wanted]
+        return self._shards(job, codes=codes, layer=layer, after=after, most=most)
+
+    def shard(self, job: int, number: int) -> ShardRow:
+        """Return one shard; raise InstanceNotFound."""
+        found = self._shards(job, shard=number, most=1)
+        if not found:
+            message = f"the job has no shard {number}"
+            raise InstanceNotFound(message)
+        return found[0]
+
+    def stragglers(self, job: int, *, most: int = 20) -> list[ShardRow]:
+        """Return the shards that were claimed and have not ended, the longest first."""
+        return self._shards(job, oldest=True, most=most)
+
+    def errors(
+        self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
+    ) -> list[ErrorRow]:
+        """Return failed items behind the place (origin, place), in that order."""
+        origin, place = after
+        rows = self._run("list_errors", job=job, origin=origin, place=place, most=most)
+        return [_error(row) for row in rows]
+
+    def results(
+        self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
+    ) -> list[ResultRow]:
+        """Return results behind the place (shard, at), of bounded size."""
+        shard, at = after
+        rows = self._run(
+            "list_results", job=job, shard=shard, at=at, most=most, bytes=PAGE_BYTES
+        )
+        return [_result(*row) for row in rows]
+
+    def each_error(self, task_id: str) -> Iterator[ItemError]:
+        """Give all failed items, one by one, in memory of one page."""
+        job, after = self.job(task_id).leading, (-1, -1)
+        while page := self.errors(job, after=after):
+            for row in page:
+                yield row.error
+            after = (page[-1].origin, page[-1].place)
+
+    def each_result(self, task_id: str) -> Iterator[Any]:
+        """Give all results, one by one, in memory of one page."""
+        job, after = self.job(task_id).leading, (-1, -1)
+        while page := self.results(job, after=after):
+            after = (page[-1].shard, page[-1].at)
+            for row in page:
+                yield from row.values
+
+    def executors(self) -> list[ExecutorRow]:
+        """Return the workers that live and run shards."""
+        return [ExecutorRow(*row) for row in self._run("list_executors", fresh=FRESH)]
+
+    def _jobs(
+        self,
+        *,
+        task_id: str | None = None,
+        open_only: bool = False,
+        search: str = "",
+        most: int = 1,
+        before: int | None = None,
+    ) -> list[JobRow]:
+        rows = self._run(
+            "list_jobs",
+            task_id=task_id,
+            open_only=open_only,
+            search=search,
+            most=most,
+            before=before,
+            fresh=FRESH,
+        )
+        return [_job(row) for row in rows]
+
+    def _shards(self, job: int, *, most: int, **asked: object) -> list[ShardRow]:
+        rows = self._run(
+            "list_shards", job=job, most=most, patience=PATIENCE, **{**ANY, **asked}
+        )
+        return [ShardRow._make((*row[:2], Code(row[2]), *row[3:])) for row in rows]
+
+
+JOB = tuple(JobRow.__dataclass_fields__)
+
+
+def _job(row: Sequence[Any]) -> JobRow:
+    told = dict(zip(JOB, row, strict=True))
+    told["stage"] = Stage(told["stage"])
+    outcome = told["outcome"]
+    told["outcome"] = None if outcome is None else Outcome(outcome)
+    return JobRow(**told)
+
+
+def _error(row: Sequence[Any]) -> ErrorRow:
+    origin, place, shard, layer, code, attempt, type_, said, trace, item, worker, at = (
+        row
+    )
+    error = ItemError(
+        item=None if item is None else decode(bytes(item)),
+        type=type_,
+        message=said,
+        traceback=trace,
+        code=Code(code),
+        attempt=attempt,
+        shard=shard,
+        layer=layer,
+        place=place,
+        worker=worker,
+        at=at,
+    )
+    return ErrorRow(origin, place, error)
+
+
+def _result(shard: int, at: int, body: bytes) -> ResultRow:
+    value = decode(bytes(body))
+    return ResultRow(shard, at, value if at >= 0 else [value])

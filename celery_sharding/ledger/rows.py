@@ -1,0 +1,235 @@
+"""What is read of jobs, for people and for Post: rows, and pages of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from celery_sharding.model import (
+    Code,
+    ItemError,
+    LayerProgress,
+    Outcome,
+    Progress,
+    Stage,
+)
+
+GRADES = (
+    Code.SUCCEEDED,
+    Code.WAITING,
+    Code.READY,
+    Code.PUSHED,
+    Code.RUNNING,
+    Code.STALLED,
+    Code.UNTAKEN,
+    Code.TIMED_OUT,
+    Code.FAILED,
+    Code.DIED,
+)
+"""Codes, the one in need of a look last: where neighbours share a place in a grid, it
+shows the last of theirs. In a grid each is a letter: the first is "a"."""
+LETTERS: Mapping[str, Code] = {
+    chr(ord("a") + place): code for place, code in enumerate(GRADES)
+}
+_RUN = re.compile(r"(.)\1*")
+_PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A job at one moment; of a follower all but its names and end are its leader's."""
+
+    now: datetime
+    job: int
+    leading: int
+    """The job whose shards, results and errors are its own: itself, or its leader."""
+    task_id: str
+    leader: str | None
+    """The task id of the one with the same key that it follows."""
+    task: str
+    key: str | None
+    stage: Stage
+    outcome: Outcome | None
+    run: int
+    paused: bool
+    concurrency: int
+    layer: int
+    layers: int
+    total: int
+    done: int
+    failed: int
+    options: Mapping[str, Any]
+    error: Mapping[str, Any] | None
+    submitted_at: datetime
+    planned_at: datetime | None
+    started_at: datetime | None
+    """When its first layer began."""
+    closed_at: datetime | None
+    """When the layer that closed last did."""
+    decided_at: datetime | None
+    ended_at: datetime | None
+    deadline_at: datetime | None
+    held: int
+    """Its tickets that are held: shards run under each, one at a time."""
+    executors: int
+    """Workers that live and run shards, of whatever job."""
+    holder: str | None
+    """Who plans or posts it, or did last."""
+    attempts: int
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds from its submission to its end, or until now."""
+        till = self.decided_at or self.now
+        return max((till - self.submitted_at).total_seconds(), 0.0)
+
+    @property
+    def running(self) -> float:
+        """Seconds from when its first item could begin to when its last had ended."""
+        if self.started_at is None:
+            return 0.0
+        past = self.stage in _PAST_ITEMS
+        till = (self.closed_at or self.decided_at) if past else None
+        return max(((till or self.now) - self.started_at).total_seconds(), 0.0)
+
+    def progress(self, layers: tuple[LayerProgress, ...] = ()) -> Progress:
+        """Return how far it is; the rate is the mean since its first item began."""
+        ended = self.done + self.failed
+        rate = ended / self.running if self.running > 0 else 0.0
+        left = max(self.total - ended, 0)
+        eta = None
+        if self.stage is Stage.SHARDING and rate > 0 and not self.paused:
+            eta = timedelta(seconds=min(left / rate, 1e9))
+        return Progress(
+            stage=self.stage,
+            outcome=self.outcome,
+            paused=self.paused,
+            total=self.total,
+            done=self.done,
+            failed=self.failed,
+            layer=self.layers if self.stage in _PAST_ITEMS else self.layer,
+            layers=layers,
+            rate=rate,
+            eta=eta,
+            elapsed=self.elapsed,
+        )
+
+
+class LayerRow(NamedTuple):
+    """A layer at one moment."""
+
+    layer: int
+    total: int
+    done: int
+    failed: int
+    shards: int
+    open: int
+    started_at: datetime | None
+    closed_at: datetime | None
+
+    @property
+    def progress(self) -> LayerProgress:
+        """Return how far it is."""
+        return LayerProgress(
+            layer=self.layer,
+            total=self.total,
+            done=self.done,
+            failed=self.failed,
+            shards=self.shards,
+            open=self.open,
+        )
+
+
+class ShardRow(NamedTuple):
+    """A shard at one moment."""
+
+    shard: int
+    layer: int
+    code: Code
+    """Told from its status, its job, its ticket and the time."""
+    status: int
+    """As it is stored."""
+    origin: int
+    count: int
+    cursor: int
+    done: int
+    failed: int
+    deaths: int
+    attempt: int
+    hostname: str | None
+    """Of the worker that holds it."""
+    owner: str | None
+    claimed_at: datetime | None
+    ended_at: datetime | None
+    not_before: datetime | None
+    spent: float | None
+    """Seconds since it was claimed, until it ended or now."""
+
+
+class Line(NamedTuple):
+    """Neighbouring shards of a layer, a letter of `LETTERS` for each."""
+
+    layer: int
+    first: int
+    letters: str
+
+    def runs(self) -> Iterator[tuple[Code, int]]:
+        """Give each code, and how many neighbours in a row have it."""
+        for run in _RUN.finditer(self.letters):
+            yield LETTERS[run[1]], run.end() - run.start()
+
+    @property
+    def compact(self) -> str:
+        """Return the letters, each with how many there are in a row: "a500bc3"."""
+        return _RUN.sub(_counted, self.letters)
+
+
+def _counted(run: re.Match[str]) -> str:
+    length = run.end() - run.start()
+    return run[1] if length == 1 else f"{run[1]}{length}"
+
+
+class Grid(NamedTuple):
+    """How all shards of a job stand."""
+
+    per: int
+    """Neighbours that share a place: 1, except where there are very many shards."""
+    lines: tuple[Line, ...]
+
+    @property
+    def counts(self) -> dict[Code, int]:
+        """Return how many places show each code."""
+        return {
+            code: number
+            for letter, code in LETTERS.items()
+            if (number := sum(line.letters.count(letter) for line in self.lines))
+        }
+
+
+class ErrorRow(NamedTuple):
+    """A failed item; a page ends at ``(origin, place)``."""
+
+    origin: int
+    place: int
+    error: ItemError
+
+
+class ResultRow(NamedTuple):
+    """What a shard came to in one write; a page ends at ``(shard, at)``."""
+
+    shard: int
+    at: int
+    """The cursor; -1: what the processor returned at the shard's end."""
+    values: list[Any]
+
+
+class ExecutorRow(NamedTuple):
+    """A worker that lives and runs shards."""
+
+    hostname: str
+    slots: int
+    started_at: datetime
+    seen_at: datetime

@@ -1,0 +1,287 @@
+/* celery_sharding:list_jobs */
+-- Jobs, the youngest first, or the one of that task id. Read by people: nothing is held
+-- by it and nothing decided.
+--
+-- lead:     a job with the key of another that had not ended follows that one: it has no
+--           shards of its own, so all but its names and its end are told of the other.
+-- counted:  items of ended shards stand with the layers, in the transaction that closed
+--           the shard; those of the others with the shards. Each part by its own index,
+--           so that a job that has ended costs its layers alone.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+listed as materialized (
+    select own.job as own, coalesce(lead.job, own.job) as job,
+           lead.task_id as leader
+    from {schema}.pecker_jobs as own
+    left join {schema}.pecker_jobs as lead on lead.job = own.follows
+    where (%(task_id)s::text is null or own.task_id = %(task_id)s)
+        and (%(before)s::bigint is null or own.job < %(before)s)
+        and (not %(open_only)s or own.stage <> 'ended')
+        and (%(search)s::text = ''
+            or strpos(lower(own.task), lower(%(search)s::text)) > 0
+            or strpos(lower(coalesce(own.key, '')), lower(%(search)s::text)) > 0
+            or strpos(own.task_id, lower(%(search)s::text)) > 0)
+    order by own.job desc
+    limit %(most)s
+)
+select clock.now, own.job, listed.job as lead, own.task_id, listed.leader, own.task,
+       own.key,
+       case when own.stage in ('delivering', 'ended') then own.stage else job.stage end,
+       own.outcome, job.run, job.paused, job.concurrency, job.layer, job.layers,
+       job.total, counted.done, counted.failed, job.options, own.error,
+       own.submitted_at, job.planned_at, counted.started_at, counted.closed_at,
+       own.decided_at, own.ended_at, job.deadline_at,
+       (select count(*)::integer from {schema}.pecker_tickets as ticket
+        where ticket.job = listed.job and ticket.state = 'held'
+            and ticket.leased_until > clock.now) as held,
+       (select count(*)::integer from {schema}.pecker_executors as executor
+        where executor.seen_at > clock.now - %(fresh)s * interval '1 second') as executors,
+       job.holder, job.attempts
+from listed
+cross join clock
+join {schema}.pecker_jobs as own on own.job = listed.own
+join {schema}.pecker_jobs as job on job.job = listed.job
+cross join lateral (
+    select coalesce(sum(part.done), 0)::bigint as done,
+           coalesce(sum(part.failed), 0)::bigint as failed,
+           min(part.started_at) as started_at, max(part.closed_at) as closed_at
+    from (
+        select layer.done, layer.failed, layer.started_at, layer.closed_at
+        from {schema}.pecker_layers as layer
+        where layer.job = listed.job
+        union all
+        select shard.done, shard.failed, null, null
+        from {schema}.pecker_shards as shard
+        where shard.job = listed.job and shard.status = 100 and shard.cursor > 0
+        union all
+        select shard.done, shard.failed, null, null
+        from {schema}.pecker_shards as shard
+        where shard.job = listed.job and shard.status in (201, 202)
+    ) as part
+) as counted
+order by own.job desc
+
+/* celery_sharding:list_layers */
+-- A job's layers in their order, each with the items of its shards that have not ended.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+open as materialized (
+    select part.layer, sum(part.done)::bigint as done, sum(part.failed)::bigint as failed
+    from (
+        select shard.layer, shard.done, shard.failed
+        from {schema}.pecker_shards as shard
+        where shard.job = %(job)s and shard.status = 100 and shard.cursor > 0
+        union all
+        select shard.layer, shard.done, shard.failed
+        from {schema}.pecker_shards as shard
+        where shard.job = %(job)s and shard.status in (201, 202)
+    ) as part
+    group by part.layer
+)
+select layer.layer, layer.total, layer.done + coalesce(open.done, 0),
+       layer.failed + coalesce(open.failed, 0), layer.shards, layer.open,
+       layer.started_at, layer.closed_at
+from clock
+join {schema}.pecker_layers as layer on layer.job = %(job)s
+left join open on open.layer = layer.layer
+order by layer.layer
+
+/* celery_sharding:read_grid */
+-- How each shard of a job stands, as one letter each: a row for each unbroken line of
+-- shards of a layer. The letter says the code's place among the grades, from a on.
+--
+-- per:     so many neighbours share a letter: that of the highest grade, the one that
+--          needs a look most.
+-- coded:   as in list_shards, where it is explained.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+read as materialized (
+    select job.job, job.layer, job.stage = 'sharding' as runs, clock.now,
+           (job.options ->> 'shard_deadline')::float8 as shard_deadline,
+           (job.options ->> 'item_timeout')::float8 as item_timeout,
+           job.stage = 'sharding' and not job.paused and not exists (
+               select from {schema}.pecker_tickets as ticket
+               where ticket.job = job.job
+                   and (ticket.state = 'held' and ticket.leased_until > clock.now
+                       or ticket.wake_at > clock.now)
+           ) and clock.now - %(patience)s * interval '1 second' > coalesce(greatest(
+               (select max(layer.started_at) from {schema}.pecker_layers as layer
+                where layer.job = job.job),
+               (select max(shard.claimed_at) from {schema}.pecker_shards as shard
+                where shard.job = job.job)
+           ), job.planned_at, job.submitted_at) as untaken
+    from {schema}.pecker_jobs as job
+    cross join clock
+    where job.job = %(job)s
+),
+coded as (
+    select shard.layer, shard.shard / %(per)s::integer as cell,
+           case
+               when shard.status not in (100, 201, 202) then shard.status
+               when shard.status = 100 then case
+                   when not read.runs or shard.layer <> read.layer
+                       or shard.not_before > read.now then 100
+                   when read.untaken then 401
+                   else 101
+               end
+               when ticket.seq is null then case when read.runs then 403 else 100 end
+               when shard.status = 201 then case
+                   when shard.claimed_at
+                       < read.now - %(patience)s * interval '1 second' then 402
+                   else 201
+               end
+               when extract(epoch from read.now - shard.claimed_at)
+                   > least(read.shard_deadline, (shard.cursor + 1) * read.item_timeout)
+                   then 203
+               else 202
+           end as code
+    from read
+    join {schema}.pecker_shards as shard on shard.job = read.job
+    left join {schema}.pecker_tickets as ticket
+        on shard.status in (201, 202) and ticket.job = read.job
+        and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
+        and ticket.state = 'held' and ticket.leased_until > read.now
+),
+cells as (
+    select layer, cell, max(array_position(%(grades)s::integer[], code::integer)) as grade,
+           cell - row_number() over (partition by layer order by cell) as line
+    from coded
+    group by layer, cell
+)
+select layer, min(cell)::integer as first,
+       string_agg(chr(96 + grade), '' order by cell) as letters
+from cells
+group by layer, line
+order by layer, first
+
+/* celery_sharding:list_shards */
+-- Shards of a job with their codes, by their number; or those that run longest first.
+-- What is told from the rows and the time, and stored nowhere:
+--
+-- untaken:  what may be claimed is not: nobody holds a ticket, none lies idle until a
+--           moment that was told, and for long nothing was claimed or begun (401).
+-- 101:      its layer is the one that runs, and it waits for no moment.
+-- 402:      claimed for long, and not begun.
+-- 203:      it runs longer than it may. Of items only their number is known here: had
+--           none taken too long, so many would have ended by now.
+-- 403:      the ticket under which it was claimed is held no more, or has moved on: it
+--           waits for the sweep that gives it back. Of a job that has left the stage,
+--           it just did not end.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+read as materialized (
+    select job.job, job.layer, job.stage = 'sharding' as runs, clock.now,
+           (job.options ->> 'shard_deadline')::float8 as shard_deadline,
+           (job.options ->> 'item_timeout')::float8 as item_timeout,
+           job.stage = 'sharding' and not job.paused and not exists (
+               select from {schema}.pecker_tickets as ticket
+               where ticket.job = job.job
+                   and (ticket.state = 'held' and ticket.leased_until > clock.now
+                       or ticket.wake_at > clock.now)
+           ) and clock.now - %(patience)s * interval '1 second' > coalesce(greatest(
+               (select max(layer.started_at) from {schema}.pecker_layers as layer
+                where layer.job = job.job),
+               (select max(shard.claimed_at) from {schema}.pecker_shards as shard
+                where shard.job = job.job)
+           ), job.planned_at, job.submitted_at) as untaken
+    from {schema}.pecker_jobs as job
+    cross join clock
+    where job.job = %(job)s
+),
+coded as (
+    select shard.*, ticket.hostname, ticket.leased_until, read.now,
+           case
+               when shard.status not in (100, 201, 202) then shard.status
+               when shard.status = 100 then case
+                   when not read.runs or shard.layer <> read.layer
+                       or shard.not_before > read.now then 100
+                   when read.untaken then 401
+                   else 101
+               end
+               when ticket.seq is null then case when read.runs then 403 else 100 end
+               when shard.status = 201 then case
+                   when shard.claimed_at
+                       < read.now - %(patience)s * interval '1 second' then 402
+                   else 201
+               end
+               when extract(epoch from read.now - shard.claimed_at)
+                   > least(read.shard_deadline, (shard.cursor + 1) * read.item_timeout)
+                   then 203
+               else 202
+           end::integer as code
+    from read
+    join {schema}.pecker_shards as shard on shard.job = read.job
+    left join {schema}.pecker_tickets as ticket
+        on shard.status in (201, 202) and ticket.job = read.job
+        and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
+        and ticket.state = 'held' and ticket.leased_until > read.now
+    where shard.shard > %(after)s
+        and (%(shard)s::integer is null or shard.shard = %(shard)s)
+        and (%(layer)s::integer is null or shard.layer = %(layer)s)
+        and (not %(oldest)s or shard.status in (201, 202))
+)
+select shard, layer, code, status, origin, coalesce(cardinality(picks), hi - lo), cursor,
+       done, failed, deaths, attempt, hostname, owner, claimed_at, ended_at, not_before,
+       case when status in (201, 202)
+           then extract(epoch from now - claimed_at)::float8
+           else extract(epoch from ended_at - claimed_at)::float8 end
+from coded
+where %(codes)s::integer[] is null or code = any (%(codes)s)
+order by case when %(oldest)s then claimed_at end, shard
+limit %(most)s
+
+/* celery_sharding:list_errors */
+-- Failed items in the order of their places, from one place on: what was read before is
+-- not looked at again, so that any number of them is read in pages as cheap as the first.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select error.origin, error.place, error.shard, error.layer, error.code, error.attempt,
+       error.type, error.message, error.traceback, error.item, error.worker, error.at
+from clock
+join {schema}.pecker_item_errors as error
+    on error.job = %(job)s
+    and (error.origin, error.place) > (%(origin)s::integer, %(place)s::integer)
+order by error.origin, error.place
+limit %(most)s
+
+/* celery_sharding:list_results */
+-- Results in the order of shards, from one on. What a shard returned at its end is
+-- written at -1 and comes before the rest of its own.
+--
+-- sized:  a page ends before it is larger than that, but never before its first row.
+--         The length of a value that lies apart is known without reading it.
+with sized as (
+    select result.shard, result.at,
+           sum(octet_length(result.body)) over (order by result.shard, result.at) as size,
+           row_number() over (order by result.shard, result.at) as nth
+    from (
+        select shard, at, body
+        from {schema}.pecker_results
+        where job = %(job)s
+            and (shard, at) > (%(shard)s::integer, %(at)s::integer)
+        order by shard, at
+        limit %(most)s
+    ) as result
+)
+select result.shard, result.at, result.body
+from sized
+join {schema}.pecker_results as result
+    on result.job = %(job)s and result.shard = sized.shard and result.at = sized.at
+where sized.size <= %(bytes)s or sized.nth = 1
+order by result.shard, result.at
+
+/* celery_sharding:list_executors */
+-- Workers that run shards, as last seen, and whether they live.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select executor.hostname, executor.slots, executor.started_at, executor.seen_at
+from clock
+join {schema}.pecker_executors as executor
+    on executor.seen_at > clock.now - %(fresh)s * interval '1 second'
+order by executor.hostname
