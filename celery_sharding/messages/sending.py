@@ -1,0 +1,150 @@
+"""Publishing: one message, or the tickets of a job on one connection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kombu.exceptions import OperationalError
+
+from celery_pecker.clock import new_tag
+from celery_sharding.messages.continuation import without_links
+from celery_sharding.messages.names import AGAIN, NOTIFY, RUN, WORK
+from celery_sharding.messages.route import route_of
+
+logger = logging.getLogger(__name__)
+
+ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
+"""A pooled connection may be dead without knowing; more patience is the sweeper's."""
+ROUTED = {"exchange", "routing_key", "queue", "declare", "priority"}
+GIVEN_BY_NAME = {
+    *ROUTED,
+    *("link", "link_error", "chain", "chord", "group_id", "group_index", "root_id"),
+    *("parent_id", "shadow", "time_limit", "soft_time_limit", "headers", "reply_to"),
+    *("replaced_task_nesting", "stamped_headers", "ignore_result", "serializer"),
+    *("compression", "expires", "eta", "countdown", "retries"),
+}
+"""What of a continuation has a place of its own in a message; all else are stamps."""
+
+
+def send_tickets(
+    app: Any,
+    task: str,
+    tickets: Sequence[tuple[int, int, int]],
+    *,
+    continuation: Mapping[str, Any],
+    queue: str | None = None,
+) -> bool:
+    """Whether the broker took the tickets: each is (job, ticket, seq).
+
+    ``task`` and ``continuation`` are the job's, ``queue`` that of its options.
+    """
+    route = route_of(app, task, continuation, queue)
+    sent = [_ours(app, WORK, [*ticket], root=None) for ticket in tickets]
+    return _publish(app, WORK, sent, route)
+
+
+def send_notify(
+    app: Any,
+    task: str,
+    task_id: str,
+    *,
+    continuation: Mapping[str, Any],
+    queue: str | None = None,
+) -> bool:
+    """Whether the broker took the message that a job's Notify may be due."""
+    route = route_of(app, task, continuation, queue)
+    message = _ours(app, NOTIFY, [task_id], root=continuation.get("root_id"))
+    return _publish(app, NOTIFY, [message], route)
+
+
+def send_job(
+    app: Any,
+    task: str,
+    task_id: str,
+    *,
+    continuation: Mapping[str, Any],
+    run: int = 1,
+) -> bool:
+    """Whether the broker took the job's own message, with all that is to follow.
+
+    In a later run nothing follows: chain, chord and links had their turn.
+    """
+    told = dict(continuation) if run == 1 else without_links(continuation)
+    message = app.amqp.create_task_message(
+        task_id,
+        task,
+        (),
+        {},
+        callbacks=told.get("link"),
+        errbacks=told.get("link_error"),
+        chain=told.get("chain"),
+        chord=told.get("chord"),
+        group_id=told.get("group_id"),
+        group_index=told.get("group_index"),
+        root_id=told.get("root_id"),
+        parent_id=told.get("parent_id"),
+        shadow=told.get("shadow"),
+        time_limit=told.get("time_limit"),
+        soft_time_limit=told.get("soft_time_limit"),
+        reply_to=told.get("reply_to"),
+        ignore_result=bool(told.get("ignore_result")),
+        replaced_task_nesting=told.get("replaced_task_nesting") or 0,
+        stamped_headers=told.get("stamped_headers"),
+        create_sent_event=app.conf.task_send_sent_event,
+        **{key: value for key, value in told.items() if key not in GIVEN_BY_NAME},
+    )
+    headers = {**(told.get("headers") or {}), AGAIN: "again", RUN: run}
+    registered = app.tasks.get(task)
+    route = {
+        "serializer": getattr(registered, "serializer", None),
+        "compression": getattr(registered, "compression", None),
+        **route_of(app, task, told),
+        "headers": headers,
+    }
+    return _publish(app, task, [message], route)
+
+
+def _ours(app: Any, name: str, args: list[Any], *, root: str | None) -> Any:
+    task_id = new_tag()
+    return app.amqp.create_task_message(
+        task_id,
+        name,
+        args,
+        {},
+        root_id=root,
+        ignore_result=True,
+        create_sent_event=app.conf.task_send_sent_event,
+    )
+
+
+def _publish(
+    app: Any, name: str, messages: Sequence[Any], route: Mapping[str, Any]
+) -> bool:
+    """Send them over one pooled connection; what the broker refuses is logged."""
+    try:
+        with app.producer_pool.acquire(block=True) as producer:
+            for message in messages:
+                app.amqp.send_task_message(
+                    producer, name, message, retry_policy=ONCE_MORE, **route
+                )
+    except _errors(app) as error:
+        logger.warning(
+            "sharding: %d of %s not sent, the sweeper sends again: %s",
+            len(messages),
+            name,
+            error,
+        )
+        return False
+    return True
+
+
+def _errors(app: Any) -> tuple[type[Exception], ...]:
+    """Return what this broker's client raises when it is away."""
+    connection = app.connection_for_write()
+    theirs: tuple[type[Exception], ...] = (
+        *connection.connection_errors,
+        *connection.channel_errors,
+    )
+    return OperationalError, OSError, *theirs
