@@ -1,0 +1,153 @@
+"""A layer's items as shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+from celery_sharding.codec import encode
+from celery_sharding.errors import ItemNotSerializable, Misconfigured
+from celery_sharding.model import Cut, Options, Placement, Planned
+from celery_sharding.plan.data import Layer, layers_of
+from celery_sharding.plan.placement import assign
+from celery_sharding.sources import Sizes, Source, refer
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def sizes(items: int, size: tuple[int, int], executors: int) -> list[int]:
+    """Return the number of items of each shard: all of them, balanced within one.
+
+    As many shards as executors; of little data fewer, of much data the smallest
+    multiple of them with which none has more than ``size[1]``. No shard has fewer than
+    ``size[0]``, unless all the items are fewer or no number of shards keeps both.
+    """
+    return Sizes(least=size[0], most=size[1], wanted=executors).of(items)
+
+
+def cut(
+    given: object,
+    options: Options,
+    executors: int,
+    *,
+    conf: Mapping[str, Any] = NOTHING,
+    owners: Sequence[str] = (),
+) -> Iterator[Planned]:
+    """Give the shards of what a job was given, layer by layer.
+
+    An iterator is read as shards are asked for: no more of it is held than what may
+    run at once. Layers without items are left out, and the others numbered from 0.
+
+    Args:
+        given: see `layers_of`.
+        options: size, cut, placement and concurrency count.
+        executors: shards that live workers run at once; 0 is as good as 1.
+        conf: the app's configuration, for sources.
+        owners: live workers by name; with ``placement="even"`` shards are dealt to
+            them, those of each layer anew.
+
+    Raises:
+        Misconfigured: what was given is no items, or cannot be cut so.
+        ItemNotSerializable: an item is no JSON; the error names its layer and place.
+    """
+    least, most = options.size
+    wanted = max(min(executors, options.concurrency), 1)
+    measure = Sizes(least=least, most=most, wanted=wanted)
+    layer = 0
+    for data in layers_of(given):
+        shards = _cut(data, layer, options, measure, conf)
+        if options.placement is Placement.EVEN and owners:
+            shards = _dealt([*shards], owners)
+        before = layer
+        for shard in shards:
+            yield shard
+            layer = before + 1
+
+
+def _cut(
+    data: Layer,
+    layer: int,
+    options: Options,
+    measure: Sizes,
+    conf: Mapping[str, Any],
+) -> Iterator[Planned]:
+    hashed = options.cut is Cut.HASH
+    if isinstance(data, Source):
+        if hashed:
+            message = (
+                f"cut='hash' needs the items themselves: {data!r} is cut where it is,"
+                f" into neighbours; use cut='contiguous'"
+            )
+            raise Misconfigured(message)
+        for part, count in data.parts(measure, conf):
+            if count != 0:
+                some = measure.most if count is None else count
+                yield Planned(layer=layer, count=some, reference=refer(data, part))
+        return
+    if isinstance(data, list):
+        yield from _of_list(data, range(len(data)), layer, measure, hashed=hashed)
+    elif hashed:
+        every = [*data]
+        yield from _of_list(every, range(len(every)), layer, measure, hashed=True)
+    else:
+        yield from _of_stream(data, layer, measure)
+
+
+def _of_list(
+    items: list[Any], places: range, layer: int, measure: Sizes, *, hashed: bool
+) -> Iterator[Planned]:
+    """Give a list's shards; places are those of its items in their layer."""
+    counts = measure.of(len(items))
+    start = 0
+    for number, count in enumerate(counts):
+        own = (
+            slice(number, None, len(counts)) if hashed else slice(start, start + count)
+        )
+        start += count
+        body = _body(items[own], places[own], layer)
+        yield Planned(layer=layer, count=count, body=body)
+
+
+def _of_stream(data: Iterator[Any], layer: int, measure: Sizes) -> Iterator[Planned]:
+    """Give full shards while there is more than may run at once; the rest evenly.
+
+    How many there are is not known before the end. Two full shards are held back at
+    least, so that the last ones are not left with less than others.
+    """
+    ahead = max(measure.wanted, 2) * measure.most
+    held: list[Any] = []
+    at = 0
+    for chunk in iter(lambda: [*islice(data, measure.most)], []):
+        held += chunk
+        while len(held) >= ahead + measure.most:
+            full = held[: measure.most]
+            body = _body(full, range(at, at + measure.most), layer)
+            yield Planned(layer=layer, count=measure.most, body=body)
+            del held[: measure.most]
+            at += measure.most
+    places = range(at, at + len(held))
+    yield from _of_list(held, places, layer, measure, hashed=False)
+
+
+def _body(items: list[Any], places: range, layer: int) -> bytes:
+    try:
+        return encode(items)
+    except ItemNotSerializable:
+        for place, item in zip(places, items, strict=True):
+            encode(item, what=f"item {place} of layer {layer} ({type(item).__name__})")
+        raise
+
+
+def _dealt(shards: list[Planned], owners: Sequence[str]) -> Iterator[Planned]:
+    for owner, numbers in assign(len(shards), owners).items():
+        for number in numbers:
+            shard = shards[number]
+            yield Planned(
+                layer=shard.layer,
+                count=shard.count,
+                body=shard.body,
+                reference=shard.reference,
+                owner=owner,
+            )

@@ -1,0 +1,32 @@
+"""Items by reference: what a job works on, and messages never carry.
+
+Source       what all of them can do: be cut into parts, and read a part
+KeyRange     whole numbers from the first to the last
+File         lines, JSON lines or CSV records of a file that each worker can read
+Query        rows of a PostgreSQL query, page by page by their key
+Sizes        how many items a part may have, and how many parts there should be
+register     makes a source of your own known, in each process that meets it
+read         the items of a part, from its reference
+"""
+
+from __future__ import annotations
+
+from celery_sharding.sources.file import File
+from celery_sharding.sources.keys import KeyRange
+from celery_sharding.sources.kinds import from_json, is_source, read, refer, register
+from celery_sharding.sources.model import MARK, Source, Unreadable
+from celery_sharding.sources.sizes import Sizes
+
+__all__ = [
+    "MARK",
+    "File",
+    "KeyRange",
+    "Sizes",
+    "Source",
+    "Unreadable",
+    "from_json",
+    "is_source",
+    "read",
+    "refer",
+    "register",
+]

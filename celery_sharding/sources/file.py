@@ -1,0 +1,141 @@
+"""Records of a file that planner and workers can both read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import IO, Any, ClassVar, Literal, get_args
+
+from celery_sharding.errors import Misconfigured, ShardingError
+from celery_sharding.sources import records
+from celery_sharding.sources.model import Source, Unreadable
+from celery_sharding.sources.sizes import Sizes
+
+Format = Literal["lines", "jsonl", "csv"]
+BOM = b"\xef\xbb\xbf"
+
+
+class File(Source):
+    """Records of a text file: lines, JSON lines, or CSV records as dicts by its header.
+
+    It is read where its parts run, so each worker must find it at the same path, and
+    it must not change while the job runs (lines that are added after its end do no
+    harm). Planning reads it twice: to count, and to note where each part begins.
+    Blank lines are no items, but for `lines`.
+    """
+
+    kind: ClassVar[str] = "file"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: Format = "lines",  # noqa: A002  # what it is called everywhere
+        encoding: str = "utf-8",
+        delimiter: str = ",",
+    ) -> None:
+        if format not in get_args(Format):
+            allowed = ", ".join(get_args(Format))
+            message = f"File: format must be one of {allowed}, not {format!r}"
+            raise Misconfigured(message)
+        _check_encoding(encoding)
+        if len(delimiter) != 1:
+            message = f"File: delimiter must be one character, not {delimiter!r}"
+            raise Misconfigured(message)
+        self.path = os.fspath(path)
+        self.format: Format = format
+        self.encoding = encoding
+        self.delimiter = delimiter
+
+    def __repr__(self) -> str:
+        """Return how it was made."""
+        return f"File({self.path!r}, format={self.format!r})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its path, and how it is read."""
+        return {
+            "path": self.path,
+            "format": self.format,
+            "encoding": self.encoding,
+            "delimiter": self.delimiter,
+        }
+
+    def parts(
+        self, sizes: Sizes, conf: Mapping[str, Any]
+    ) -> Iterator[tuple[dict[str, Any], int | None]]:
+        """Give where in the file each part begins and ends, in bytes."""
+        del conf
+        with self._open() as file:
+            start, _ = self._begin(file)
+            items = sum(1 for _ in self._records(file))
+            file.seek(start)
+            lengths = (length for length, _ in self._records(file))
+            for count in sizes.of(items):
+                # Blank lines behind a record belong to the part that follows.
+                end = start + sum(islice(lengths, count))
+                yield {"start": start, "end": end, "count": count}, count
+                start = end
+
+    def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
+        """Give the records of a part; `Unreadable` in place of one that is broken."""
+        del conf
+        with self._open() as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < part["end"]:
+                message = (
+                    f"{self!r} has {size} bytes, and had {part['end']} or more when the"
+                    f" job was planned"
+                )
+                raise ShardingError(message)
+            _, item = self._begin(file)
+            file.seek(part["start"])
+            for _, record in islice(self._records(file), part["count"]):
+                yield item(record)
+
+    def _open(self) -> IO[bytes]:
+        try:
+            return open(self.path, "rb")  # noqa: PTH123  # a text or a path
+        except OSError as error:
+            message = f"{self!r} cannot be read here: {error.strerror}"
+            raise ShardingError(message) from error
+
+    def _begin(self, file: IO[bytes]) -> tuple[int, Callable[[Any], Any]]:
+        """Return where the first item begins, and what makes items of records.
+
+        The file stands at that place.
+        """
+        start = len(BOM) if file.read(len(BOM)) == BOM else 0
+        file.seek(start)
+        if self.format == "lines":
+            return start, records.text(self.encoding)
+        if self.format == "jsonl":
+            return start, records.parsed(self.encoding)
+        length, header = next(self._records(file), (0, []))
+        if isinstance(header, Unreadable):
+            message = f"{self!r} has no header that can be read: {header.reason}"
+            raise ShardingError(message)
+        start += length
+        file.seek(start)
+        return start, records.named(header)
+
+    def _records(self, file: IO[bytes]) -> Iterator[records.Record]:
+        if self.format == "lines":
+            return records.lines(file)
+        if self.format == "jsonl":
+            return records.filled(file)
+        return records.rows(file, self.encoding, self.delimiter)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Refuse encodings in which a line does not end with the one byte that says so."""
+    try:
+        plain = '\n",'.encode(encoding) == b'\n",'
+    except (LookupError, TypeError):
+        plain = False
+    if not plain:
+        message = (
+            f"File: encoding must be one that contains ASCII, such as utf-8 or latin-1,"
+            f" not {encoding!r}"
+        )
+        raise Misconfigured(message)

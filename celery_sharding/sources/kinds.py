@@ -1,0 +1,62 @@
+"""Which sources there are, and how they are told in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from celery_sharding.errors import Misconfigured
+from celery_sharding.sources.file import File
+from celery_sharding.sources.keys import KeyRange
+from celery_sharding.sources.model import MARK, Source
+
+Kind = TypeVar("Kind", bound=type[Source])
+
+_KINDS: dict[str, type[Source]] = {one.kind: one for one in (KeyRange, File)}
+
+
+def register(kind: Kind) -> Kind:
+    """Return the class, known by its kind from now on; raise where that is taken."""
+    name = getattr(kind, "kind", None)
+    if not isinstance(name, str) or not name:
+        message = f"{kind.__qualname__}.kind must be a name, not {name!r}"
+        raise Misconfigured(message)
+    known = _KINDS.setdefault(name, kind)
+    # A module that is loaded anew brings the same class again.
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        message = f"sources of kind {name!r} are {known.__qualname__} already"
+        raise Misconfigured(message)
+    _KINDS[name] = kind
+    return kind
+
+
+def is_source(given: object) -> bool:
+    """Whether it is a source, or one as JSON."""
+    return isinstance(given, Source) or (isinstance(given, Mapping) and MARK in given)
+
+
+def from_json(told: Source | Mapping[str, Any]) -> Source:
+    """Return the source that was told of; one that is a source already, itself."""
+    if isinstance(told, Source):
+        return told
+    arguments = dict(told)
+    name = arguments.pop(MARK)
+    kind = _KINDS.get(name)
+    if kind is None:
+        known = ", ".join(sorted(_KINDS))
+        message = (
+            f"this process knows no source of kind {name!r}, only {known}; import the"
+            f" module that registers it"
+        )
+        raise Misconfigured(message)
+    return kind.from_json(arguments)
+
+
+def refer(source: Source, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reference of a part, as JSON: what `read` needs, and nothing else."""
+    return {"source": source.__json__(), "part": dict(part)}
+
+
+def read(reference: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
+    """Give the items of the part, from its reference and the app's configuration."""
+    return from_json(reference["source"]).read(reference["part"], conf)

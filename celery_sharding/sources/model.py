@@ -1,0 +1,67 @@
+"""What a source is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from celery_sharding.sources.sizes import Sizes
+
+MARK = "celery_sharding.source"
+"""The key of a source's JSON that says its kind."""
+
+
+class Source(ABC):
+    """Items that are somewhere, and how to get at a part of them.
+
+    A subclass sets `kind`, and is registered (`sources.register`) in each process that
+    meets it. A part is whatever JSON the source can read it by; it is stored with the
+    shard, so it should be short. Reading it again must give the same items in the same
+    order: a shard goes on in the middle of it after a death.
+    """
+
+    kind: ClassVar[str]
+    """By which it is known in JSON."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Return the arguments that make it again, as JSON."""
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """Return the source that `as_json` told of."""
+        return cls(**told)
+
+    @abstractmethod
+    def parts(
+        self, sizes: Sizes, conf: Mapping[str, Any]
+    ) -> Iterator[tuple[dict[str, Any], int | None]]:
+        """Give each part, in order, and how many items it has.
+
+        Args:
+            sizes: ``sizes.of(items)`` are the numbers of items to cut into. A source
+                that cannot count gives parts of at most ``sizes.most``, and None.
+            conf: the app's configuration.
+        """
+
+    @abstractmethod
+    def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
+        """Give the items of a part; `Unreadable` in place of one that is broken."""
+
+    def __json__(self) -> dict[str, Any]:
+        """Return what kombu writes for it: a call may carry it."""
+        return {MARK: self.kind, **self.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """In place of an item that a source could not read: it fails, and no other."""
+
+    text: str
+    reason: str
+
+    def __json__(self) -> dict[str, str]:
+        """Return what kombu writes for it."""
+        return {"text": self.text, "reason": self.reason}
