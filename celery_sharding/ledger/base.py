@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from kombu.utils.json import dumps
+from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from celery_pecker.database import Database
+from celery_sharding.errors import DatabaseUnavailable
 
 
 class Repository:
@@ -36,11 +38,19 @@ class Repository:
         """What is run inside happens together, or not at all.
 
         A process that is frozen inside keeps others waiting on its rows for as many
-        seconds, no longer: then the server undoes it.
+        seconds, no longer: then the server undoes it (DatabaseUnavailable).
         """
-        with self.database.transaction():
-            self._run("bound_transaction", idle_ms=max(round(idle * 1000), 1))
-            yield
+        try:
+            with self.database.transaction():
+                self._run("bound_transaction", idle_ms=max(round(idle * 1000), 1))
+                yield
+        except errors.IdleInTransactionSessionTimeout as error:
+            self.database.close()
+            message = (
+                f"nothing was heard for {idle:g} s in the middle of a transaction:"
+                " the server undid it, and nothing was written"
+            )
+            raise DatabaseUnavailable(message) from error
 
 
 def jsonb(value: Any) -> Jsonb:

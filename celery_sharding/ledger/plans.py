@@ -104,6 +104,8 @@ class Plans(Repository):
         when one takes as long as the lease. Raises LeaseLost where another plans by
         now, DatabaseUnavailable where it is not known whether the plan stands.
         """
+        if not self.renew(turn, turn.lease):
+            raise LeaseLost(_another(turn))
         items: Counter[int] = Counter()
         parts: Counter[int] = Counter()
         with self.bounded(turn.lease):
@@ -163,12 +165,15 @@ class Plans(Repository):
             shards=written.shards,
         )
         if not ended:
-            message = (
-                f"job {turn.task_id} is planned by another (its epoch is not"
-                f" {turn.epoch} any more), or was cancelled: nothing was written"
-            )
-            raise LeaseLost(message)
+            raise LeaseLost(_another(turn))
         return written
+
+
+def _another(turn: PlanTurn) -> str:
+    return (
+        f"job {turn.task_id} is not planned here any more: its epoch is not"
+        f" {turn.epoch}, or its stage not planning; nothing was written"
+    )
 
 
 def _text(reference: Mapping[str, Any] | None) -> str | None:
