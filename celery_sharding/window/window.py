@@ -1,0 +1,90 @@
+"""The items of one shard that may be begun, in the hands of one process."""
+
+from __future__ import annotations
+
+import math
+
+DEATHS = 3
+"""Processes that died before anything is anybody's fault. Two may be the fault of
+machines: a rollout that kills, and another while the item, a long one, is run anew."""
+WHOLE = -1
+"""In place of an item: the shard as a whole."""
+SPARE = 2
+"""Flushes that a window should last, so that nobody waits for one to go on."""
+GROWTH = 2
+
+
+class Window:
+    """Which items may be begun; made anew whenever a shard is claimed.
+
+    Items are counted as the shard counts its own. Those below `limit` may be begun
+    without a write, so a short shard that nobody died over is not written before its
+    end. At `limit` the runner writes its cursor, and as `ahead` what `forward` returns;
+    only when that is written it goes on. The same with each flush, which draws the
+    limit near: fewer are under suspicion then.
+    """
+
+    __slots__ = ("_count", "_step", "_suspects_to", "guilty", "limit")
+
+    def __init__(self, *, cursor: int, ahead: int, deaths: int, count: int) -> None:
+        """Begin with what the ledger says of the shard.
+
+        Args:
+            cursor: items that have ended.
+            ahead: items below it may have been begun; where it is not above the cursor
+                nobody wrote it since, and any may have been.
+            deaths: processes that died over it since its cursor last moved.
+            count: all its items.
+        """
+        self._count = count
+        until = min(ahead, count) if ahead > cursor else count
+        self._suspects_to = until if deaths else cursor
+        self._step = 1 if deaths else 0
+        self.limit = cursor if deaths else until
+        """Items below it may be begun."""
+        self.guilty = _guilty(cursor, until, deaths, count)
+        """The item that killed, WHOLE, or None: nobody, as far as is known. The
+        runner records it with Code.DIED, and goes on behind it."""
+
+    def isolating(self, cursor: int) -> bool:
+        """Whether a killer is looked for: then nothing else runs beside this shard."""
+        return cursor < self._suspects_to
+
+    def forward(
+        self, cursor: int, *, rate: float, flush: float, begun: int | None = None
+    ) -> int:
+        """Return what is to be written as `ahead`: the new limit, once it is written.
+
+        Args:
+            cursor: items that have ended, which is written with it.
+            rate: items per second lately; 0: not known.
+            flush: seconds between two writes.
+            begun: items below it have been begun; None: those that have ended.
+        """
+        suspects = self._suspects_to - cursor
+        lasting = max(math.ceil(rate * flush * SPARE), 1)
+        if suspects > 0:
+            step = self._step = (suspects + 1) // 2
+        elif self._step:
+            # It grows back from what a bisection left, for killers have neighbours.
+            step = min(self._step * GROWTH, lasting)
+            self._step = step if step < lasting else 0
+        else:
+            step = lasting
+        begun = cursor if begun is None else begun
+        self.limit = max(begun, min(cursor + step, self._count))
+        return self.limit
+
+
+def _guilty(cursor: int, until: int, deaths: int, count: int) -> int | None:
+    if deaths < DEATHS:
+        return None
+    suspects = until - cursor
+    if suspects == 1:
+        return cursor
+    if suspects < 1:
+        return WHOLE
+    # Each process writes a half of them down before it begins one. Where they do not
+    # become fewer, it dies before that: over reading the items, or decoding them.
+    left = -(-count // 2 ** (deaths - DEATHS))
+    return WHOLE if suspects > left else None
