@@ -1,0 +1,16 @@
+"""Runs shards: the only room that calls processors.
+
+``work``      a ticket: take it, claim shards, run them for a slice, pass it on
+``run_shard`` one shard, from its cursor to its end or until it is told to stop
+``Shard``     what a processor sees of it
+``Book``      what a running shard writes to: the ledger, or lists in eager mode
+``Stop``      why no further item is given
+"""
+
+from __future__ import annotations
+
+from celery_sharding.runner.book import Book, Lists, Stop, Work
+from celery_sharding.runner.running import run_shard
+from celery_sharding.runner.shard import Shard
+
+__all__ = ["Book", "Lists", "Shard", "Stop", "Work", "run_shard"]

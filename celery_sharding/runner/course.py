@@ -1,0 +1,156 @@
+"""The course of one shard in one process: which item is next, what has come of it.
+
+Between two items nothing is written and nobody is asked: one look at a clock, a few
+assignments. Every so often (`Book.due`) what has come of the items since is written,
+and the answer says whether to go on.
+
+    0 … cursor … at … ahead … count
+        ended    given  may be given
+
+Without a batch an item has ended when the next is asked for. With one, items have
+ended when the processor returned from a call for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Any
+
+from celery_pecker.clock import monotonic
+from celery_sharding.model import Code, Shard
+from celery_sharding.policies import FailFast, policy_of
+from celery_sharding.runner import failures
+from celery_sharding.runner.book import Book, Stop, Work
+from celery_sharding.runner.limits import Limits
+from celery_sharding.runner.outbox import Outbox
+
+
+class Course:
+    """Gives a shard's items, and keeps what comes of them until it is written."""
+
+    def __init__(
+        self,
+        record: Shard,
+        items: Sequence[Any],
+        *,
+        work: Work,
+        book: Book,
+        counted: bool = True,
+    ) -> None:
+        """Begin at the record's cursor.
+
+        ``counted``: whether the ledger knows how many items there are.
+        """
+        self.record = record
+        self.items = items
+        self.work = work
+        self.book = book
+        self.count = len(items)
+        self.cursor = self.at = min(record.cursor, self.count)
+        self.ahead = self.cursor if record.deaths else self.count
+        self.stop: Stop | None = None
+        self.limits = Limits(work, record)
+        self.outbox = Outbox(record, items, counted=counted)
+        self.policy = policy_of(work.options)
+        self.batch = work.options.batch
+        self.end = self.count
+        """Up to where the call in hand gives items: all, or its batch."""
+        self.failing: dict[int, tuple[BaseException | str, Code]] = {}
+        """Items that were given and have failed, and not yet ended."""
+
+    def each(self) -> Iterator[Any]:
+        """Give item after item, until there is none or this is to stop."""
+        items, batch = self.items, self.batch
+        budget, hard = self.limits.budget, self.limits.hard
+        timeout = self.limits.timeout
+        while self._ready():
+            edge = min(self.ahead, self.end)
+            due = self.book.due if batch is None else inf
+            now = monotonic()
+            while True:
+                until = now + timeout
+                budget.at = until if until < hard else hard  # noqa: FURB136  # a call
+                index = self.at
+                self.at = index + 1
+                yield items[index]
+                if batch is None:
+                    if self.failing:
+                        self.settle()
+                        if self.stop is not None:
+                            return
+                    self.cursor = self.at
+                now = monotonic()
+                if now >= due or self.at >= edge:
+                    break
+
+    def _ready(self) -> bool:
+        """Say whether another item may be given; what is due is written."""
+        if self.stop is not None:
+            return False
+        if self.batch is not None:
+            return self.at < self.end
+        self.settle()
+        if self.stop is None:
+            self.look()
+        return self.stop is None
+
+    def look(self) -> None:
+        """What is due is written; `stop` says whether there is another item."""
+        if self.at >= self.count:
+            self.stop = Stop.END
+        else:
+            self.stop = self.limits.over()
+        now = monotonic()
+        if self.stop is None and (self.at >= self.ahead or now >= self.book.due):
+            self.limits.lift()
+            self.reach()
+            step = self.outbox.step(self.cursor, self.ahead, delay=self.delay)
+            self.stop = self.book.write(step)
+        self.limits.again()
+
+    def reach(self) -> None:
+        """`ahead` is where the items end that may be begun after the next write."""
+        self.ahead = self.cursor + 1 if self.record.deaths else self.count
+
+    @property
+    def delay(self) -> float:
+        """Seconds until items that failed in this attempt are tried again."""
+        return self.policy.delay(self.record.attempt + 1)
+
+    # What has come of items
+
+    @property
+    def in_hand(self) -> int | None:
+        """The index of the item that was given last, if it has not ended."""
+        return self.at - 1 if self.at > self.cursor else None
+
+    def ok(self, value: Any) -> None:
+        """Keep a result of the item in hand."""
+        self.outbox.results.append((self.at - 1, value))
+
+    def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
+        """The item in hand will have failed when it ends."""
+        self.failing[self.at - 1] = (error, code)
+
+    def raised_by_item(self, error: Exception) -> None:
+        """As `fail`; but an end that is the shard's or the job's is not the item's."""
+        struck = self.limits.struck(error)
+        if struck and self.limits.over() is not None:
+            raise error
+        self.outbox.drop_results(self.at - 1)
+        self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
+
+    def settle(self) -> None:
+        """What was given has ended."""
+        failing, self.failing = self.failing, {}
+        for index, (error, code) in sorted(failing.items()):
+            self._failed(index, error, code)
+        self.cursor = self.at
+
+    def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
+        told = failures.of_item(self.record, index, self.items[index], error, code)
+        again = self.record.attempt + 1 < self.policy.attempts()
+        self.outbox.fail(index, told, again=again)
+        if isinstance(self.policy, FailFast) and self.stop is None:
+            self.stop = Stop.FAILED

@@ -1,0 +1,90 @@
+"""How long an item, its shard and the job may take, as one deadline that moves.
+
+The deadline in force is one object whose instant is set anew for each item: entering
+a block for each would cost more than many an item does. Whoever strikes looks at that
+instant when its timer rings, and winds the timer up again if it has moved on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import copy_context
+from math import inf
+from typing import Any
+
+from celery_pecker import deadline
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline import DeadlineExceeded
+from celery_pecker.deadline.budget import ENDLESS, Budget
+from celery_sharding.model import Shard
+from celery_sharding.runner import foreign
+from celery_sharding.runner.book import Stop, Work
+
+CLEAN_UP = 5.0
+"""Seconds that code has for its end once its shard or job is over."""
+
+
+class Limits:
+    """Bounds the calls of a processor for one shard."""
+
+    def __init__(self, work: Work, record: Shard) -> None:
+        options = work.options
+        self.timeout = inf if options.item_timeout is None else options.item_timeout
+        whole = options.shard_deadline
+        self.shard_until = (
+            inf if whole is None else monotonic() + max(0.0, whole - record.spent)
+        )
+        outer = deadline.at()
+        self._outer = inf if outer is None else outer
+        self.job_until = min(work.until, self._outer)
+        self.hard = min(self.shard_until, self.job_until, ENDLESS)
+        """The moment at which no item goes on."""
+        self._none = min(self.timeout, self.hard) >= ENDLESS
+        self._pool = work.pool
+        self.budget = Budget(self.hard, min(self.timeout, ENDLESS), work.job.task)
+
+    def over(self) -> Stop | None:
+        """Return why no item may begin or go on, by the clock alone."""
+        now = monotonic()
+        if now >= self.job_until:
+            return Stop.OVER
+        return Stop.TIMED_OUT if now >= self.shard_until else None
+
+    def again(self) -> None:
+        """The code in hand has as long as an item from now on."""
+        self.budget.at = min(monotonic() + self.timeout, self.hard)
+
+    def lift(self) -> None:
+        """Nothing is struck: what runs is ours, and must not be cut in its middle."""
+        self.budget.at = monotonic() + ENDLESS
+
+    def attempt(
+        self, function: Callable[..., Any], *args: Any
+    ) -> tuple[Any, Exception | None]:
+        """Return what the function returned, or what it raised; struck if too slow."""
+        if self._none:
+            return foreign.attempt(function, *args)
+        return foreign.attempt(copy_context().run, self._bounded, function, *args)
+
+    def _bounded(self, function: Callable[..., Any], *args: Any) -> Any:
+        self.again()
+        with deadline.until(self.budget.at, self.budget.what) as scope:
+            if scope.budget is not None:
+                self.budget = scope.budget
+            with deadline.enforce(self._pool):
+                return function(*args)
+
+    def struck(self, error: BaseException) -> bool:
+        """Say whether this is how a deadline ends code, whatever it was made into."""
+        cause: BaseException | None = error
+        for _ in range(DEEPEST):
+            if cause is None:
+                return False
+            if isinstance(cause, DeadlineExceeded):
+                return True
+            cause = cause.__cause__ or cause.__context__
+        return False
+
+
+DEEPEST = 20
+"""Errors, each the cause of the one before, that are looked at; some are in a ring."""

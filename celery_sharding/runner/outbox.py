@@ -1,0 +1,137 @@
+"""What has come of a shard's items and is not yet written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from celery_sharding.codec import encode
+from celery_sharding.errors import ItemNotSerializable
+from celery_sharding.model import Code, Failure, Shard, Step
+from celery_sharding.runner import failures
+
+
+class Outbox:
+    """Collects results and failures, and makes steps of them."""
+
+    def __init__(self, record: Shard, items: Sequence[Any], *, counted: bool) -> None:
+        self._record = record
+        self._items = items
+        self._counted = counted
+        self._repeats = record.origin != record.shard
+        self._cursor = min(record.cursor, len(items))
+        self._done, self._failed = record.done, record.failed
+        self._failures: list[Failure] = []
+        self._amiss: set[int] = set()
+        """Items since the last step that did not end well."""
+        self._again: list[int] = []
+        self._last: tuple[int, list[Any]] = (-1, [])
+        """Results of the last step and their cursor: more of the same cursor take
+        their place."""
+        self.results: list[tuple[int, Any]] = []
+        """(index of the item that was in hand, value)."""
+
+    def drop_results(self, index: int) -> None:
+        """Results of items from that one on do not count: their call failed."""
+        results = self.results
+        while results and results[-1][0] >= index:
+            results.pop()
+
+    def fail(self, index: int, failure: Failure, *, again: bool) -> None:
+        """An item ended, and failed; or is to be tried again later."""
+        self._failures.append(failure)
+        self._amiss.add(index)
+        if again:
+            self._again.append(index)
+        else:
+            self._failed += 1
+
+    def fail_whole(self, failure: Failure) -> None:
+        """The shard fails as a whole."""
+        self._failures.append(failure)
+
+    def step(
+        self,
+        cursor: int,
+        ahead: int,
+        status: Code = Code.RUNNING,
+        *,
+        value: Any = None,
+        delay: float = 0.0,
+    ) -> Step:
+        """Return what has come since the last step, and forget it.
+
+        ``value``: what the processor returned at the end. ``delay``: seconds until
+        items that failed are tried again.
+        """
+        ended = status.ended
+        taken = [one for one in self.results if ended or one[0] < cursor]
+        self.results = [one for one in self.results if not (ended or one[0] < cursor)]
+        body = self._encoded(taken, cursor)
+        result = self._result(value) if ended and value is not None else None
+        since = range(self._cursor, cursor)
+        self._done += len(since) - len(self._amiss)
+        mended: tuple[tuple[int, int], ...] = ()
+        if self._repeats:
+            mended = tuple(
+                (self._record.origin, self._record.place(index))
+                for index in since
+                if index not in self._amiss
+            )
+        places = tuple(self._record.place(index) for index in self._again)
+        step = Step(
+            shard=self._record.shard,
+            cursor=cursor,
+            ahead=ahead,
+            done=self._done,
+            failed=self._failed,
+            status=status,
+            results=body,
+            result=result,
+            failures=tuple(self._failures),
+            mended=mended,
+            again=(places, delay) if places else None,
+            count=None if self._counted else len(self._items),
+        )
+        self._cursor = cursor
+        self._failures, self._again = [], []
+        self._amiss = set()
+        return step
+
+    def _encoded(self, taken: list[tuple[int, Any]], cursor: int) -> bytes | None:
+        """Return results as they are stored; one that is no JSON fails its item."""
+        if not taken:
+            return None
+        at, before = self._last
+        values = [*before] if at == cursor else []
+        try:
+            body = encode([*values, *(value for _, value in taken)])
+            values += [value for _, value in taken]
+        except ItemNotSerializable:
+            for index, value in taken:
+                if self._kept(index, value):
+                    values.append(value)
+            body = encode(values)
+        self._last = (cursor, values)
+        return body if values else None
+
+    def _kept(self, index: int, value: Any) -> bool:
+        try:
+            encode(value, what="a result")
+        except ItemNotSerializable as error:
+            self._unfit(index, error)
+            return False
+        return True
+
+    def _unfit(self, index: int, error: ItemNotSerializable) -> None:
+        if self._cursor <= index and index not in self._amiss:
+            item = self._items[index]
+            told = failures.of_item(self._record, index, item, error)
+            self.fail(index, told, again=False)
+
+    def _result(self, value: Any) -> bytes | None:
+        try:
+            return encode(value, what="what the processor returned")
+        except ItemNotSerializable as error:
+            self._failures.append(failures.of_shard(self._record, error))
+            return None

@@ -1,0 +1,167 @@
+"""One shard, from its cursor to its end or until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from celery_sharding.model import Code
+from celery_sharding.model import Shard as Record
+from celery_sharding.processor import Processor
+from celery_sharding.runner import failures
+from celery_sharding.runner.book import Book, Stop, Work
+from celery_sharding.runner.course import Course
+from celery_sharding.runner.shard import Shard
+
+logger = logging.getLogger(__name__)
+
+IDLE = "the processor returned without asking for an item: {left} are left"
+
+
+def run_shard(
+    processor: Processor,
+    record: Record,
+    items: Sequence[Any],
+    *,
+    work: Work,
+    book: Book,
+    counted: bool = True,
+) -> Stop:
+    """Run a claimed shard; what has come of it stands in the book.
+
+    ``items``: its own, in its order; ended ones included. ``counted``: whether the
+    ledger knows how many. Returns why it stopped: END when nothing of it is left, also
+    where it failed.
+    """
+    return Running(
+        processor, Course(record, items, work=work, book=book, counted=counted)
+    ).run()
+
+
+class Running:
+    """Calls a processor as often as its shard needs."""
+
+    def __init__(self, processor: Processor, course: Course) -> None:
+        self._processor = processor
+        self._course = course
+        self._view = Shard(course)
+        self._whole: tuple[BaseException | str, Code] | None = None
+        """Why the shard fails as a whole."""
+        self._value: Any = None
+        self._room = course.batch or 0
+        """With a batch: how many items the next call is given."""
+
+    def run(self) -> Stop:
+        """Call until nothing is left, or no item may be begun."""
+        course = self._course
+        if not course.count:
+            course.stop = Stop.END
+        while course.stop is None and self._whole is None:
+            if course.batch is not None and not self._open_batch():
+                break
+            began = course.cursor
+            value, error = course.limits.attempt(self._processor.process, self._view)
+            if error is None:
+                self._returned(value, began)
+            else:
+                self._raised(error, began)
+        return self._close()
+
+    def _open_batch(self) -> bool:
+        """Say whether there is a batch to begin; `end` is where it ends."""
+        course = self._course
+        course.look()
+        if course.stop is not None:
+            return False
+        course.end = min(course.cursor + self._room, course.ahead)
+        return True
+
+    def _returned(self, value: Any, began: int) -> None:
+        course = self._course
+        given = course.at > began
+        course.settle()
+        if course.batch is not None:
+            self._room = min(self._room * 2, course.batch)
+        if course.stop is None and course.at >= course.count:
+            course.stop = Stop.END
+        if not given and course.stop is None:
+            left = course.count - course.cursor
+            self._whole = (IDLE.format(left=left), Code.FAILED)
+        elif course.stop is Stop.END:
+            self._value = value
+        elif value is not None and given:
+            # of a part of the items: it counts beside those of the other parts
+            course.ok(value)
+
+    def _raised(self, error: Exception, began: int) -> None:
+        course, limits = self._course, self._course.limits
+        struck = limits.struck(error)
+        over = limits.over() if struck else None
+        if over is not None:
+            self._interrupted(over)
+        elif course.batch is not None and course.at > began:
+            self._batch_raised(error, struck)
+        elif course.in_hand is not None:
+            course.outbox.drop_results(course.at - 1)
+            course.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
+            course.settle()
+            if course.stop is None and course.at >= course.count:
+                course.stop = Stop.END
+        elif course.stop in (None, Stop.END):
+            self._whole = (error, Code.TIMED_OUT if struck else Code.FAILED)
+        else:
+            logger.warning(
+                "sharding: %r raised when told to stop: %r", self._view, error
+            )
+
+    def _interrupted(self, over: Stop) -> None:
+        """The time of the shard or the job was over in the middle of an item."""
+        course = self._course
+        course.outbox.drop_results(course.cursor)
+        course.failing.clear()
+        course.at = course.cursor
+        course.stop = over
+
+    def _batch_raised(self, error: Exception, struck: bool) -> None:
+        course = self._course
+        size = course.end - course.cursor
+        course.outbox.drop_results(course.cursor)
+        course.failing.clear()
+        if size > 1:
+            self._room = max(1, size // 2)
+            course.at = course.cursor
+            return
+        course.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
+        course.settle()
+        if course.stop is None and course.at >= course.count:
+            course.stop = Stop.END
+
+    def _close(self) -> Stop:
+        """Write the last step; return why the shard stopped."""
+        course = self._course
+        course.limits.lift()
+        stop = course.stop or Stop.END
+        if stop is Stop.LOST:
+            return stop
+        status = STATUS.get(stop, Code.WAITING)
+        if stop is Stop.TIMED_OUT:
+            given = course.work.options.shard_deadline
+            late = f"it took longer than its shard_deadline of {given} s"
+            self._whole = (late, Code.TIMED_OUT)
+        if self._whole is not None:
+            error, code = self._whole
+            course.outbox.fail_whole(failures.of_shard(course.record, error, code))
+            status = code
+        step = course.outbox.step(
+            course.cursor, course.cursor, status, value=self._value, delay=course.delay
+        )
+        return course.book.write(step) or stop
+
+
+STATUS = {
+    Stop.END: Code.SUCCEEDED,
+    Stop.FAILED: Code.FAILED,
+    Stop.TIMED_OUT: Code.TIMED_OUT,
+}
+"""How a shard ends; else it is given back as it is."""

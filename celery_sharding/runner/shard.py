@@ -1,0 +1,106 @@
+"""What a processor is given: its items one by one, and where to say what came of them.
+
+for row in shard:
+    shard.ok(save(row))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from celery_sharding.model import Job
+from celery_sharding.runner import foreign
+from celery_sharding.runner.book import Stop
+from celery_sharding.runner.course import Course
+
+
+class Shard:
+    """A part of a layer, as its processor sees it.
+
+    Iterating gives the items that have not ended yet. An item has ended, and well,
+    when the next is asked for, or the processor returns. What the processor raises
+    meanwhile is the failure of the item in hand: it is recorded, and the processor is
+    called again for those after it.
+
+    With ``batch=`` each call is given that many items; they end together when it
+    returns. If it raises, it is called again with half as many, until the item that
+    fails is alone.
+
+    Iteration may end early: the job was paused or cancelled, or the worker stops. The
+    rest is run later, perhaps elsewhere; `stop` tells.
+    """
+
+    __slots__ = ("_course",)
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the items that have not ended yet."""
+        return self._course.each()
+
+    def __repr__(self) -> str:
+        return f"<Shard {self.number} of {self.job.task}[{self.job.id}]>"
+
+    def ok(self, value: Any) -> None:
+        """Keep a result of the item in hand: PostProcess is given it.
+
+        It counts if the item ends well. Anything that JSON can hold.
+        """
+        self._course.ok(value)
+
+    def fail(self, error: BaseException | str) -> None:
+        """The item in hand has failed, with that reason; the loop goes on.
+
+        Raising says the same, but ends this call of the processor.
+        """
+        self._course.fail(error)
+
+    def each(self, function: Callable[[Any], Any]) -> None:
+        """Call the function with each item that has not ended yet.
+
+        What it returns is a result of the item unless it is None; what it raises, its
+        failure: the loop goes on.
+        """
+        foreign.each(function, self, self._course.ok, self._course.raised_by_item)
+
+    @property
+    def job(self) -> Job:
+        """The job: its id, task, arguments."""
+        return self._course.work.job
+
+    @property
+    def number(self) -> int:
+        """Which shard of the job this is, from 0."""
+        return self._course.record.shard
+
+    @property
+    def layer(self) -> int:
+        """Which layer it is of, from 0."""
+        return self._course.record.layer
+
+    @property
+    def layers(self) -> int:
+        """How many layers the job has."""
+        return self._course.work.layers
+
+    @property
+    def count(self) -> int:
+        """Its items, ended ones included."""
+        return self._course.count
+
+    @property
+    def cursor(self) -> int:
+        """How many of them have ended."""
+        return self._course.cursor
+
+    @property
+    def attempt(self) -> int:
+        """The how-manieth attempt at these items this is, from 1."""
+        return self._course.record.attempt + 1
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why no further item is given; None while there may be one."""
+        return self._course.stop
