@@ -1,0 +1,88 @@
+"""What people do to a job: pause, resume, cancel, retry, rerun, concurrency.
+
+Each is a write to the ledger. Workers hear it with their next write, within a second;
+what was let go on is sent for by the sweeper, within another.
+"""
+
+from __future__ import annotations
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_sharding.cli.desk import Desk, as_json, of_job
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@as_json
+@click.pass_context
+def pause(ctx: click.Context, *, task_id: str, json: bool) -> None:
+    """Let no further item of a job begin, until it is resumed."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.ledger.control.pause(task_id)
+        if not desk.told({"task_id": task_id, "paused": True}):
+            click.echo(f"{task_id} is paused: workers stop at their next item")
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@as_json
+@click.pass_context
+def resume(ctx: click.Context, *, task_id: str, json: bool) -> None:
+    """Let a paused job go on where it stopped."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.ledger.control.resume(task_id)
+        if not desk.told({"task_id": task_id, "paused": False}):
+            click.echo(f"{task_id} goes on")
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@as_json
+@click.pass_context
+def cancel(ctx: click.Context, *, task_id: str, json: bool) -> None:
+    """End a job: no further item begins, Post does not run, no chain goes on."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.ledger.control.cancel(task_id)
+        if not desk.told({"task_id": task_id, "cancelled": True}):
+            click.echo(f"{task_id} is cancelled: workers stop at their next item")
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@as_json
+@click.pass_context
+def retry(ctx: click.Context, *, task_id: str, json: bool) -> None:
+    """Run the failed items of an ended job once more, and then Post."""
+    with Desk.open(ctx, json=json) as desk:
+        items = desk.ledger.control.retry_failed(task_id)
+        if not desk.told({"task_id": task_id, "items": items}):
+            click.echo(f"{items:,} items of {task_id} run again")
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@click.argument("shards", type=click.IntRange(0), nargs=-1, required=True)
+@as_json
+@click.pass_context
+def rerun(
+    ctx: click.Context, *, task_id: str, shards: tuple[int, ...], json: bool
+) -> None:
+    """Run shards of an ended job once more, all of their items, and then Post."""
+    with Desk.open(ctx, json=json) as desk:
+        many = desk.ledger.control.rerun(task_id, shards)
+        if not desk.told({"task_id": task_id, "shards": many}):
+            click.echo(f"{many:,} shards of {task_id} run again")
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@click.argument("number", type=click.IntRange(1, 10_000))
+@as_json
+@click.pass_context
+def concurrency(ctx: click.Context, *, task_id: str, number: int, json: bool) -> None:
+    """Let at most so many shards of a job run at once, from now on."""
+    with Desk.open(ctx, json=json) as desk:
+        desk.ledger.control.concurrency(task_id, number)
+        if not desk.told({"task_id": task_id, "concurrency": number}):
+            click.echo(f"at most {number:,} shards of {task_id} run at once")

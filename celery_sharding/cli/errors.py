@@ -1,0 +1,54 @@
+"""``sharding errors``: the items that failed, all of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.text import Text
+
+from celery_sharding.cli.desk import Desk, as_json, of_job
+from celery_sharding.cli.letters import item, short, visible
+from celery_sharding.model import ItemError
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@click.option("--limit", type=click.IntRange(1), help="So many at most; else all.")
+@click.option("--traceback", is_flag=True, help="With what was seen where it failed.")
+@as_json
+@click.pass_context
+def errors(
+    ctx: click.Context, *, task_id: str, limit: int | None, traceback: bool, json: bool
+) -> None:
+    """Tell the items that failed, and why: with --json a line for each.
+
+    They are read in pages and told as they are read, so any number of them may be
+    piped into a file.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        found = desk.ledger.reading.each_error(task_id)
+        told = 0
+        for error in islice(found, limit):
+            told += 1
+            if desk.json:
+                desk.line(error)
+            else:
+                _print(desk, error, traceback=traceback)
+        if not desk.json:
+            click.echo(f"{told:,} failed" if told else "no item failed", err=True)
+
+
+def _print(desk: Desk, error: ItemError, *, traceback: bool) -> None:
+    where = f"shard {error.shard}"
+    where += f", item {error.place}" if error.place >= 0 else ", as a whole"
+    attempt = f", attempt {error.attempt}" if error.attempt > 1 else ""
+    line = Text(f"{int(error.code)}  {where}{attempt}  ", style="dim")
+    if error.place >= 0:
+        line.append(item(error.item), "")
+    line.append(f"  {visible(error.type)}: {short(error.message)}", "red")
+    desk.console.print(line)
+    if traceback and error.traceback:
+        for one in error.traceback.rstrip().splitlines():
+            desk.console.print(Text(f"    {visible(one)}", style="dim"))

@@ -1,0 +1,75 @@
+"""``sharding list``: the jobs there are."""
+
+from __future__ import annotations
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.table import Table
+from rich.text import Text
+
+from celery_sharding.cli.desk import Desk, as_json, plain
+from celery_sharding.cli.letters import STYLES, percent, visible
+from celery_sharding.ledger.rows import JobRow
+from celery_sharding.overview import verdict
+
+
+@click.command(name="list", cls=CeleryCommand)
+@click.option("--open", "open_only", is_flag=True, help="Those that have not ended.")
+@click.option("--search", default="", help="Names, keys and ids that contain this.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=50,
+    show_default=True,
+    help="Jobs shown at most, the youngest first.",
+)
+@as_json
+@click.pass_context
+def list_(
+    ctx: click.Context, *, open_only: bool, search: str, limit: int, json: bool
+) -> None:
+    """List jobs, the youngest first: how they stand, and how far they are."""
+    with Desk.open(ctx, json=json) as desk:
+        rows = desk.ledger.reading.jobs(open_only=open_only, search=search, most=limit)
+        if desk.told({"jobs": [document(row) for row in rows]}):
+            return
+        table = table_of("id", "task", "state", "done", "items", "failed", "submitted")
+        for row in rows:
+            state = verdict(row).state
+            table.add_row(
+                Text(visible(row.task_id)),
+                Text(visible(row.task)),
+                Text(state.value, style=STYLES[state]),
+                percent(row.progress().fraction),
+                f"{row.total:,}",
+                f"{row.failed:,}",
+                desk.at(row.submitted_at),
+            )
+        desk.console.print(table if rows else "there are no such jobs")
+
+
+def document(row: JobRow) -> dict[str, object]:
+    """Return a job as JSON has it."""
+    progress = row.progress()
+    told: dict[str, object] = plain(row)
+    for name in ("now", "leading", "job"):
+        del told[name]
+    return {
+        **told,
+        "state": verdict(row).state.value,
+        "why": verdict(row).why,
+        "percent": progress.percent,
+        "rate": round(progress.rate, 3),
+        "eta": plain(progress.eta),
+        "elapsed": round(progress.elapsed, 3),
+    }
+
+
+def table_of(first: str, *others: str) -> Table:
+    """Return a table without lines."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        right = name in {"done", "items", "failed", "shards", "open", "deaths"}
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    return table

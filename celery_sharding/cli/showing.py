@@ -1,0 +1,107 @@
+"""``sharding show``: one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.table import Table
+from rich.text import Text
+
+from celery_sharding.cli.desk import Desk, as_json, of_job
+from celery_sharding.cli.letters import (
+    STYLES,
+    duration,
+    item,
+    percent,
+    rate,
+    short,
+    visible,
+)
+from celery_sharding.cli.listing import document, table_of
+from celery_sharding.overview import MEANINGS, Look, look
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@as_json
+@click.pass_context
+def show(ctx: click.Context, *, task_id: str, json: bool) -> None:
+    """Show one job: layers, shards by status, what takes long, the first errors."""
+    with Desk.open(ctx, json=json) as desk:
+        seen = look(desk.ledger, task_id)
+        if not desk.told(_document(seen)):
+            _print(desk, seen)
+
+
+def _document(seen: Look) -> dict[str, object]:
+    return {
+        **document(seen.row),
+        "by_layer": [layer._asdict() for layer in seen.layers],
+        "shards": {int(code): many for code, many in seen.grid.counts.items()},
+        "stragglers": seen.stragglers,
+        "errors": [row.error for row in seen.errors],
+        "more_errors": seen.more_errors,
+    }
+
+
+def _print(desk: Desk, seen: Look) -> None:
+    stands = seen.verdict
+    line = Text(stands.state.value, style=STYLES[stands.state])
+    desk.console.print(line.append(f"  {visible(stands.why)}", ""))
+    for name, told in _facts(desk, seen):
+        if told != "-":
+            desk.console.print(Text(f"  {name:<12}{told}"))
+    for table in _tables(seen):
+        if table.row_count:
+            desk.console.print(table)
+    for error in seen.errors:
+        told = f"{error.error.type}: {short(error.error.message)}"
+        desk.console.print(Text(f"  {item(error.error.item)}  {told}", style="red"))
+    if seen.more_errors:
+        desk.console.print("  … and more: celery -A proj sharding errors ID")
+
+
+def _facts(desk: Desk, seen: Look) -> Iterator[tuple[str, str]]:
+    row, progress = seen.row, seen.progress
+    yield "task", visible(row.task)
+    yield "key", visible(row.key) if row.key else "-"
+    yield "follows", row.leader or "-"
+    yield "items", f"{row.done:,} of {row.total:,} done, {row.failed:,} failed"
+    yield "rate", f"{rate(progress.rate)}, left {duration(progress.eta)}"
+    yield "run", str(row.run)
+    yield "concurrency", f"{row.held} of at most {row.concurrency} shards run"
+    yield "submitted", f"{desk.at(row.submitted_at)}, {duration(row.elapsed)}"
+    yield "deadline", desk.at(row.deadline_at)
+
+
+def _tables(seen: Look) -> Iterator[Table]:
+    table = table_of("layer", "done", "items", "failed", "shards", "open")
+    for layer in seen.layers:
+        table.add_row(
+            str(layer.layer + 1),
+            percent(layer.progress.fraction),
+            f"{layer.total:,}",
+            f"{layer.failed:,}",
+            f"{layer.shards:,}",
+            f"{layer.open:,}",
+        )
+    yield table
+    table = table_of("code", "shards", "what it means")
+    each = "" if seen.grid.per == 1 else f" groups of {seen.grid.per}"
+    for code, many in sorted(seen.grid.counts.items()):
+        known = MEANINGS[code]
+        table.add_row(str(code), f"{many:,}{each}", f"{known.name}: {known.why}")
+    yield table
+    table = table_of("shard", "runs for", "items", "worker", "code", "deaths")
+    for one in seen.stragglers:
+        table.add_row(
+            str(one.shard),
+            duration(one.spent),
+            f"{one.cursor:,} of {one.count:,}",
+            visible(one.hostname or "-"),
+            f"{int(one.code)} {MEANINGS[one.code].name}",
+            str(one.deaths),
+        )
+    yield table

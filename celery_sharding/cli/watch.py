@@ -1,0 +1,149 @@
+"""``sharding watch``: a progress bar for each layer, until the job has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from celery_pecker.clock import SYSTEM
+from celery_pecker.clock import pause as sleep
+from celery_pecker.errors import DatabaseUnavailable
+from celery_sharding.cli.bars import Screen, line
+from celery_sharding.cli.desk import NO, UNKNOWN, Desk, as_json, of_job
+from celery_sharding.cli.listing import document
+from celery_sharding.ledger.rows import JobRow, LayerRow
+from celery_sharding.model import Outcome, Stage
+
+AWAY = 60.0
+"""Seconds without an answer from PostgreSQL after which nobody watches any more."""
+
+
+@click.command(cls=CeleryCommand)
+@of_job
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3_600),
+    default=0.5,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    help="Seconds after which to stop, with exit code 3; else until it has ended.",
+)
+@as_json
+@click.pass_context
+def watch(
+    ctx: click.Context, *, task_id: str, every: float, timeout: float | None, json: bool
+) -> None:
+    """Show how far a job is until it has ended: a bar for each layer, rate and eta.
+
+    Exit code 0: it succeeded; 1: it failed or was cancelled; 3: nobody knows, it had
+    not ended in time. With --json one line for each look; in a pipe one for each per
+    cent.
+    """
+    with Desk.open(ctx, json=json) as desk:
+        watching = Watching(desk, task_id, every, timeout)
+        try:
+            _tell(desk, watching)
+        except KeyboardInterrupt:  # the way to end it: the job goes on
+            desk.leave(UNKNOWN)
+        last = watching.last
+        if last is None or last.stage is not Stage.ENDED:
+            desk.leave(UNKNOWN)
+        if last.outcome is not Outcome.SUCCEEDED:
+            desk.leave(NO)
+
+
+class Watching:
+    """Looks at a job, one after the other, until there is nothing more to see."""
+
+    def __init__(
+        self, desk: Desk, task_id: str, every: float, timeout: float | None
+    ) -> None:
+        self._reading = desk.ledger.reading
+        self._task_id = task_id
+        self._every = every
+        self._timeout = timeout
+        self.last: JobRow | None = None
+
+    def looks(self) -> Iterator[tuple[JobRow, list[LayerRow]] | DatabaseUnavailable]:
+        """Give a look, or why there is none; the last is of the end, or of the time.
+
+        Raises DatabaseUnavailable when the first look gets no answer, or there was
+        none for a minute.
+        """
+        began = heard = SYSTEM.monotonic()
+        while True:
+            try:
+                row = self._reading.job(self._task_id)
+                layers = self._reading.layers(row.leading)
+            except DatabaseUnavailable as error:
+                if self.last is None or SYSTEM.monotonic() - heard > AWAY:
+                    raise
+                yield error
+            else:
+                heard = SYSTEM.monotonic()
+                self.last = row
+                yield row, layers
+                if row.stage is Stage.ENDED:
+                    return
+            left = self._every
+            if self._timeout is not None:
+                left = min(left, began + self._timeout - SYSTEM.monotonic())
+                if left <= 0:
+                    return
+            sleep(left)
+
+
+def _tell(desk: Desk, watching: Watching) -> None:
+    if desk.json:
+        _tell_json(desk, watching)
+        return
+    console = Console(highlight=False)
+    if console.is_terminal:
+        _tell_live(console, watching)
+    else:
+        _tell_lines(watching)
+
+
+def _tell_json(desk: Desk, watching: Watching) -> None:
+    for seen in watching.looks():
+        if not isinstance(seen, DatabaseUnavailable):
+            row, layers = seen
+            desk.line(
+                {**document(row), "by_layer": [layer._asdict() for layer in layers]}
+            )
+
+
+def _tell_live(console: Console, watching: Watching) -> None:
+    screen = Screen()
+    with Live(console=console, auto_refresh=False) as live:
+        drawn: RenderableType = ""
+        for seen in watching.looks():
+            if isinstance(seen, DatabaseUnavailable):
+                live.update(Group(drawn, Text(str(seen), "red")), refresh=True)
+                continue
+            row, layers = seen
+            drawn = screen.drawn(row, layers, high=console.height)
+            live.update(drawn, refresh=True)
+
+
+def _tell_lines(watching: Watching) -> None:
+    """Print a line whenever there is news of at least one per cent."""
+    screen, told = Screen(), None
+    for seen in watching.looks():
+        if isinstance(seen, DatabaseUnavailable):
+            continue
+        row, _ = seen
+        screen.pace.see(row)
+        news = (row.stage, row.paused, row.layer, int(row.progress().percent))
+        if news != told:
+            click.echo(line(row, screen.pace))
+        told = news
