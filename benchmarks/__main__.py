@@ -28,6 +28,13 @@ from benchmarks.rows import (
     flower,
     pace,
     precision,
+    sharding_control,
+    sharding_items,
+    sharding_kill,
+    sharding_many,
+    sharding_poison,
+    sharding_post,
+    sharding_submit,
     snapshot,
     statements,
     throttle_gate,
@@ -46,6 +53,8 @@ ROWS: dict[str, ModuleType] = {
         *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
         *(throttle_meter, throttle_gate, throttle_step),
         *(throttle_loop, throttle_hook, throttle_hold),
+        *(sharding_many, sharding_submit, sharding_items, sharding_kill),
+        *(sharding_poison, sharding_post, sharding_control),
     )
 }
 

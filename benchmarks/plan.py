@@ -86,6 +86,16 @@ class Plan:
     """Of each gate."""
     steps: int
     """In traffic."""
+    sharded: int
+    """How often jobs of many small shards are run, and workers killed."""
+    submits: int
+    """Calls that submit a job, of each kind."""
+    items: int
+    """Of a large job."""
+    queued: int
+    """Shards of a job that is paused and cancelled."""
+    stuck: int
+    """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
     """Who takes part in the rows that have no loads of their own."""
 
@@ -129,6 +139,14 @@ class Plan:
             "throttle_gate": self.questions * 1.2e-3,
             "throttle_meter": 6 + self.calls * 7e-3,
             "throttle_step": self.steps * 5.0 / 3,
+            "sharding_many": self.sharded * 132,
+            "sharding_submit": 9 + self.submits * 0.3,
+            "sharding_items": 3 * (20 + self.items * 4e-5),
+            "sharding_kill": self.sharded * 140 + self.stuck + 10,
+            "sharding_poison": 20 + self.items * 9e-5,
+            "sharding_post": 30 + self.items * 6e-5,
+            "sharding_control": 45 + self.queued * 2e-4,
+            "sharding_flower": 12 + self.requests * 0.2,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 
@@ -170,6 +188,11 @@ QUICK = Plan(
     limited=8,
     questions=2_000,
     steps=6,
+    sharded=1,
+    submits=10,
+    items=100_000,
+    queued=10_000,
+    stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
 
@@ -207,6 +230,11 @@ MEDIUM = Plan(
     limited=20,
     questions=10_000,
     steps=30,
+    sharded=1,
+    submits=30,
+    items=1_000_000,
+    queued=100_000,
+    stuck=40,
 )
 
 FULL = Plan(
@@ -245,6 +273,11 @@ FULL = Plan(
     limited=40,
     questions=50_000,
     steps=200,
+    sharded=5,
+    submits=100,
+    items=1_000_000,
+    queued=100_000,
+    stuck=120,
 )
 
 PLANS = {plan.name: plan for plan in (QUICK, MEDIUM, FULL)}

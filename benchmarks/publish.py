@@ -9,14 +9,18 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks import charts, tables, targets, throttle_targets
+from benchmarks import charts, sharding_targets, tables, targets, throttle_targets
 from benchmarks.results import Results
 from benchmarks.tables import loads
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = tuple(
     DOCS / "explanation" / name
-    for name in ("performance.md", "throttle-performance.md")
+    for name in (
+        "performance.md",
+        "throttle-performance.md",
+        "sharding-performance.md",
+    )
 )
 PICTURES = DOCS / "_static" / "benchmarks"
 FROM_PAGE = "../_static/benchmarks"
@@ -24,6 +28,7 @@ NOTHING = "*Not measured yet: `python -m benchmarks`.*"
 TARGETS = {
     "targets": targets.verdicts,
     "targets_throttle": throttle_targets.verdicts,
+    "targets_sharding": sharding_targets.verdicts,
 }
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from benchmarks.results import Results, Sample
-from benchmarks.tables import asking, copies, counting, holding, kernel, loads, runs
+from benchmarks.tables import (
+    asking,
+    copies,
+    counting,
+    holding,
+    kernel,
+    loads,
+    runs,
+    sharding,
+)
 
 
 def report(results: Results, rows: Iterable[str]) -> str:
@@ -54,4 +63,11 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "throttle_hold": ("What is held", holding.hold),
     "throttle_gate": ("May a task start", asking.gate),
     "throttle_step": ("A step in traffic is seen", asking.step),
+    "sharding_many": ("Many small shards", sharding.many),
+    "sharding_submit": ("What the call takes", sharding.submit),
+    "sharding_items": ("A million items", sharding.items),
+    "sharding_kill": ("A worker is killed", sharding.kill),
+    "sharding_poison": ("An item that kills its process", sharding.poison),
+    "sharding_post": ("Post over a million results", sharding.post),
+    "sharding_control": ("Pause and cancel", sharding.control),
 }

@@ -1,0 +1,126 @@
+"""What was to be reached with sharded jobs, and what was."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from benchmarks.results import Results, Sample
+from benchmarks.tables.sharding import OURS
+from benchmarks.verdict import Verdict
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """Return the verdicts on what was measured of sharded jobs."""
+    return [
+        *_many(results.samples("sharding_many")),
+        *_submit(results.samples("sharding_submit")),
+        *_items(results.samples("sharding_items")),
+        *_kill(results.samples("sharding_kill")),
+        *_poison(results.samples("sharding_poison")),
+        *_post(results.samples("sharding_post")),
+        *_control(results.samples("sharding_control")),
+    ]
+
+
+def _many(samples: list[Sample]) -> list[Verdict]:
+    took: dict[str, list[float]] = {}
+    for one in samples:
+        if one["shards"] == 10_000:
+            took.setdefault(one["who"], []).append(one["total_s"])
+    if OURS not in took:
+        return []
+    ours = median(took.pop(OURS))
+    others = ", ".join(f"{who} {median(each):.1f}" for who, each in took.items())
+    return [
+        Verdict(
+            target="10,000 shards of 2 submitted and done ≤ 5 s",
+            measured=f"{ours:.1f} s; {others}",
+            met=ours <= 5,
+        )
+    ]
+
+
+def _submit(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target=f"submit call ≤ 200 ms: {one['items']:,} items by {one['way']}",
+            measured=f"p95 {one['ms']['p95']:.1f} ms, first {one['first_ms']:.0f} ms",
+            met=one["ms"]["p95"] <= 200,
+        )
+        for one in samples
+        if one["way"] != "inline list"
+    ]
+
+
+def _items(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target=f"{one['items']:,} items, {one['layers']} layers,"
+            f" {one['shards']:,} shards: coordination ≤ 60 µs an item: {one['kind']}",
+            measured=f"{one['us']:.1f} µs",
+            met=one["us"] <= 60,
+        )
+        for one in samples
+    ]
+
+
+def _kill(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for lease in sorted({one["lease"] for one in samples if "lease" in one}):
+        trials = [one for one in samples if one.get("lease") == lease]
+        again = [one["again_s"] for one in trials]
+        most = max(one for one in again if one is not None)
+        lost = sum(one["lost"] for one in trials)
+        found.append(
+            Verdict(
+                target=f"kill -9: its shards run again ≤ {lease + 2:g} s"
+                f" (lease of {lease:g} s + 2), none lost",
+                measured=f"{most:.1f} s at most, {lost} lost",
+                met=most <= lease + 2 and None not in again and not lost,
+            )
+        )
+    return found
+
+
+def _poison(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target=f"one poison item in {one['items']:,}: exactly it is reported",
+            measured=f"{one['reported']} reported, {one['never_begun']} never begun",
+            met=one["reported"] == 1 and one["right"] and not one["never_begun"],
+        )
+        for one in samples
+        if one["who"] == OURS
+    ]
+
+
+def _post(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target=f"Post over {one['results']:,} results of {one['letters']} letters:"
+            " RSS grows ≤ 64 MB",
+            measured=f"{one['grown_mb']:.1f} MB",
+            met=one["grown_mb"] <= 64,
+        )
+        for one in samples
+        if one["who"] == OURS and one["grown_mb"] is not None
+    ]
+
+
+def _control(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target=f"{act} of {one['queued']:,} queued shards: one write, effective"
+            " within 1 s",
+            measured=_asked(one[act]),
+            met=one[act]["effective_s"] <= 1
+            and (one[act]["statements"] is None or len(one[act]["statements"]) == 1),
+        )
+        for one in samples
+        for act in ("pause", "cancel")
+    ]
+
+
+def _asked(told: Sample) -> str:
+    asked = "?" if told["statements"] is None else len(told["statements"])
+    return f"{asked} statements, {told['effective_s']:.2f} s"
