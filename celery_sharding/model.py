@@ -162,6 +162,11 @@ class Word:
     paused: bool = False
     concurrency: int = 1
     layer: int = 0
+    layer_open: int = -1
+    """Open shards of the layer after this write; 0: somebody is to look whether the
+    layer is closed. -1: it was not asked."""
+    lost: tuple[int, ...] = ()
+    """Shards of this write that are the hold's no more: nothing of them was written."""
 
     def go_on(self, ticket: int, layer: int) -> bool:
         """Whether the holder of that ticket may start another item of that layer."""

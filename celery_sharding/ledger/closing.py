@@ -1,0 +1,115 @@
+"""Steps of shards as the columns of one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from celery_sharding.model import Code, Failure, Step
+
+LAST = -1
+"""Where the value stands that the processor returned at the end."""
+OPEN = frozenset({Code.WAITING, Code.PUSHED, Code.RUNNING})
+
+
+def columns(steps: Sequence[Step]) -> dict[str, object]:
+    """Return the parameters of `write_steps`; each shard has one step."""
+    shards = [step.shard for step in steps]
+    if len({*shards}) < len(shards):
+        message = f"a write has one step for each shard, not {sorted(shards)}"
+        raise ValueError(message)
+    return {
+        "shards": shards,
+        "cursors": [step.cursor for step in steps],
+        "aheads": [step.ahead for step in steps],
+        "dones": [step.done for step in steps],
+        "failed": [step.failed for step in steps],
+        "statuses": [int(step.status) for step in steps],
+        "counts": [step.count for step in steps],
+        **_results(steps),
+        **_failures(steps),
+        **_mended(steps),
+        **_again(steps),
+    }
+
+
+def place_of(step: Step) -> int:
+    """Return where the results of a step stand among those of its shard.
+
+    By its cursor, so that a write which is repeated finds them there. The closing step
+    has a place of its own: `ok` may be called after the last item, when the cursor no
+    longer moves.
+    """
+    return 2 * step.cursor + (step.status not in OPEN)
+
+
+def _results(steps: Sequence[Step]) -> dict[str, object]:
+    rows = [
+        (step.shard, place, body)
+        for step in steps
+        for place, body in ((place_of(step), step.results), (LAST, step.result))
+        if body is not None
+    ]
+    return {
+        "result_shards": [shard for shard, _, _ in rows],
+        "result_ats": [place for _, place, _ in rows],
+        "results": [body for _, _, body in rows],
+    }
+
+
+def _failures(steps: Sequence[Step]) -> dict[str, object]:
+    # The last word on an item counts; two in one statement would be refused.
+    last: dict[tuple[int, int], tuple[int, Failure]] = {
+        (failure.origin, failure.place): (step.shard, failure)
+        for step in steps
+        for failure in step.failures
+    }
+    told = [failure for _, failure in last.values()]
+    return {
+        "error_steps": [shard for shard, _ in last.values()],
+        "error_origins": [failure.origin for failure in told],
+        "error_places": [failure.place for failure in told],
+        "error_shards": [failure.shard for failure in told],
+        "error_layers": [failure.layer for failure in told],
+        "error_codes": [int(failure.code) for failure in told],
+        "error_attempts": [failure.attempt for failure in told],
+        "error_types": [_text(failure.type) for failure in told],
+        "error_messages": [_text(failure.message) for failure in told],
+        "error_tracebacks": [
+            failure.traceback and _text(failure.traceback) for failure in told
+        ],
+        "error_items": [failure.item for failure in told],
+    }
+
+
+def _text(text: str) -> str:
+    r"""Return text that PostgreSQL takes: no NUL, no half of a surrogate pair.
+
+    A message that quotes a broken file has them, and the write was refused for ever.
+    """
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
+def _mended(steps: Sequence[Step]) -> dict[str, object]:
+    rows = [(step.shard, *item) for step in steps for item in step.mended]
+    return {
+        "mended_steps": [shard for shard, _, _ in rows],
+        "mended_origins": [origin for _, origin, _ in rows],
+        "mended_places": [place for _, _, place in rows],
+    }
+
+
+def _again(steps: Sequence[Step]) -> dict[str, object]:
+    rows = [
+        (step.shard, *step.again)
+        for step in steps
+        if step.again is not None and step.again[0]
+    ]
+    return {
+        "again_shards": [shard for shard, _, _ in rows],
+        # An array of arrays would need them to be of one length.
+        "again_picks": [
+            "{" + ",".join(str(place) for place in places) + "}"
+            for _, places, _ in rows
+        ],
+        "again_delays": [float(delay) for _, _, delay in rows],
+    }

@@ -1,0 +1,163 @@
+"""Shards: which are claimed by whom, and how far each is.
+
+A shard is held if its ticket and epoch are those of a ticket that is held. Every
+statement that writes to one locks the ticket's row first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import psycopg
+
+from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.closing import columns
+from celery_sharding.model import Code, Hold, Shard, Stage, Step, Word
+
+ROUNDS = 5
+"""How often a write is tried whose new shards' numbers another has dealt meanwhile."""
+
+
+class Shards(Repository):
+    """Shards are claimed under a ticket, read, and written to."""
+
+    def claim(
+        self,
+        hold: Hold,
+        *,
+        layer: int,
+        most: int,
+        after: int = -1,
+        hostname: str = "",
+        lease: float | None = None,
+    ) -> list[Shard]:
+        """Return shards that nobody else has while `hold` stands, by their number.
+
+        The first runs (202): all of it may be begun, unless a process died over it. A
+        shard with deaths comes alone. The others are claimed (201). ``after``: the
+        greatest number that was claimed under this hold; beyond the last it goes on at
+        the first. ``lease``: seconds for which the hold is renewed; None: it is not.
+
+        None is returned where there is nothing, and where there is nothing for this
+        hold: it was lost, the job is paused, decided, in another layer, or limited to
+        fewer tickets.
+        """
+        rows = self._run(
+            "claim_shards",
+            job=hold.job,
+            ticket=hold.ticket,
+            seq=hold.seq,
+            layer=layer,
+            most=most,
+            after=after,
+            hostname=hostname,
+            lease=lease,
+        )
+        return [
+            Shard(
+                shard=shard,
+                layer=of,
+                origin=origin,
+                lo=lo,
+                hi=hi,
+                cursor=cursor,
+                ahead=ahead,
+                done=done,
+                failed=failed,
+                deaths=deaths,
+                attempt=attempt,
+                picks=picks,
+                reference=reference,
+                first_claimed=claimed_at,
+                spent=spent,
+            )
+            for (
+                shard,
+                of,
+                origin,
+                lo,
+                hi,
+                cursor,
+                ahead,
+                done,
+                failed,
+                deaths,
+                attempt,
+                picks,
+                reference,
+                claimed_at,
+                spent,
+            ) in rows
+        ]
+
+    def items(self, job: int, origins: Sequence[int]) -> dict[int, bytes]:
+        """Return what these shards work on, encoded; none where a source has it."""
+        rows = self._run("read_items", job=job, origins=[*origins])
+        return {shard: bytes(body) for shard, body in rows}
+
+    def pending(
+        self, job: int, shards: Sequence[Shard]
+    ) -> Mapping[int, Sequence[tuple[int, Code]]]:
+        """Return the failed items of shards that others ran before, by place and code.
+
+        Of a shard that goes on after a death: what it was to try again in the end stood
+        in the memory of who died.
+        """
+        found: dict[int, list[tuple[int, Code]]] = {}
+        rows = self._run(
+            "read_pending",
+            job=job,
+            shards=[one.shard for one in shards],
+            origins=[one.origin for one in shards],
+        )
+        for shard, place, code in rows:
+            found.setdefault(shard, []).append((place, Code(code)))
+        return found
+
+    def write(self, hold: Hold, steps: Sequence[Step], *, lease: float) -> Word:
+        """What shards have come to is in the ledger, all of it or nothing.
+
+        The hold is renewed. Without it (``held`` False) nothing was written. A shard
+        that is not this hold's any more is among ``lost``, and nothing of it was
+        written. ``layer_open``: open shards of the layer, as it is counted; 0: somebody
+        is to look whether it is closed.
+
+        Raises DatabaseUnavailable when nobody knows whether it was written: the same
+        write may be repeated, and counts once.
+        """
+        given = columns(steps)
+        for _ in range(ROUNDS):
+            try:
+                rows = self._run(
+                    "write_steps",
+                    job=hold.job,
+                    ticket=hold.ticket,
+                    seq=hold.seq,
+                    lease=lease,
+                    **given,
+                )
+            except psycopg.errors.UniqueViolation:
+                continue  # nothing was written: by now the other's shards are seen
+            return _word(rows)
+        message = (
+            f"job {hold.job}: numbers for the shards of items that are tried again were"
+            f" dealt by others {ROUNDS} times; nothing was written"
+        )
+        raise DatabaseUnavailable(message)
+
+
+def _word(rows: Sequence[tuple[object, ...]]) -> Word:
+    """Return what the ledger said; nothing: another has the ticket."""
+    if not rows:
+        return Word(held=False)
+    stage, paused, concurrency, layer, layer_open, lost = rows[0]
+    return Word(
+        held=True,
+        stage=Stage(str(stage)),
+        paused=bool(paused),
+        concurrency=int(concurrency),  # type: ignore[call-overload]  # an integer
+        layer=int(layer),  # type: ignore[call-overload]  # an integer
+        layer_open=int(layer_open),  # type: ignore[call-overload]  # an integer
+        lost=tuple(lost),  # type: ignore[arg-type]  # integers
+    )

@@ -1,0 +1,157 @@
+"""Tickets: who may run shards of a job. To hold one is the limit of concurrency.
+
+A ticket lies idle, is sent (a message names it and its number), or is held until its
+lease is over. Its number rises each time that it is taken or lost, and never goes back:
+it is the fencing token of the hold, and of the shards that are claimed under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from celery_sharding.codec import decode
+from celery_sharding.ledger.base import Repository
+from celery_sharding.model import Hold, Stage, Turn, Word
+from celery_sharding.policies import from_json
+
+
+class Tickets(Repository):
+    """Tickets are taken, kept, passed on, laid down, and taken from the dead."""
+
+    def take(
+        self,
+        job: int,
+        ticket: int,
+        seq: int,
+        *,
+        holder: str,
+        hostname: str,
+        lease: float,
+    ) -> Turn | None:
+        """The ticket of that number is held by `holder` for `lease` seconds, or None.
+
+        None: another copy of the message was first, or the job takes no ticket now
+        (paused, decided, limited to fewer); then it lies idle.
+        """
+        rows = self._run(
+            "take_ticket",
+            job=job,
+            ticket=ticket,
+            seq=seq,
+            holder=holder,
+            hostname=hostname,
+            lease=lease,
+        )
+        if not rows:
+            return None
+        (
+            raised,
+            task_id,
+            task,
+            options,
+            call,
+            continuation,
+            concurrency,
+            paused,
+            layer,
+            stage,
+            deadline_in,
+        ) = rows[0]
+        called: Mapping[str, Any] = decode(call)
+        return Turn(
+            hold=Hold(job=job, ticket=ticket, seq=raised, holder=holder),
+            task_id=task_id,
+            task=task,
+            options=from_json(options),
+            args=tuple(called["args"]),
+            kwargs=called["kwargs"],
+            continuation=continuation,
+            concurrency=concurrency,
+            paused=paused,
+            layer=layer,
+            stage=Stage(stage),
+            deadline_in=deadline_in,
+        )
+
+    def renew(self, hold: Hold, lease: float) -> Word:
+        """The ticket is held for that long from now on; whether, and how its job is."""
+        rows = self._run(
+            "renew_ticket", job=hold.job, ticket=hold.ticket, seq=hold.seq, lease=lease
+        )
+        if not rows:
+            return Word(held=False)
+        stage, paused, concurrency, layer = rows[0]
+        return Word(
+            held=True,
+            stage=Stage(stage),
+            paused=paused,
+            concurrency=concurrency,
+            layer=layer,
+        )
+
+    def hand_on(self, hold: Hold) -> bool:
+        """The ticket is free for who gets its message, which the caller publishes.
+
+        The message names the number of this hold. False: it was lost; nothing is to be
+        published. What is claimed under it may be claimed by others.
+        """
+        return self._let_go(hold, "sent", None)
+
+    def rest(self, hold: Hold, wake_in: float | None = None) -> bool:
+        """The ticket lies idle, for at least that many seconds; False: it was lost.
+
+        What is claimed under it may be claimed by others.
+        """
+        return self._let_go(hold, "idle", wake_in)
+
+    def _let_go(self, hold: Hold, state: str, wake_in: float | None) -> bool:
+        rows = self._run(
+            "let_go_ticket",
+            job=hold.job,
+            ticket=hold.ticket,
+            seq=hold.seq,
+            state=state,
+            wake_in=wake_in,
+        )
+        return bool(rows)
+
+    def summon(
+        self, job: int, *, slots: int | None, resend: float
+    ) -> list[tuple[int, int]]:
+        """Return tickets and numbers that are to be published: as many as are of use.
+
+        Never more than the job's concurrency are out, one more than `slots` (what live
+        workers can run at once; None: nobody knows), or one for each shard that may be
+        claimed. One whose message nobody took within `resend` seconds is sent again.
+        None while the job is paused, or not sharding.
+        """
+        rows = self._run("summon_tickets", job=job, slots=slots, resend=resend)
+        return sorted((ticket, seq) for ticket, seq in rows)
+
+    def lapse(self, job: int | None = None, *, most: int = 100) -> list[int]:
+        """Holds whose lease is over have ended, of one job or of any; return the jobs.
+
+        Their shards may be claimed again and go on from their cursor; those that ran
+        count a death. So do shards that are claimed under no hold, whatever left them.
+        """
+        ended = {row[0] for row in self._run("void_lapsed", job=job, most=most)}
+        return self._freed(ended, None if job is None else [job])
+
+    def lost(self, prefix: str) -> list[int]:
+        """All holds of a dead process have ended at once; return the jobs.
+
+        Names of holders begin with hostname and pid: "a@host:123:".
+        """
+        ended = {row[0] for row in self._run("void_holds", job=None, prefix=prefix)}
+        return self._freed(ended, [*ended]) if ended else []
+
+    def void(self, job: int) -> list[int]:
+        """All holds of a job have ended: who runs shards of it writes nothing more."""
+        ended = {row[0] for row in self._run("void_holds", job=job, prefix=None)}
+        return self._freed(ended, [job])
+
+    def _freed(self, ended: set[int], jobs: list[int] | None) -> list[int]:
+        """Shards without a hold may be claimed; return these jobs, and those."""
+        freed = {row[0] for row in self._run("free_orphans", jobs=jobs)}
+        return sorted(ended | freed)

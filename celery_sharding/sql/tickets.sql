@@ -1,0 +1,297 @@
+/* celery_sharding:take_ticket */
+-- Taken once: of all copies of a message only the first finds the number that it names.
+--
+-- seq:   raised as it is taken: the number of the hold. What the holder before wrote, or
+--        a copy of the message still names, is a number that never comes back.
+-- open:  a job that is paused, decided or limited to fewer tickets takes none: the ticket
+--        lies idle until it is summoned.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+job as materialized (
+    select job.job, job.task_id, job.task, job.options, job.call, job.continuation,
+           job.concurrency, job.paused, job.layer, job.stage, job.deadline_at,
+           job.stage = 'sharding' and not job.paused
+               and %(ticket)s <= job.concurrency as open
+    from {schema}.pecker_jobs as job
+    where job.job = %(job)s
+),
+taken as (
+    update {schema}.pecker_tickets as ticket
+    set state = case when job.open then 'held' else 'idle' end,
+        seq = ticket.seq + job.open::integer,
+        holder = case when job.open then %(holder)s::text end,
+        hostname = case when job.open then %(hostname)s::text end,
+        leased_until = case
+            when job.open then clock.now + %(lease)s * interval '1 second'
+        end,
+        sent_at = null,
+        wake_at = null
+    from job, clock
+    where ticket.job = job.job
+        and ticket.ticket = %(ticket)s
+        and ticket.seq = %(seq)s
+        and ticket.state in ('idle', 'sent')
+    returning ticket.state, ticket.seq
+)
+select taken.seq, job.task_id, job.task, job.options, job.call, job.continuation,
+       job.concurrency, job.paused, job.layer, job.stage,
+       extract(epoch from job.deadline_at - clock.now)::float8 as deadline_in
+from taken, job, clock
+where taken.state = 'held'
+
+/* celery_sharding:renew_ticket */
+-- The hold goes on, if it is one; and how the job stands.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+renewed as (
+    update {schema}.pecker_tickets as ticket
+    set leased_until = clock.now + %(lease)s * interval '1 second'
+    from clock
+    where ticket.job = %(job)s
+        and ticket.ticket = %(ticket)s
+        and ticket.seq = %(seq)s
+        and ticket.state = 'held'
+    returning ticket.job
+)
+select job.stage, job.paused, job.concurrency, job.layer
+from renewed
+join {schema}.pecker_jobs as job on job.job = renewed.job
+
+/* celery_sharding:let_go_ticket */
+-- The holder has done: its ticket is on its way to another worker, or lies idle.
+--
+-- freed:  what is still claimed under it is anybody's; nobody died over it. A claim of
+--         this holder that is on its way, unseen by this statement, is an orphan: see
+--         free_orphans.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+gone as (
+    update {schema}.pecker_tickets as ticket
+    set state = %(state)s,
+        holder = null,
+        hostname = null,
+        leased_until = null,
+        sent_at = case when %(state)s = 'sent' then clock.now end,
+        wake_at = clock.now + %(wake_in)s::float8 * interval '1 second'
+    from clock
+    where ticket.job = %(job)s
+        and ticket.ticket = %(ticket)s
+        and ticket.seq = %(seq)s
+        and ticket.state = 'held'
+    returning ticket.job, ticket.ticket, ticket.seq
+),
+freed as (
+    update {schema}.pecker_shards as shard
+    set status = 100,
+        ticket = null,
+        claimed_at = case
+            when shard.status = 202 or shard.cursor > 0 or shard.deaths > 0
+            then shard.claimed_at
+        end
+    from gone
+    where shard.job = gone.job
+        and shard.ticket = gone.ticket
+        and shard.epoch = gone.seq
+        and shard.status in (201, 202)
+)
+select gone.seq
+from gone
+
+/* celery_sharding:summon_tickets */
+-- Marks as many tickets as sent as are of use, and returns them to be published.
+--
+-- out:     held, or sent and not yet given up. Those above a concurrency that was
+--          lowered count too: they have yet to end.
+-- ready:   shards that may be claimed; a ticket that is on its way takes at least one.
+-- chosen:  idle ones, and those whose message nobody took; rivals are passed over, and
+--          what they chose meanwhile is seen again as it now stands.
+-- made:    rows that are not there because the concurrency was lower at first.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+job as materialized (
+    select job.job, job.concurrency, job.layer
+    from {schema}.pecker_jobs as job
+    where job.job = %(job)s
+        and job.stage = 'sharding'
+        and not job.paused
+),
+out as materialized (
+    select count(*) filter (where ticket.state = 'held') as held,
+           count(*) filter (
+               where ticket.state = 'sent'
+                   and ticket.sent_at > clock.now - %(resend)s * interval '1 second'
+           ) as sent
+    from job
+    cross join clock
+    join {schema}.pecker_tickets as ticket on ticket.job = job.job
+),
+ready as materialized (
+    select count(*) as shards
+    from (
+        select
+        from {schema}.pecker_shards as shard
+        where shard.job = (select job.job from job)
+            and shard.layer = (select job.layer from job)
+            and shard.status = 100
+            and (
+                shard.not_before is null
+                or shard.not_before <= (select clock.now from clock)
+            )
+        limit (select job.concurrency from job)
+    ) as any_of_them
+),
+wanted as materialized (
+    select greatest(0, least(
+               least(job.concurrency, %(slots)s::integer + 1) - out.held - out.sent,
+               ready.shards - out.sent
+           )) as tickets
+    from job, out, ready
+),
+chosen as materialized (
+    select ticket.job, ticket.ticket
+    from {schema}.pecker_tickets as ticket
+    where ticket.job = (select job.job from job)
+        and ticket.ticket <= (select job.concurrency from job)
+        and (
+            ticket.state = 'idle' and (
+                ticket.wake_at is null
+                or ticket.wake_at <= (select clock.now from clock)
+            )
+            or ticket.state = 'sent' and ticket.sent_at
+                <= (select clock.now from clock) - %(resend)s * interval '1 second'
+        )
+    order by ticket.state desc, ticket.ticket
+    limit (select wanted.tickets from wanted)
+    for update of ticket skip locked
+),
+sent as (
+    update {schema}.pecker_tickets as ticket
+    set state = 'sent',
+        sent_at = clock.now,
+        wake_at = null
+    from chosen, clock
+    where ticket.job = chosen.job
+        and ticket.ticket = chosen.ticket
+    returning ticket.ticket, ticket.seq
+),
+made as (
+    insert into {schema}.pecker_tickets as ticket (job, ticket, state, sent_at)
+    select job.job, missing.ticket, 'sent', clock.now
+    from job, clock, lateral (
+        select nth.ticket
+        from generate_series(1, job.concurrency) as nth (ticket)
+        where not exists (
+            select
+            from {schema}.pecker_tickets as known
+            where known.job = job.job
+                and known.ticket = nth.ticket
+        )
+        order by nth.ticket
+        limit (select wanted.tickets from wanted) - (select count(*) from chosen)
+    ) as missing
+    on conflict (job, ticket) do nothing
+    returning ticket.ticket, ticket.seq
+)
+select sent.ticket, sent.seq
+from sent
+union all
+select made.ticket, made.seq
+from made
+
+/* celery_sharding:void_lapsed */
+-- Who holds a ticket and was not heard for its lease holds nothing from here on.
+--
+-- A renewal that comes first is seen: a row that has changed is looked at again as it
+-- now is. One that comes later names a number that is gone. The shards are freed by
+-- another statement: this one cannot see what was claimed while it waited its turn.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+lapsed as materialized (
+    select ticket.job, ticket.ticket
+    from {schema}.pecker_tickets as ticket
+    where ticket.state = 'held'
+        and ticket.leased_until <= (select clock.now from clock)
+        and (%(job)s::bigint is null or ticket.job = %(job)s::bigint)
+    order by ticket.leased_until
+    limit %(most)s
+    for update of ticket skip locked
+)
+update {schema}.pecker_tickets as ticket
+set state = 'idle',
+    seq = ticket.seq + 1,
+    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+from lapsed
+where ticket.job = lapsed.job
+    and ticket.ticket = lapsed.ticket
+returning ticket.job
+
+/* celery_sharding:void_holds */
+-- All holds of a process that is known to be dead end at once, or all of a job.
+update {schema}.pecker_tickets as ticket
+set state = 'idle',
+    seq = ticket.seq + 1,
+    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+where ticket.state = 'held'
+    and (%(job)s::bigint is null or ticket.job = %(job)s::bigint)
+    and (%(prefix)s::text is null or starts_with(ticket.holder, %(prefix)s::text))
+returning ticket.job
+
+/* celery_sharding:free_orphans */
+-- Shards that are claimed under a hold which is no more may be claimed again; the cursor
+-- stays. Who was running one may have died of it.
+--
+-- A hold is its ticket and number, and a number that is gone does not come back: what is
+-- seen to be an orphan stays one.
+--
+-- orphaned:  as they stood when the statement began.
+-- caught:    locked, and still claimed under that same hold. Looking for the hold again
+--            here would be wrong: a shard that was claimed anew meanwhile would be judged
+--            by tickets as they stood before, and taken from its new holder.
+with orphaned as materialized (
+    select shard.job, shard.shard, shard.ticket, shard.epoch
+    from {schema}.pecker_shards as shard
+    where shard.status in (201, 202)
+        and (%(jobs)s::bigint[] is null or shard.job = any (%(jobs)s::bigint[]))
+        and not exists (
+            select
+            from {schema}.pecker_tickets as hold
+            where hold.job = shard.job
+                and hold.ticket = shard.ticket
+                and hold.seq = shard.epoch
+                and hold.state = 'held'
+        )
+),
+caught as materialized (
+    select shard.job, shard.shard
+    from orphaned
+    join {schema}.pecker_shards as shard
+        on shard.job = orphaned.job
+        and shard.shard = orphaned.shard
+        and shard.ticket = orphaned.ticket
+        and shard.epoch = orphaned.epoch
+        and shard.status in (201, 202)
+    for update of shard skip locked
+)
+update {schema}.pecker_shards as shard
+set status = 100,
+    ticket = null,
+    deaths = shard.deaths + (shard.status = 202)::integer,
+    claimed_at = case
+        when shard.status = 202 or shard.cursor > 0 or shard.deaths > 0
+        then shard.claimed_at
+    end
+from caught
+where shard.job = caught.job
+    and shard.shard = caught.shard
+returning shard.job
