@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 from celery_sharding.runner.book import Book, Lists, Stop, Work
+from celery_sharding.runner.outbox import Known
 from celery_sharding.runner.running import run_shard
 from celery_sharding.runner.shard import Shard
 
-__all__ = ["Book", "Lists", "Shard", "Stop", "Work", "run_shard"]
+__all__ = ["Book", "Known", "Lists", "Shard", "Stop", "Work", "run_shard"]

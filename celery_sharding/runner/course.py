@@ -4,7 +4,7 @@ Between two items nothing is written and nobody is asked: one look at a clock, a
 assignments. Every so often (`Book.due`) what has come of the items since is written,
 and the answer says whether to go on.
 
-    0 … cursor … at … ahead … count
+    0 … cursor … at … limit … count
         ended    given  may be given
 
 Without a batch an item has ended when the next is asked for. With one, items have
@@ -18,12 +18,17 @@ from math import inf
 from typing import Any
 
 from celery_pecker.clock import monotonic
-from celery_sharding.model import Code, Shard
+from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of
 from celery_sharding.runner import failures
 from celery_sharding.runner.book import Book, Stop, Work
 from celery_sharding.runner.limits import Limits
-from celery_sharding.runner.outbox import Outbox
+from celery_sharding.runner.outbox import Known, Outbox
+from celery_sharding.sources import Unreadable
+from celery_sharding.window import Window
+
+
+NOTHING = Known()
 
 
 class Course:
@@ -36,26 +41,35 @@ class Course:
         *,
         work: Work,
         book: Book,
-        counted: bool = True,
+        known: Known = NOTHING,
     ) -> None:
-        """Begin at the record's cursor.
-
-        ``counted``: whether the ledger knows how many items there are.
-        """
+        """Begin at the record's cursor."""
         self.record = record
         self.items = items
         self.work = work
         self.book = book
         self.count = len(items)
         self.cursor = self.at = min(record.cursor, self.count)
-        self.ahead = self.cursor if record.deaths else self.count
         self.stop: Stop | None = None
         self.limits = Limits(work, record)
-        self.outbox = Outbox(record, items, counted=counted)
         self.policy = policy_of(work.options)
+        self.retried = record.attempt + 1 < self.policy.attempts()
+        self.outbox = Outbox(record, items, known, retried=self.retried)
+        self.window = Window(
+            cursor=self.cursor,
+            ahead=record.ahead,
+            deaths=record.deaths,
+            count=self.count,
+        )
+        self._pace = (monotonic(), self.cursor)
         self.batch = work.options.batch
         self.end = self.count
         """Up to where the call in hand gives items: all, or its batch."""
+        self._unreadable = [
+            index
+            for index in range(self.cursor, self.count)
+            if isinstance(items[index], Unreadable)
+        ]
         self.failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
 
@@ -65,7 +79,7 @@ class Course:
         budget, hard = self.limits.budget, self.limits.hard
         timeout = self.limits.timeout
         while self._ready():
-            edge = min(self.ahead, self.end)
+            edge = min(self.window.limit, self.end, *self._unreadable[:1])
             due = self.book.due if batch is None else inf
             now = monotonic()
             while True:
@@ -75,7 +89,7 @@ class Course:
                 self.at = index + 1
                 yield items[index]
                 if batch is None:
-                    if self.failing:
+                    if self.failing or self.stop is not None:
                         self.settle()
                         if self.stop is not None:
                             return
@@ -97,21 +111,47 @@ class Course:
 
     def look(self) -> None:
         """What is due is written; `stop` says whether there is another item."""
-        if self.at >= self.count:
-            self.stop = Stop.END
-        else:
-            self.stop = self.limits.over()
+        self._pass_unreadable()
+        if self.stop is None:
+            self.stop = Stop.END if self.at >= self.count else self.limits.over()
         now = monotonic()
-        if self.stop is None and (self.at >= self.ahead or now >= self.book.due):
+        due = self.at >= self.window.limit or now >= self.book.due
+        if self.stop is None and due:
             self.limits.lift()
-            self.reach()
-            step = self.outbox.step(self.cursor, self.ahead, delay=self.delay)
-            self.stop = self.book.write(step)
+            self.stop = self.book.write(self._step(now))
         self.limits.again()
 
-    def reach(self) -> None:
-        """`ahead` is where the items end that may be begun after the next write."""
-        self.ahead = self.cursor + 1 if self.record.deaths else self.count
+    def _step(self, now: float) -> Step:
+        """Return what is to be written, with the items that may be begun after it."""
+        since, before = self._pace
+        flush = now - since
+        rate = (self.cursor - before) / flush if flush > 0 else 0.0
+        self._pace = (now, self.cursor)
+        ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
+        return self.outbox.step(self.cursor, ahead)
+
+    def last_step(self, status: Code, value: Any) -> Step:
+        """Return what is to be written last: it ended, or is given back as it is."""
+        ahead = self.cursor
+        if not status.ended and self.window.isolating(self.cursor):
+            ahead = max(self.record.ahead, self.window.limit)
+        return self.outbox.step(
+            self.cursor, ahead, status, value=value, delay=self.delay
+        )
+
+    def batch_end(self, room: int) -> int:
+        """Return where a batch of at most that many items ends, that begins now."""
+        return min(
+            self.cursor + room, self.window.limit, self.count, *self._unreadable[:1]
+        )
+
+    def _pass_unreadable(self) -> None:
+        """Items that nobody could read have failed; the processor is not given them."""
+        while self._unreadable and self._unreadable[0] == self.at:
+            broken = self.items[self._unreadable.pop(0)]
+            self.at += 1
+            self.fail(broken.reason)
+            self.settle()
 
     @property
     def delay(self) -> float:
@@ -150,7 +190,7 @@ class Course:
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         told = failures.of_item(self.record, index, self.items[index], error, code)
-        again = self.record.attempt + 1 < self.policy.attempts()
+        again = self.retried and code is not Code.DIED
         self.outbox.fail(index, told, again=again)
         if isinstance(self.policy, FailFast) and self.stop is None:
             self.stop = Stop.FAILED

@@ -8,6 +8,7 @@ from typing import Any
 from celery_sharding.codec import encode
 from celery_sharding.errors import ItemNotSerializable
 from celery_sharding.model import Code, Failure, Shard
+from celery_sharding.sources import Unreadable
 
 WHOLE = -1
 """The place of a failure that is the shard's, not an item's."""
@@ -47,6 +48,8 @@ def of_item(
 ) -> Failure:
     """Return the failure of a shard's own item of that index."""
     kind, message, trace = describe(error)
+    if isinstance(item, Unreadable):
+        kind, item = "Unreadable", item.text
     return Failure(
         origin=record.origin,
         place=record.place(index),

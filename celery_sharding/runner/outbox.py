@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from celery_sharding.codec import encode
@@ -11,23 +12,40 @@ from celery_sharding.model import Code, Failure, Shard, Step
 from celery_sharding.runner import failures
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of a claimed shard beside its record."""
+
+    again: Sequence[int] = ()
+    """Places that an earlier holder was to try again in the end."""
+    counted: bool = True
+    """Whether it is known how many items there are."""
+
+
 class Outbox:
     """Collects results and failures, and makes steps of them."""
 
-    def __init__(self, record: Shard, items: Sequence[Any], *, counted: bool) -> None:
+    def __init__(
+        self,
+        record: Shard,
+        items: Sequence[Any],
+        known: Known,
+        *,
+        retried: bool = False,
+    ) -> None:
+        """Begin with nothing. ``retried``: whether what fails is tried again."""
         self._record = record
         self._items = items
-        self._counted = counted
+        self._counted = known.counted
         self._repeats = record.origin != record.shard
+        self._retried = retried
         self._cursor = min(record.cursor, len(items))
         self._done, self._failed = record.done, record.failed
         self._failures: list[Failure] = []
         self._amiss: set[int] = set()
         """Items since the last step that did not end well."""
-        self._again: list[int] = []
-        self._last: tuple[int, list[Any]] = (-1, [])
-        """Results of the last step and their cursor: more of the same cursor take
-        their place."""
+        self._again = [*known.again]
+        """Places that are to be tried again once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
 
@@ -38,11 +56,11 @@ class Outbox:
             results.pop()
 
     def fail(self, index: int, failure: Failure, *, again: bool) -> None:
-        """An item ended, and failed; or is to be tried again later."""
+        """An item ended; it failed, or (``again``) will be tried again."""
         self._failures.append(failure)
         self._amiss.add(index)
         if again:
-            self._again.append(index)
+            self._again.append(failure.place)
         else:
             self._failed += 1
 
@@ -67,7 +85,7 @@ class Outbox:
         ended = status.ended
         taken = [one for one in self.results if ended or one[0] < cursor]
         self.results = [one for one in self.results if not (ended or one[0] < cursor)]
-        body = self._encoded(taken, cursor)
+        body = self._encoded(taken)
         result = self._result(value) if ended and value is not None else None
         since = range(self._cursor, cursor)
         self._done += len(since) - len(self._amiss)
@@ -78,7 +96,9 @@ class Outbox:
                 for index in since
                 if index not in self._amiss
             )
-        places = tuple(self._record.place(index) for index in self._again)
+        if ended:
+            # what it never reached failed with it
+            self._failed += len(self._items) - cursor
         step = Step(
             shard=self._record.shard,
             cursor=cursor,
@@ -90,30 +110,23 @@ class Outbox:
             result=result,
             failures=tuple(self._failures),
             mended=mended,
-            again=(places, delay) if places else None,
+            again=(tuple(self._again), delay) if ended and self._again else None,
             count=None if self._counted else len(self._items),
         )
         self._cursor = cursor
-        self._failures, self._again = [], []
+        self._failures = []
         self._amiss = set()
         return step
 
-    def _encoded(self, taken: list[tuple[int, Any]], cursor: int) -> bytes | None:
+    def _encoded(self, taken: list[tuple[int, Any]]) -> bytes | None:
         """Return results as they are stored; one that is no JSON fails its item."""
         if not taken:
             return None
-        at, before = self._last
-        values = [*before] if at == cursor else []
         try:
-            body = encode([*values, *(value for _, value in taken)])
-            values += [value for _, value in taken]
+            return encode([value for _, value in taken])
         except ItemNotSerializable:
-            for index, value in taken:
-                if self._kept(index, value):
-                    values.append(value)
-            body = encode(values)
-        self._last = (cursor, values)
-        return body if values else None
+            values = [value for index, value in taken if self._kept(index, value)]
+            return encode(values) if values else None
 
     def _kept(self, index: int, value: Any) -> bool:
         try:
@@ -127,7 +140,7 @@ class Outbox:
         if self._cursor <= index and index not in self._amiss:
             item = self._items[index]
             told = failures.of_item(self._record, index, item, error)
-            self.fail(index, told, again=False)
+            self.fail(index, told, again=self._retried)
 
     def _result(self, value: Any) -> bytes | None:
         try:

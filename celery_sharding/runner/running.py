@@ -11,12 +11,15 @@ from celery_sharding.model import Shard as Record
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
 from celery_sharding.runner.book import Book, Stop, Work
-from celery_sharding.runner.course import Course
+from celery_sharding.runner.course import NOTHING, Course
+from celery_sharding.runner.outbox import Known
 from celery_sharding.runner.shard import Shard
+from celery_sharding.window import WHOLE
 
 logger = logging.getLogger(__name__)
 
 IDLE = "the processor returned without asking for an item: {left} are left"
+KILLS = "{deaths} processes died over {what}, one after the other"
 
 
 def run_shard(
@@ -26,17 +29,15 @@ def run_shard(
     *,
     work: Work,
     book: Book,
-    counted: bool = True,
+    known: Known = NOTHING,
 ) -> Stop:
     """Run a claimed shard; what has come of it stands in the book.
 
-    ``items``: its own, in its order; ended ones included. ``counted``: whether the
-    ledger knows how many. Returns why it stopped: END when nothing of it is left, also
-    where it failed.
+    ``items``: its own, in its order; ended ones included. Returns why it
+    stopped: END when nothing of it is left, also where it failed.
     """
-    return Running(
-        processor, Course(record, items, work=work, book=book, counted=counted)
-    ).run()
+    course = Course(record, items, work=work, book=book, known=known)
+    return Running(processor, course).run()
 
 
 class Running:
@@ -57,6 +58,7 @@ class Running:
         course = self._course
         if not course.count:
             course.stop = Stop.END
+        self._accuse()
         while course.stop is None and self._whole is None:
             if course.batch is not None and not self._open_batch():
                 break
@@ -68,13 +70,27 @@ class Running:
                 self._raised(error, began)
         return self._close()
 
+    def _accuse(self) -> None:
+        """What killed the processes before this one is recorded, if it is known."""
+        course = self._course
+        guilty = course.window.guilty
+        if guilty is None:
+            return
+        deaths = course.record.deaths
+        if guilty == WHOLE:
+            self._whole = (KILLS.format(deaths=deaths, what="this shard"), Code.DIED)
+            return
+        course.at = guilty + 1
+        course.fail(KILLS.format(deaths=deaths, what="this item"), Code.DIED)
+        course.settle()
+
     def _open_batch(self) -> bool:
         """Say whether there is a batch to begin; `end` is where it ends."""
         course = self._course
         course.look()
         if course.stop is not None:
             return False
-        course.end = min(course.cursor + self._room, course.ahead)
+        course.end = course.batch_end(self._room)
         return True
 
     def _returned(self, value: Any, began: int) -> None:
@@ -153,10 +169,7 @@ class Running:
             error, code = self._whole
             course.outbox.fail_whole(failures.of_shard(course.record, error, code))
             status = code
-        step = course.outbox.step(
-            course.cursor, course.cursor, status, value=self._value, delay=course.delay
-        )
-        return course.book.write(step) or stop
+        return course.book.write(course.last_step(status, self._value)) or stop
 
 
 STATUS = {

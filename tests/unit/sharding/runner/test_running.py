@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from celery_sharding.model import Code, Job, Options, Step
 from celery_sharding.model import Shard as Record
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.processor import Processor
-from celery_sharding.runner import Lists, Shard, Stop, Work, run_shard
+from celery_sharding.runner import Known, Lists, Shard, Stop, Work, run_shard
+from celery_sharding.sources import Unreadable
 
 
 class Told(Lists):
@@ -48,6 +49,8 @@ def run(
     *,
     book: Lists | None = None,
     given: Record | None = None,
+    again: Sequence[int] = (),
+    items: Sequence[Any] | None = None,
     **options: Any,
 ) -> tuple[Stop, Lists]:
     """Run a shard of the items 0, 10, 20 and so on."""
@@ -55,15 +58,21 @@ def run(
     book = book or Lists()
     processor = Processor(name="t", process=process, options=told)
     work = Work(job=Job(id="j", task="t"), options=told)
-    items = [10 * index for index in range(count)]
-    stop = run_shard(processor, given or record(count), items, work=work, book=book)
+    stop = run_shard(
+        processor,
+        given or record(count),
+        items or [10 * index for index in range(count)],
+        work=work,
+        book=book,
+        known=Known(again=again),
+    )
     return stop, book
 
 
 def results(book: Lists) -> list[Any]:
     """Return all results in the order in which they are stored: by cursor."""
-    rows = {one.cursor: codec.decode(one.results) for one in book.steps if one.results}
-    return [value for _, body in sorted(rows.items()) for value in body]
+    rows = [codec.decode(one.results) for one in book.steps if one.results]
+    return [value for body in rows for value in body]
 
 
 def places(book: Lists) -> list[int]:
@@ -168,8 +177,8 @@ def test_a_shard_that_is_told_to_stop_is_given_back(stop: Stop) -> None:
     assert results(book) == [4]
 
 
-def test_what_stops_at_a_cursor_that_was_written_keeps_its_results() -> None:
-    """A later row of the same cursor takes the place of the earlier: it has both."""
+def test_what_stops_right_after_a_write_still_gives_what_it_returned() -> None:
+    """In the step that gives it back."""
 
     def process(shard: Shard) -> str:
         double(shard)
@@ -211,6 +220,10 @@ def test_what_is_tried_again_counts_neither_as_done_nor_as_failed() -> None:
     step = book.steps[-1]
     assert step.again == ((0, 4, 8), 3.0)
     assert (step.done, step.failed, places(book)) == (7, 0, [0, 4, 8])
+    half = record(10, cursor=5, done=3, ahead=10)
+    _, book = run(process, on_error=Retry(1), given=half, again=[0, 4])
+    step = book.steps[-1]
+    assert (step.again, step.done) == (((0, 4, 8), 1.0), 7)
     picks = record(10, origin=2, attempt=1, picks=[5 * n for n in range(10)])
     _, book = run(process, on_error=Retry(1), given=picks)
     step = book.steps[-1]
@@ -300,7 +313,8 @@ def test_a_result_that_is_no_json_fails_its_item() -> None:
     assert len(results(book)) == 9
 
 
-def test_a_suspect_is_written_down_before_it_is_begun() -> None:
+@pytest.mark.parametrize("batch", [None, 4])
+def test_a_suspect_is_written_down_before_it_is_begun(batch: int | None) -> None:
     """A processor that dies leaves `ahead` behind it."""
     begun: list[int] = []
     book = Lists()
@@ -310,5 +324,39 @@ def test_a_suspect_is_written_down_before_it_is_begun() -> None:
             assert book.steps[-1].ahead > item // 10
             begun.append(item)
 
-    run(process, book=book, given=record(10, deaths=1))
+    run(process, book=book, given=record(10, deaths=1), batch=batch)
     assert len(begun) == 10
+
+
+def test_who_is_guilty_of_deaths_is_recorded_and_not_run() -> None:
+    """An item; or the shard as a whole, where it dies before it begins one."""
+    seen: list[int] = []
+    process = seen.append
+    poison = record(10, cursor=4, done=4, deaths=3, ahead=5)
+    _, book = run(lambda shard: [*map(process, shard)] and None, given=poison)
+    assert seen == [50, 60, 70, 80, 90]
+    step = book.steps[-1]
+    assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 9, 1)
+    told = [one for step in book.steps for one in step.failures]
+    assert [(one.code, one.place) for one in told] == [(Code.DIED, 4)]
+    _, book = run(lambda _: 1 / 0, given=record(10, deaths=4, ahead=0))
+    (step,) = book.steps
+    assert (step.status, step.failed) == (Code.DIED, 10)
+    assert [(one.code, one.place) for one in step.failures] == [(Code.DIED, -1)]
+
+
+@pytest.mark.parametrize("batch", [None, 3, 1])
+def test_what_a_source_could_not_read_fails_without_a_call(batch: int | None) -> None:
+    """Wherever in the shard it lies."""
+    broken = Unreadable("x", "it is no JSON")
+    items = [broken, 1, 2, broken, broken, 5, broken]
+
+    def process(shard: Shard) -> None:
+        for item in shard:
+            shard.ok(item)
+
+    _, book = run(process, 7, items=items, batch=batch)
+    assert (results(book), places(book)) == ([1, 2, 5], [0, 3, 4, 6])
+    told = next(one for step in book.steps for one in step.failures)
+    assert (told.type, told.message) == ("Unreadable", "it is no JSON")
+    assert (book.steps[-1].done, book.steps[-1].failed) == (3, 4)
