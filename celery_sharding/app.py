@@ -1,0 +1,118 @@
+"""One line that gives a Celery app sharded jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
+from celery import Celery
+
+from celery_sharding import runner, stages, sweeper, worker
+from celery_sharding.canvas import ShardedTask, each, revoked
+from celery_sharding.canvas.declaring import declared, known
+from celery_sharding.errors import Misconfigured
+from celery_sharding.messages import NOTIFY, PURGE, SWEEP, WORK
+from celery_sharding.settings import PREFIX, ShardingSettings
+
+INTERNAL: Mapping[str, Any] = {
+    "ignore_result": True,
+    # None of these messages is load-bearing: what is lost is sent again.
+    "acks_late": False,
+    "trail": False,
+    "shared": False,
+}
+
+
+class Sharding:
+    """Sharded jobs of an app.
+
+        app = Celery("shop", broker="redis://localhost")
+        sharding = Sharding(app)
+
+        @sharding.task(size=(50, 2000), concurrency=64)
+        def import_rows(shard): ...
+
+    Settings are those of ``sharding_*``, without the prefix; what is given here goes
+    before what a configuration says. Where the ledger is, ``pecker_dsn`` says. Nothing
+    is asked of any server until a job is called or a worker starts.
+
+    Raises:
+        Misconfigured: There is no such setting.
+    """
+
+    def __init__(self, app: Celery, **settings: object) -> None:
+        for name in settings:
+            if name not in ShardingSettings.__dataclass_fields__:
+                allowed = ", ".join(sorted(ShardingSettings.__dataclass_fields__))
+                message = f"Sharding has no setting {name!r}; allowed are {allowed}"
+                raise Misconfigured(message)
+        self.app = app
+        app.conf.update({f"{PREFIX}{name}": value for name, value in settings.items()})
+        _own_tasks(app)
+        revoked.connect()
+        worker.install(app)
+        after: Any = app
+        if after.finalized:
+            self._declare()
+        else:
+            after.on_after_finalize.connect(self._declare, weak=False)
+
+    @property
+    def settings(self) -> ShardingSettings:
+        """What the app's configuration says now, checked."""
+        return ShardingSettings.read(self.app.conf)
+
+    @overload
+    def task(self, function: Callable[..., Any], /) -> ShardedTask: ...
+
+    @overload
+    def task(
+        self, /, **options: Any
+    ) -> Callable[[Callable[..., Any]], ShardedTask]: ...
+
+    def task(
+        self, function: Callable[..., Any] | None = None, /, **options: Any
+    ) -> Any:
+        """Return the sharded task that a function, or a class, becomes.
+
+        The function is given a shard: it is the processor. A class has the method
+        `process`, and may have `pre_process`, `notify` and `post_process`.
+
+        ``options``: those of `model.Options` (size, cut, concurrency, lease, deadline,
+        shard_deadline, item_timeout, batch, on_error, notify_every, placement,
+        database, queue), ``key``, ``gate``; and those of Celery's tasks (name,
+        serializer, ignore_result and so on).
+
+        Raises:
+            Misconfigured: An option is unknown, or its value not allowed.
+        """
+        if function is not None:
+            return declared(self.app, function, options)
+        return lambda given: declared(self.app, given, options)
+
+    def _declare(self, **_: object) -> None:
+        if self.settings.sweeper:
+            sweeper.declare(self.app)
+
+
+def _own_tasks(app: Celery) -> None:
+    """The app knows the tasks behind every sharded job, once."""
+
+    @app.task(name=WORK, **INTERNAL)
+    def work(job: int, ticket: int, seq: int) -> str:
+        return runner.work(app, job, ticket, seq)
+
+    @app.task(name=NOTIFY, **INTERNAL)
+    def notify(task_id: str) -> None:
+        stages.notify(app, task_id)
+
+    @app.task(name=SWEEP, **INTERNAL)
+    def sweep() -> None:
+        sweeper.sweep(app)
+
+    @app.task(name=PURGE, **INTERNAL)
+    def purge() -> None:
+        sweeper.purge(app)
+
+    for processor in each.processors(app):
+        known(app, processor, {}, base=each.EachTask)

@@ -1,0 +1,28 @@
+"""How a sharded job is called: a task, its signature, and its result.
+
+    result = import_rows.delay(rows)
+    chain(fetch.s(url), import_rows.s(), mail.s()).delay()
+    sharded(import_one.s(), items, size=(50, 500)).delay()
+
+=================  =========================================================
+``task``           `ShardedTask`: a Celery task whose run is a whole job
+``signature``      `sharded` for tasks of one item, and the signature that
+                   holds items until it is sent
+``inline``         items that were given in a call: stored, and named there
+``submission``     a call becomes a row before its message is sent
+``result``         `ShardedResult`: progress, pause, cancel, retry, errors
+``eager``          a job that runs in the caller, with no database
+``each``           the sharded task that stands behind `sharded`
+=================  =========================================================
+
+Behaviour stands in the task, not in the signature: on the wire a sharded signature is
+a plain one, which a worker forwards that has never heard of this package.
+"""
+
+from __future__ import annotations
+
+from celery_sharding.canvas.result import ShardedResult
+from celery_sharding.canvas.signature import sharded
+from celery_sharding.canvas.task import ShardedTask
+
+__all__ = ["ShardedResult", "ShardedTask", "sharded"]

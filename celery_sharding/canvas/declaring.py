@@ -1,0 +1,114 @@
+"""A function, or a class of four methods, becomes a sharded task of an app."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from celery import Celery
+
+from celery_sharding.canvas.overrides import NAMES, applied
+from celery_sharding.canvas.task import ShardedTask
+from celery_sharding.errors import Misconfigured
+from celery_sharding.model import Options
+from celery_sharding.processor import Processor
+
+OURS = {"key", "gate"}
+"""What a processor has besides options."""
+NOTIFY_EVERY = 0.05
+"""Of a class with `notify` that does not say how often."""
+REFUSED: Mapping[str, str] = {
+    "bind": "its functions are given the shard or the job",
+    "autoretry_for": "say on_error=Retry(…): items are tried again, not jobs",
+    "run": "what it runs is the job",
+    "pydantic": "its arguments are the job's",
+}
+
+
+def declared(
+    app: Celery, given: Callable[..., Any] | type, options: Mapping[str, Any]
+) -> ShardedTask:
+    """Return the task that a function or class becomes, known to the app.
+
+    Raises:
+        Misconfigured: There is no such option, or its value is not allowed; or the
+            class has no `process`.
+    """
+    told = dict(options)
+    for name, reason in REFUSED.items():
+        if told.pop(name, None):
+            message = f"a sharded task has no {name}: {reason}"
+            raise Misconfigured(message)
+    for name in ("shared", "lazy"):
+        told.pop(name, None)  # it belongs to its app alone
+    ours = {name: told.pop(name) for name in OURS & told.keys()}
+    chosen = {name: told.pop(name) for name in NAMES & told.keys()}
+    base = _base(told.pop("base", None) or ShardedTask)
+    module = told.pop("module", given.__module__)
+    name = told.pop("name", None) or app.gen_task_name(given.__name__, module)
+    methods = _methods(given)
+    if "notify" in methods:
+        chosen.setdefault("notify_every", NOTIFY_EVERY)
+    processor = Processor(
+        name=name, options=applied(Options(), chosen), **methods, **ours
+    )
+    return known(app, processor, told, base=base, like=given, module=module)
+
+
+def known(  # what a class is made of
+    app: Celery,
+    processor: Processor,
+    options: Mapping[str, Any],
+    *,
+    base: type[ShardedTask] = ShardedTask,
+    like: Callable[..., Any] | type | None = None,
+    module: str = __name__,
+) -> ShardedTask:
+    """Return the task of a processor; the app knows it from when it is finalized.
+
+    Not before: an app reads its configuration when it binds its first task, and
+    modules declare tasks before they configure the app.
+    """
+    shown = like if like is not None else processor.process
+    members = {
+        "_app": app,
+        "name": processor.name,
+        "processor": processor,
+        "abstract": False,
+        "__doc__": shown.__doc__,
+        "__module__": module,
+        "__qualname__": shown.__qualname__,
+        **options,
+    }
+    task: ShardedTask = type(shown.__name__, (base,), members)()
+    finalized: Any = app
+    if finalized.finalized:
+        app.register_task(task)
+    else:
+        finalized.on_after_finalize.connect(
+            lambda **_: app.register_task(task), weak=False
+        )
+    return task
+
+
+def _methods(given: Callable[..., Any] | type) -> dict[str, Any]:
+    if not inspect.isclass(given):
+        return {"process": given}
+    made = given()
+    process = getattr(made, "process", None)
+    if not callable(process):
+        message = f"{given.__qualname__} has no method process(self, shard)"
+        raise Misconfigured(message)
+    names = ("pre_process", "process", "notify", "post_process")
+    found = {name: getattr(made, name, None) for name in names}
+    return {name: method for name, method in found.items() if method is not None}
+
+
+def _base(given: Any) -> type[ShardedTask]:
+    if not inspect.isclass(given) or not issubclass(given, ShardedTask):
+        message = (
+            f"base of a sharded task must be a subclass of ShardedTask, not {given!r}"
+        )
+        raise Misconfigured(message)
+    return given

@@ -1,0 +1,64 @@
+"""The sharded task that stands behind `sharded`: a call of any task for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery
+from celery.canvas import Signature
+
+from celery_sharding.canvas.overrides import applied
+from celery_sharding.canvas.signature import EACH, EACH_THEN
+from celery_sharding.canvas.task import ShardedTask
+from celery_sharding.errors import Misconfigured
+from celery_sharding.model import ItemError, Job, Options
+from celery_sharding.processor import Processor
+
+if TYPE_CHECKING:
+    from celery_sharding.runner import Shard
+
+
+def processors(app: Celery) -> tuple[Processor, Processor]:
+    """Return what stands behind `sharded` in an app: without and with ``post=``."""
+
+    def process(shard: Shard) -> None:
+        signature = _signature(app, shard.job.kwargs["each"])
+        task, args, kwargs = signature.type, signature.args, signature.kwargs
+        alone = signature.immutable
+        for item in shard:
+            shard.ok(task(*args, **kwargs) if alone else task(item, *args, **kwargs))
+
+    def post(job: Job, results: Iterator[Any], errors: Iterable[ItemError]) -> Any:
+        del errors
+        signature = _signature(app, job.kwargs["post"])
+        given = () if signature.immutable else ([*results],)
+        return signature.type(*given, *signature.args, **signature.kwargs)
+
+    each = Processor(name=EACH, process=process, key=_key, options=Options())
+    return each, replace(each, name=EACH_THEN, post_process=post)
+
+
+def _key(*_: Any, key: str | None = None, **__: Any) -> str | None:
+    return key
+
+
+def _signature(app: Celery, told: Mapping[str, Any]) -> Signature:
+    signature = Signature.from_dict(told, app=app)
+    if signature.task not in app.tasks:
+        message = (
+            f"sharded() names the task {signature.task!r}, which is not known here"
+        )
+        raise Misconfigured(message)
+    return signature
+
+
+class EachTask(ShardedTask):
+    """The task behind `sharded`: how it runs is said in each call."""
+
+    abstract = True
+
+    def options_of(self, kwargs: Mapping[str, Any]) -> Options:
+        """Return the options that `sharded` was given."""
+        return applied(self.processor.options, kwargs.get("options") or {})

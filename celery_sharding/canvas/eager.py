@@ -1,0 +1,208 @@
+"""A job that runs in the caller: no database, no message, one shard after the other.
+
+``app.conf.task_always_eager``, ``.apply()`` and a plain call of the task. It is the
+same code of the user's that runs, on items that went through JSON as in a worker.
+Waiting is left out: what is to be tried again later is tried again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from celery.result import EagerResult
+
+from celery_pecker.clock import monotonic, new_tag
+from celery_sharding.canvas import inline, submission
+from celery_sharding.canvas.lists import Outcomes
+from celery_sharding.codec import decode, encode
+from celery_sharding.errors import JobDeadlineExceeded
+from celery_sharding.ledger import at
+from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.model import ItemError, Job, Planned, Progress
+from celery_sharding.model import Shard as Record
+from celery_sharding.plan import cut
+from celery_sharding.runner import Lists, Stop, Work, run_shard
+from celery_sharding.sources import from_json, is_source, read
+
+if TYPE_CHECKING:
+    from celery_sharding.canvas.task import ShardedTask
+
+_last: ContextVar[list[Outcomes] | None] = ContextVar("last", default=None)
+"""Where a job in this process leaves what came of it."""
+
+
+class EagerShardedResult(EagerResult[Any]):
+    """What a job that ran in the caller came to."""
+
+    outcomes: Outcomes
+
+    @property
+    def progress(self) -> Progress:
+        """How far it came."""
+        return self.outcomes.progress()
+
+    def errors(self) -> Iterator[ItemError]:
+        """Give the items that failed, one by one."""
+        return self.outcomes.errors()
+
+    def results(self) -> Iterator[Any]:
+        """Give what `ok` was given and processors returned."""
+        return self.outcomes.results()
+
+
+@contextmanager
+def kept() -> Iterator[list[Outcomes]]:
+    """What a job inside comes to is the last of the list."""
+    some: list[Outcomes] = []
+    token = _last.set(some)
+    try:
+        yield some
+    finally:
+        _last.reset(token)
+
+
+def as_result(result: Any, some: list[Outcomes]) -> EagerShardedResult:
+    """Return Celery's result, with what the job came to."""
+    made = EagerShardedResult(
+        result.id,
+        result._result,  # noqa: SLF001  # it has no name of its own
+        result.state,
+        traceback=result.traceback,
+        name=result.name,
+    )
+    made.outcomes = some[-1] if some else Outcomes()
+    return made
+
+
+def carried(
+    task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return arguments that JSON can carry; raise what is wrong with them."""
+    submission.check(task.processor, args, kwargs)
+    submission.key_of(task.processor, args, kwargs)
+    if task.processor.pre_process is not None or not inline.holds(args[0]):
+        return args
+    given, *rest = args
+    return (decode(inline.encode(given, limit=inf).body), *rest)
+
+
+def run(task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return what the job returns, or raise what it fails with."""
+    outcomes = Outcomes()
+    some = _last.get()
+    if some is not None:
+        some.append(outcomes)
+    return _Eager(task, args, kwargs, outcomes).run()
+
+
+class _Eager:
+    """One job, from its call to its value."""
+
+    def __init__(
+        self,
+        task: ShardedTask,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        outcomes: Outcomes,
+    ) -> None:
+        app = task.app
+        self._conf = app.conf
+        self._processor = task.processor
+        self._options = task.options_of(kwargs)
+        args = tuple(_understood(app, one) for one in carried(task, args, kwargs))
+        told = decode(encode([args, kwargs], what=f"an argument of {task.name}"))
+        self._args = args if task.processor.pre_process is None else tuple(told[0])
+        self._job = Job(
+            id=task.request.id or new_tag(),
+            task=task.name,
+            args=self._args,
+            kwargs=told[1],
+        )
+        self._outcomes = outcomes
+        self._told = 0
+
+    def run(self) -> Any:
+        """Plan, run all shards, post."""
+        processor, job, outcomes = self._processor, self._job, self._outcomes
+        given = (
+            self._args[0]
+            if processor.pre_process is None
+            else processor.pre_process(job, *self._args, **job.kwargs)
+        )
+        planned = [*cut(given, self._options, 1, conf=self._conf)]
+        outcomes.begin(planned)
+        limit = self._options.deadline
+        work = Work(
+            job=job,
+            options=self._options,
+            layers=outcomes.layers,
+            until=inf if limit is None else monotonic() + limit,
+        )
+        for number, one in enumerate(planned):
+            self._run_shard(number, one, work)
+            outcomes.bear(self._options)
+        if processor.post_process is None:
+            value: Any = outcomes.counts()
+        else:
+            value = processor.post_process(job, outcomes.results(), outcomes.errors())
+        return decode(encode(value, what=f"what Post of {job.task} returned"))
+
+    def _run_shard(self, number: int, one: Planned, work: Work) -> None:
+        outcomes = self._outcomes
+        items = (
+            decode(one.body)
+            if one.body is not None
+            else [*read(one.reference or {}, self._conf)]
+        )
+        rest = [_record(number, one.layer, len(items))]
+        while rest:
+            record = rest.pop(0)
+            own = [items[record.place(index)] for index in range(record.count)]
+            book = Lists()
+            stop = run_shard(self._processor, record, own, work=work, book=book)
+            outcomes.take(record, book.steps)
+            rest += outcomes.again(record, book.steps)
+            if stop is Stop.OVER:
+                message = (
+                    f"the job took longer than its deadline of"
+                    f" {self._options.deadline} s"
+                )
+                raise JobDeadlineExceeded(message)
+            self._notify()
+
+    def _notify(self) -> None:
+        every, notify = self._options.notify_every, self._processor.notify
+        if every is None or notify is None:
+            return
+        progress = self._outcomes.progress()
+        due = int(progress.fraction / every + 1e-9)
+        if due > self._told:
+            self._told = due
+            notify(self._job, progress)
+
+
+def _record(number: int, layer: int, count: int) -> Record:
+    return Record(
+        shard=number,
+        layer=layer,
+        origin=number,
+        lo=0,
+        hi=count,
+        cursor=0,
+        ahead=0,
+        done=0,
+        failed=0,
+        deaths=0,
+        attempt=0,
+    )
+
+
+def _understood(app: Any, given: Any) -> Any:
+    """Return an argument as the caller gave it: items for what names them."""
+    if inline.names(given):
+        return decode(at(app, role="caller").submissions.load(given[ITEMS]))
+    return from_json(given) if is_source(given) else given

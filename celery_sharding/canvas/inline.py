@@ -1,0 +1,110 @@
+"""Items that were given in a call: stored, and named in their place."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kombu.utils.json import dumps
+
+from celery_pecker.clock import new_tag
+from celery_sharding.codec import DEFLATED, PLAIN, REFUSALS, WORTH, encode_items
+from celery_sharding.errors import InlineLimitExceeded, ItemNotSerializable
+from celery_sharding.layers import MARK, Layers
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.plan import layers_of
+from celery_sharding.sources import Source, is_source
+
+PART = 1_000
+"""Items that are encoded at once: what is endless is refused after so many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Items as they are stored: what `plan.stored` returns, encoded."""
+
+    body: bytes
+    items: int
+
+
+def names(given: object) -> bool:
+    """Whether it names stored items."""
+    return isinstance(given, dict) and given.keys() == {ITEMS}
+
+
+def holds(given: object) -> bool:
+    """Whether it brings its items along, rather than say where they are."""
+    if isinstance(given, list):
+        return not given or not all(is_source(one) for one in given)
+    return isinstance(given, (tuple, range, Layers, Iterator)) or (
+        isinstance(given, dict) and given.keys() == {MARK}
+    )
+
+
+def check(given: object) -> None:
+    """Refuse what can be no items, in the caller, with the reason."""
+    if not names(given) and not holds(given):
+        next(layers_of(given), None)
+
+
+def encode(given: object, *, limit: int) -> Encoded:
+    """Return items as they are stored; an iterator is read.
+
+    Raises:
+        InlineLimitExceeded: They are more than `limit` bytes of JSON.
+        ItemNotSerializable: One is no JSON; it is named.
+    """
+    texts: list[str] = []
+    size = count = 0
+    for layer in layers_of(given):
+        if isinstance(layer, Source):
+            texts.append(dumps(layer))
+            continue
+        parts: list[str] = []
+        rest = iter(layer)
+        while part := [*islice(rest, PART)]:
+            text = _text(part, first=count)
+            count += len(part)
+            size += len(text)
+            if size <= limit:
+                parts.append(text[1:-1])
+            elif not isinstance(layer, list):
+                raise InlineLimitExceeded(_too_large(size, limit, "at least "))
+        texts.append(f"[{','.join(parts)}]")
+    if size > limit:
+        raise InlineLimitExceeded(_too_large(size, limit))
+    whole = f'{{"{MARK}":[{",".join(texts)}]}}'.encode()
+    if len(whole) < WORTH:
+        return Encoded(PLAIN + whole, count)
+    return Encoded(DEFLATED + zlib.compress(whole, 1), count)
+
+
+def put(ledger: Ledger, given: object, *, limit: int) -> Any:
+    """Return what stands in a message for what was given; items are stored."""
+    if not holds(given):
+        return given
+    found = encode(given, limit=limit)
+    ref = new_tag()
+    ledger.submissions.store(ref, found.body, found.items)
+    return {ITEMS: ref}
+
+
+def _text(part: list[Any], *, first: int) -> str:
+    try:
+        return str(dumps(part))
+    except REFUSALS as error:
+        encode_items(part, first=first)  # raises, and names the item
+        message = f"items from {first} on cannot be written as JSON: {error}"
+        raise ItemNotSerializable(message) from error
+
+
+def _too_large(size: int, limit: int, least: str = "") -> str:
+    return (
+        f"the items of this call are {least}{size:,} bytes of JSON, more than"
+        f" sharding_inline_limit ({limit:,}): give a Source that says where they are"
+        " (KeyRange, File, Query), or make them in pre_process"
+    )

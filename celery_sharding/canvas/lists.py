@@ -1,0 +1,174 @@
+"""What a job in the caller comes to, in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery_pecker.clock import SYSTEM, monotonic
+from celery_sharding.codec import decode
+from celery_sharding.errors import TooManyFailed
+from celery_sharding.model import (
+    Code,
+    Failure,
+    ItemError,
+    LayerProgress,
+    Options,
+    Outcome,
+    Planned,
+    Progress,
+    Shard,
+    Stage,
+    Step,
+)
+from celery_sharding.policies import policy_of
+
+WORKER = "eager"
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Results, failures and counts, kept as the ledger would."""
+
+    totals: list[int] = field(default_factory=list)
+    """Items of each layer."""
+    shards: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    bodies: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
+    began: float = field(default_factory=monotonic)
+    retries: int = 0
+
+    @property
+    def layers(self) -> int:
+        """How many there are."""
+        return len(self.totals)
+
+    def begin(self, planned: Sequence[Planned]) -> None:
+        """That is what there is to do."""
+        layers = max((one.layer for one in planned), default=-1) + 1
+        self.totals, self.shards = [0] * layers, [0] * layers
+        self.done, self.failed = [0] * layers, [0] * layers
+        for one in planned:
+            self.totals[one.layer] += one.count
+            self.shards[one.layer] += 1
+
+    def take(self, record: Shard, steps: Iterable[Step]) -> None:
+        """Keep what came of a shard."""
+        done, failed = record.done, record.failed
+        for step in steps:
+            if step.results is not None:
+                self.bodies[record.shard, step.cursor] = step.results
+            if step.result is not None:
+                self.bodies[record.shard, -1] = step.result
+            for failure in step.failures:
+                self.failures[failure.origin, failure.place] = failure
+            for place in step.mended:
+                self.failures.pop(place, None)
+            if step.count is not None:
+                self.totals[record.layer] += step.count - record.count
+            self.done[record.layer] += step.done - done
+            self.failed[record.layer] += step.failed - failed
+            done, failed = step.done, step.failed
+
+    def again(self, record: Shard, steps: Iterable[Step]) -> Iterator[Shard]:
+        """Give the shards in which items that failed are tried again."""
+        for step in steps:
+            if step.again is not None:
+                self.retries += 1
+                yield Shard(
+                    shard=sum(self.shards) + self.retries,
+                    layer=record.layer,
+                    origin=record.origin,
+                    lo=0,
+                    hi=len(step.again[0]),
+                    cursor=0,
+                    ahead=0,
+                    done=0,
+                    failed=0,
+                    deaths=0,
+                    attempt=record.attempt + 1,
+                    picks=[*step.again[0]],
+                )
+
+    def bear(self, options: Options) -> None:
+        """Raise TooManyFailed where more items failed than the job bears."""
+        allowed = policy_of(options).allowed(sum(self.totals))
+        failed = len(self.failures)
+        if allowed is not None and failed > allowed:
+            first = next(iter(self.failures.values()))
+            message = (
+                f"{failed} of {sum(self.totals)} items failed, more than {allowed}; the"
+                f" first: {first.type}: {first.message}"
+            )
+            raise TooManyFailed(message)
+
+    def counts(self) -> dict[str, int]:
+        """Return what a job without Post returns."""
+        return {
+            "total": sum(self.totals),
+            "done": sum(self.done),
+            "failed": sum(self.failed),
+        }
+
+    def results(self) -> Iterator[Any]:
+        """Give what `ok` was given and processors returned."""
+        for (_, cursor), body in sorted(self.bodies.items(), key=_in_order):
+            if cursor < 0:
+                yield decode(body)
+            else:
+                yield from decode(body)
+
+    def errors(self) -> Iterator[ItemError]:
+        """Give the items that failed, one by one."""
+        now = SYSTEM.now()
+        for _, one in sorted(self.failures.items()):
+            yield ItemError(
+                item=None if one.item is None else decode(one.item),
+                type=one.type,
+                message=one.message,
+                traceback=one.traceback,
+                code=Code(one.code),
+                attempt=one.attempt,
+                shard=one.shard,
+                layer=one.layer,
+                place=one.place,
+                worker=WORKER,
+                at=now,
+            )
+
+    def progress(self) -> Progress:
+        """How far it is."""
+        counts = self.counts()
+        ended = counts["done"] + counts["failed"]
+        layers = tuple(
+            LayerProgress(
+                layer=layer,
+                total=total,
+                done=self.done[layer],
+                failed=self.failed[layer],
+                shards=self.shards[layer],
+                open=0 if self.done[layer] + self.failed[layer] >= total else 1,
+            )
+            for layer, total in enumerate(self.totals)
+        )
+        over = ended >= counts["total"]
+        elapsed = monotonic() - self.began
+        return Progress(
+            stage=Stage.ENDED if over else Stage.SHARDING,
+            outcome=Outcome.SUCCEEDED if over else None,
+            paused=False,
+            layer=sum(1 for one in layers if not one.open),
+            layers=layers,
+            rate=ended / elapsed if elapsed > 0 else 0.0,
+            elapsed=elapsed,
+            **counts,
+        )
+
+
+def _in_order(kept: tuple[tuple[int, int], bytes]) -> tuple[int, bool, int]:
+    """A shard's results by their cursor; what it returned at its end, last."""
+    (shard, cursor), _ = kept
+    return shard, cursor < 0, cursor

@@ -1,0 +1,116 @@
+"""What a call of a sharded task returns: Celery's result, and what jobs can do more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from celery import Celery
+from celery.result import AsyncResult
+
+from celery_sharding import flow
+from celery_sharding.canvas.overrides import applied
+from celery_sharding.errors import Misconfigured
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.model import ItemError, Options, Progress
+
+if TYPE_CHECKING:
+    from celery_sharding.ledger.rows import ShardRow
+
+PAGE = 1_000
+"""Shards that are read at once."""
+
+
+class ShardedResult(AsyncResult[Any]):
+    """The result of a sharded job: `get`, `status` and so on are Celery's.
+
+    Its id is enough: ``ShardedResult.restore(id, app=app)`` gives it anywhere.
+    """
+
+    @classmethod
+    def restore(cls, task_id: str, app: Celery | None = None) -> Self:
+        """Return the result of the job of that task id."""
+        return cls(task_id, app=app)
+
+    @property
+    def ledger(self) -> Ledger:
+        """This thread's way to the ledger."""
+        return at(self.app, role="caller")
+
+    # How it stands
+
+    @property
+    def progress(self) -> Progress:
+        """How far the job is; raises JobNotFound where there is none."""
+        return self.ledger.reading.progress(self._named)
+
+    def errors(self) -> Iterator[ItemError]:
+        """Give the items that failed, one by one, out of storage."""
+        return self.ledger.reading.each_error(self._named)
+
+    def results(self) -> Iterator[Any]:
+        """Give what `ok` was given and processors returned, out of storage."""
+        return self.ledger.reading.each_result(self._named)
+
+    def shards(self, status: int | None = None) -> Iterator[ShardRow]:
+        """Give the shards, of that status code or all of them."""
+        reading = self.ledger.reading
+        job = reading.job(self._named)
+        after = -1
+        while rows := reading.shards(job, status=status, after=after, most=PAGE):
+            yield from rows
+            after = rows[-1].shard
+
+    # What may be done to it
+
+    def pause(self) -> None:
+        """No further item is begun; those that run end."""
+        self.ledger.control.pause(self._named)
+
+    def resume(self) -> None:
+        """It goes on where it was paused."""
+        self.ledger.control.resume(self._named)
+        self._go_on()
+
+    def cancel(self) -> None:
+        """No further item is begun, and the job ends as cancelled (state REVOKED)."""
+        self.ledger.control.cancel(self._named)
+        self._go_on()
+
+    def revoke(self, *_: Any, **__: Any) -> None:
+        """Cancel it: Celery's own revoke would reach one message, not the job."""
+        self.cancel()
+
+    def retry_failed(self) -> int:
+        """Run the failed items of an ended job again, then Post; return how many."""
+        count: int = self.ledger.control.retry_failed(self._named)
+        self._go_on()
+        return count
+
+    def rerun(self, shards: Sequence[int]) -> int:
+        """Run those shards of an ended job again, then Post; return how many items."""
+        count: int = self.ledger.control.rerun(self._named, shards)
+        self._go_on()
+        return count
+
+    def set(
+        self, *, concurrency: int | None = None, max_failed: int | str | None = None
+    ) -> Self:
+        """Change how the job runs, while it runs."""
+        if concurrency is not None:
+            applied(Options(), {"concurrency": concurrency})
+            self.ledger.control.concurrency(self._named, concurrency)
+        if max_failed is not None:
+            self.ledger.control.options(self._named, max_failed=max_failed)
+        self._go_on()
+        return self
+
+    @property
+    def _named(self) -> str:
+        if self.id is None:
+            message = "this result has no task id"
+            raise Misconfigured(message)
+        return self.id
+
+    def _go_on(self) -> None:
+        flow.go_on(self.app, self.ledger, self.ledger.reading.job(self._named).job)

@@ -1,0 +1,33 @@
+"""A job whose message a worker refused: it was revoked, or had expired."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import signals
+
+from celery_sharding import flow
+from celery_sharding.canvas.task import ShardedTask
+from celery_sharding.errors import PeckerError
+from celery_sharding.ledger import at
+
+logger = logging.getLogger(__name__)
+
+
+def connect() -> None:
+    """Jobs whose message is refused are cancelled from now on."""
+    signals.task_revoked.connect(
+        _on_revoked, dispatch_uid="celery_sharding.revoked", weak=False
+    )
+
+
+def _on_revoked(*, sender: Any = None, request: Any = None, **_: object) -> None:
+    if not isinstance(sender, ShardedTask):
+        return
+    ledger = at(sender.app, role="caller")
+    try:
+        ledger.control.cancel(request.id)
+        flow.go_on(sender.app, ledger, ledger.reading.job(request.id).job)
+    except PeckerError as error:
+        logger.warning("sharding: %s was revoked, not cancelled: %s", request.id, error)

@@ -1,0 +1,99 @@
+"""Signatures that hold items until they are sent, and `sharded` for any task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from celery.canvas import Signature
+
+from celery_sharding.canvas import inline
+from celery_sharding.errors import Misconfigured
+from celery_sharding.ledger import at
+from celery_sharding.settings import ShardingSettings
+
+KIND = "sharded"
+EACH, EACH_THEN = "celery_sharding.each", "celery_sharding.each_then"
+"""The tasks behind `sharded`, without and with ``post=``."""
+ROUTES = ("queue", "exchange", "routing_key", "priority", "serializer", "compression")
+
+
+@Signature.register_type(name=KIND)
+class ShardedSignature(Signature):
+    """A signature with items in its first argument.
+
+    Chains, groups and chords freeze their parts before they write any into a message:
+    then the items are stored, and it becomes a plain signature that names them.
+    """
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], app: Any = None) -> Self:
+        """Return the signature that was told as a dict."""
+        made = cls.__new__(cls)
+        Signature.__init__(made, dict(d), app=app)
+        return made
+
+    def freeze(self, *args: Any, **kwargs: Any) -> Any:
+        """Return its result; its items are stored from now on, and named here."""
+        result = super().freeze(*args, **kwargs)
+        if self.args and inline.holds(self.args[0]) and _stores(self.app):
+            limit = ShardingSettings.read(self.app.conf).inline_limit
+            ledger = at(self.app, role="caller")
+            given, *rest = self.args
+            self["args"] = (inline.put(ledger, given, limit=limit), *rest)
+            self["subtask_type"] = None
+        return result
+
+    _freeze = freeze
+
+
+def _stores(app: Any) -> bool:
+    """Whether there is somewhere to store: a job in the caller needs no database."""
+    return not app.conf.task_always_eager and bool(app.conf.get("pecker_dsn"))
+
+
+def sharded(
+    signature: Signature | Mapping[str, Any],
+    items: Any,
+    *,
+    post: Signature | Mapping[str, Any] | None = None,
+    key: str | None = None,
+    **options: Any,
+) -> Signature:
+    """Return the signature of a job that calls a task once for each item.
+
+        sharded(import_one.s(), items, size=(50, 500), post=total.s()).delay()
+
+    The item becomes the first argument, in the process that has it in hand, and what
+    the task returns is a result. `options` are those of `Sharding.task`: size,
+    concurrency, on_error and so on; queue and priority are the task's. ``post`` is
+    called with the list of results, as the body of a chord; without it the job returns
+    its counts.
+
+    Raises:
+        Misconfigured: There is no such option, or its value is not allowed.
+    """
+    from celery_sharding.canvas.overrides import as_told  # noqa: PLC0415
+
+    given = signature
+    if not isinstance(given, Signature):
+        given = Signature.from_dict(given)
+    app = given.app
+    if EACH not in app.tasks:
+        message = (
+            "sharded() needs Sharding(app) first: it registers the tasks behind it"
+        )
+        raise Misconfigured(message)
+    kwargs: dict[str, Any] = {
+        "each": {**given, "options": {}},
+        "options": as_told(options),
+    }
+    if post is not None:
+        kwargs["post"] = {**post, "options": {}}
+    if key is not None:
+        kwargs["key"] = key
+    return app.tasks[EACH if post is None else EACH_THEN].signature(
+        (items,),
+        kwargs,
+        {name: given.options[name] for name in ROUTES if name in given.options},
+    )

@@ -1,0 +1,228 @@
+"""A Celery task whose run is a whole sharded job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from celery import Task
+from celery.canvas import Signature
+from kombu.exceptions import OperationalError
+from kombu.utils.uuid import uuid
+
+from celery_sharding import stages
+from celery_sharding.canvas import continuation, eager, inline
+from celery_sharding.canvas.overrides import applied
+from celery_sharding.canvas.result import ShardedResult
+from celery_sharding.canvas.signature import KIND, ShardedSignature
+from celery_sharding.canvas.submission import SUBMITTED, Call, submit
+from celery_sharding.errors import DatabaseUnavailable, PeckerError
+from celery_sharding.ledger import at
+from celery_sharding.messages import AGAIN, from_request
+from celery_sharding.model import Options
+from celery_sharding.processor import Processor
+
+logger = logging.getLogger(__name__)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+WAITED_FOR = ("chain", "chord", "group_id", "link", "link_error")
+"""Options of a call on whose own task id something else waits."""
+LATER = 2.0
+"""Seconds until a message that found no database comes again."""
+
+
+class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
+    """A task that is called as any other, and runs as a sharded job.
+
+    What `run` does is to look at the ledger for what is next: to plan the job, to run
+    Post, or to tell Celery its outcome. So a message of it may come late, twice or
+    never.
+    """
+
+    abstract = True
+    acks_late = True
+    reject_on_worker_lost = True
+    max_retries = None
+    """Messages that found no database come again until there is one."""
+    processor: Processor
+
+    # What it consists of besides `process`
+
+    def pre_process(self, function: Function) -> Function:
+        """``(job, *args, **kwargs)`` of the call; what it returns are the items."""
+        self.processor.pre_process = function
+        return function
+
+    def post_process(self, function: Function) -> Function:
+        """``(job, results, errors)``; what it returns is what the job returns."""
+        self.processor.post_process = function
+        return function
+
+    def notify(self, *, every: float = 0.05) -> Callable[[Function], Function]:
+        """``(job, progress)``, called each time that this part more has ended."""
+        processor = self.processor
+        processor.options = applied(processor.options, {"notify_every": every})
+
+        def decorate(function: Function) -> Function:
+            processor.notify = function
+            return function
+
+        return decorate
+
+    def options_of(self, kwargs: Mapping[str, Any]) -> Options:
+        """Return how a call with those arguments is to run."""
+        del kwargs
+        return self.processor.options
+
+    # How it is called
+
+    def signature(self, args: Any = None, *rest: Any, **given: Any) -> Any:
+        """Return a signature; if its first argument has items, they are kept there."""
+        given.setdefault("app", self.app)
+        bare = self.processor.pre_process is None and not isinstance(args, dict)
+        if bare and args and inline.holds(args[0]):
+            return ShardedSignature(self, args, *rest, subtask_type=KIND, **given)
+        return Signature(self, args, *rest, **given)
+
+    subtask = signature
+
+    def AsyncResult(self, task_id: str, **given: Any) -> ShardedResult:  # noqa: N802
+        """Return the result of the job of that task id."""
+        given.setdefault("app", self._get_app())
+        given.setdefault("backend", self.backend)
+        return ShardedResult(task_id, task_name=self.name, **given)
+
+    def apply_async(  # noqa: PLR0913, PLR0917  # Celery's
+        self,
+        args: Any = None,
+        kwargs: Any = None,
+        task_id: str | None = None,
+        producer: Any = None,
+        link: Any = None,
+        link_error: Any = None,
+        shadow: str | None = None,
+        *,
+        sharding: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """The job is submitted, and its message sent; return its result.
+
+        As Celery's. ``sharding``: options of the job that are to be others than the
+        task's: ``{"concurrency": 8}``. If its key has a job that has not ended, that
+        job's result is returned, unless something else waits for this call's own id.
+
+        Raises:
+            Misconfigured: The call cannot be meant; nothing was submitted.
+            OperationalError: Its message could not be sent; it was withdrawn.
+            DatabaseUnavailable: It could not be submitted.
+        """
+        call_args, call_kwargs = tuple(args or ()), dict(kwargs or {})
+        told = self.applied_options(call_kwargs, sharding)
+        told_celery = {"link": link, "link_error": link_error, "shadow": shadow}
+        options = {key: it for key, it in told_celery.items() if it} | options
+        app = self._get_app()
+        if app.conf.task_always_eager:
+            call_args = eager.carried(self, call_args, call_kwargs)
+            return super().apply_async(
+                call_args, call_kwargs, task_id=task_id, producer=producer, **options
+            )
+        if task_id is not None and task_id == self.request.id:
+            # Its own message once more, after it found no database.
+            return super().apply_async(
+                call_args, call_kwargs, task_id=task_id, producer=producer, **options
+            )
+        options = continuation.timed(options)
+        call = Call(
+            task_id=task_id or uuid(),
+            args=call_args,
+            kwargs=call_kwargs,
+            continuation=continuation.of_call(
+                app, task_id or "", {**self._get_exec_options(), **options}
+            ),
+            options=told,
+            follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
+        )
+        return self._sent(call, options, producer)
+
+    def applied_options(
+        self, kwargs: Mapping[str, Any], given: Mapping[str, Any] | None
+    ) -> Options:
+        """Return the options of a call, checked."""
+        options = self.options_of(kwargs)
+        return applied(options, given) if given else options
+
+    def _sent(self, call: Call, options: dict[str, Any], producer: Any) -> Any:
+        app = self._get_app()
+        submitted, call = submit(app, self.processor, call)
+        if submitted.leader is not None and not call.follow:
+            return self.AsyncResult(submitted.leader)
+        headers = {**(options.pop("headers", None) or {}), AGAIN: SUBMITTED}
+        ledger = at(app, role="caller")
+        try:
+            result = super().apply_async(
+                call.args,
+                dict(call.kwargs),
+                task_id=call.task_id,
+                producer=producer,
+                headers=headers,
+                **options,
+            )
+        except (OperationalError, OSError):
+            if not ledger.submissions.withdraw(call.task_id):
+                return self.AsyncResult(call.task_id)  # somebody has begun it
+            raise
+        ledger.submissions.sent(call.task_id, after=continuation.wait_of(options))
+        return result
+
+    def apply(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+        """Run the job here and now; return a result that has ended."""
+        options.pop("sharding", None)
+        self._get_app().finalize(auto=True)  # it knows this task from then on
+        with eager.kept() as some:
+            result = super().apply(args, kwargs, **options)
+        return eager.as_result(result, some)
+
+    # How it runs
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the job returns, once it has ended; Ignore until then."""
+        request = self.request
+        if request.called_directly or request.is_eager:
+            return eager.run(self, args, kwargs)
+        app = self._get_app()
+        try:
+            if (request.headers or {}).get(AGAIN) is None:
+                self._arrived(args, kwargs)
+            return stages.conduct(app, self.processor, request)
+        except DatabaseUnavailable as error:
+            raise self.retry(exc=error, countdown=LATER, throw=False) from error
+
+    def _arrived(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Submit what came from a worker that does not know this task."""
+        call = Call(
+            task_id=self.request.id,
+            args=args,
+            kwargs=kwargs,
+            continuation=from_request(self.request),
+            options=self.options_of(kwargs),
+            follow=True,
+        )
+        submit(self._get_app(), self.processor, call)
+
+    def on_success(self, *told: Any) -> None:
+        """Celery has stored the result, and gone on with what follows."""
+        self._delivered(told[1])
+
+    def on_failure(self, *told: Any) -> None:
+        """Celery has stored the failure, and told whoever waits."""
+        self._delivered(told[1])
+
+    def _delivered(self, task_id: str) -> None:
+        if self.request.called_directly or self.request.is_eager:
+            return
+        try:
+            stages.delivered(self._get_app(), task_id)
+        except PeckerError:
+            logger.warning("sharding: %s ended, which was not written down", task_id)
