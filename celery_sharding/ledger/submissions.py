@@ -18,6 +18,8 @@ from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.model import Options, Stage
 from celery_sharding.policies import as_json, check
 
+ITEMS = "__sharding_items__"
+"""The one key of what stands in a call in place of stored items: their reference."""
 ROUNDS = 10
 """How often a key may change hands while one submission looks at it."""
 BRIEFLY = 5.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import pytest
 
@@ -95,13 +96,14 @@ def submitted(ledger: Ledger) -> Callable[..., str]:
         key: str | None = None,
         task: str = "proj.import_rows",
         args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] = MappingProxyType({}),
         **options: object,
     ) -> str:
         new = NewJob(
             task_id=new_tag(),
             task=task,
             args=args,
-            kwargs={},
+            kwargs=kwargs,
             continuation={},
             options=Options(**options),  # type: ignore[arg-type]  # a test's own
             key=key,

@@ -1,0 +1,11 @@
+"""What a job message does: whoever gets one asks the ledger what is next.
+
+    planning   PreProcess runs, and its items become shards
+    posting    Post runs once effectively: its value is stored before Celery hears of it
+    delivery   Celery's own tracer stores the outcome, and goes on with chain and chord
+    notifying  a threshold of progress was crossed
+
+A stage belongs to one process for a lease, which a thread keeps (`keeping`) while the
+user's code runs. Whoever comes after a lapse has a higher epoch, and what the former
+writes then counts for nothing.
+"""

@@ -1,0 +1,71 @@
+"""A stage's lease is kept while the user's code runs, by a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.ledger import Ledger, at
+
+PARTS = 3
+"""Renewals in a lease: one may be lost, or come late."""
+
+
+class Keeper:
+    """Renews a lease until the block ends, or another has it.
+
+    The user's code may take hours and asks nobody; its thread cannot. What the code
+    comes to is fenced by the epoch when it is written: this here only keeps others from
+    beginning the same at the same time.
+    """
+
+    def __init__(self, app: Any, lease: float, renew: Callable[[Ledger], bool]) -> None:
+        """``renew`` asks the ledger it is given, of another thread, for the lease."""
+        self._app = app
+        self._lease = lease
+        self._renew = renew
+        self._over = threading.Event()
+        self._lost = threading.Event()
+        self._thread = threading.Thread(
+            target=self._keep, name="celery_sharding-keeper", daemon=True
+        )
+
+    @property
+    def lost(self) -> bool:
+        """Whether another has the stage, or nobody: what is done here is in vain."""
+        return self._lost.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait that long; whether the lease is lost."""
+        return self._lost.wait(seconds)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        ledger = at(self._app, role="keeper")
+        try:
+            while not self._over.wait(self._lease / PARTS) and not self.lost:
+                self._ask(ledger)
+        finally:
+            ledger.close()
+
+    def _ask(self, ledger: Ledger) -> None:
+        try:
+            if not self._renew(ledger):
+                self._lost.set()
+        except DatabaseUnavailable:
+            return  # asked again, for as long as the lease may stand

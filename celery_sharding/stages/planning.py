@@ -1,0 +1,196 @@
+"""PreProcess, and what comes of it: shards in the ledger."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from celery.exceptions import WorkerShutdown, WorkerTerminate
+
+from celery_pecker import deadline
+from celery_pecker.clock import new_tag
+from celery_pecker.errors import LeaseLost
+from celery_pecker.foreign import survive
+from celery_sharding.codec import decode
+from celery_sharding.errors import (
+    DatabaseUnavailable,
+    JobDeadlineExceeded,
+    JobFailed,
+    Misconfigured,
+)
+from celery_sharding.flow import go_on
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.ledger.plans import PlanTurn
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.model import Job, Outcome, Placement
+from celery_sharding.plan import cut
+from celery_sharding.processor import Processor
+from celery_sharding.settings import ShardingSettings
+from celery_sharding.sources import from_json, is_source
+from celery_sharding.stages.keeping import Keeper
+from celery_sharding.stages.spool import Spool
+
+logger = logging.getLogger(__name__)
+
+BEGUN = 3
+"""How often PreProcess is begun, at most: what killed its process would do so again."""
+TRIES, PAUSE = 5, 1.0
+"""How often a plan is written to a ledger that does not answer, and seconds between."""
+ENDS = (WorkerShutdown, WorkerTerminate)
+"""A worker's own way out, raised in whatever runs."""
+BRIEFLY = 5.0
+"""Seconds for which a frozen process may keep others from a job that it decides."""
+
+
+def plan(app: Any, processor: Processor, task_id: str) -> bool:
+    """Whether this process brought the job past planning: to its shards, or to failure.
+
+    False: it is planned already, or another is at it, or took over meanwhile; what was
+    done here counts for nothing then. Raises DatabaseUnavailable where the ledger does
+    not answer; once this process' lease has lapsed the job is planned anew.
+    """
+    ledger = at(app)
+    lease = ShardingSettings.read(app.conf).lease
+    turn = ledger.plans.begin(task_id, _holder(), lease)
+    if turn is None:
+        return False
+    if turn.attempts > BEGUN:
+        message = (
+            f"PreProcess was begun {BEGUN} times and did not come to its end: its"
+            " process died each time, or lost the ledger"
+        )
+        return _fail(app, ledger, turn, JobFailed(message))
+    keeper = Keeper(app, lease, lambda mine: mine.plans.renew(turn, lease))
+    with Spool() as spool, keeper:
+        call = _Call(app, processor, turn, ledger)
+        failure = survive(
+            f"PreProcess of {turn.task} ({task_id})", call.cut_into, spool
+        )
+        if failure is None:
+            return _write(app, ledger, turn, spool, keeper)
+    return _fail(app, ledger, turn, failure)
+
+
+class _Call:
+    """A job's call on its way to shards."""
+
+    def __init__(
+        self, app: Any, processor: Processor, turn: PlanTurn, ledger: Ledger
+    ) -> None:
+        self._conf = app.conf
+        self._processor = processor
+        self._turn = turn
+        self._ledger = ledger
+        # Nobody has announced a worker yet: as many shards as may run at once.
+        self._executors = ledger.upkeep.slots() or turn.options.concurrency
+        even = turn.options.placement is Placement.EVEN
+        self._owners = [one.hostname for one in ledger.upkeep.live()] if even else []
+
+    def cut_into(self, spool: Spool) -> None:
+        """All shards lie in the spool. What the user's code raises is raised."""
+        turn = self._turn
+        with deadline.within(turn.deadline_in) as scope:
+            try:
+                shards = cut(
+                    self._given(),
+                    turn.options,
+                    self._executors,
+                    conf=self._conf,
+                    owners=self._owners,
+                )
+                spool.take(shards)
+            except deadline.DeadlineExceeded as error:
+                if not scope.expired:
+                    raise
+                message = (
+                    f"the job was to end within {turn.options.deadline:g} s of its"
+                    " submission, and was not planned by then"
+                )
+                raise JobDeadlineExceeded(message) from error
+
+    def _given(self) -> Any:
+        """Return what the job works on: what PreProcess says, or the first argument."""
+        turn, pre_process = self._turn, self._processor.pre_process
+        args = [_understood(self._ledger, one) for one in turn.args]
+        if pre_process is not None:
+            job = Job(
+                id=turn.task_id,
+                task=turn.task,
+                args=tuple(args),
+                kwargs=turn.kwargs,
+                run=turn.run,
+                attempt=turn.attempts,
+            )
+            return pre_process(job, *args, **turn.kwargs)
+        if not args:
+            message = (
+                f"{turn.task} has no pre_process: its items are to be given as the"
+                " first argument"
+            )
+            raise Misconfigured(message)
+        return args[0]
+
+
+def _understood(ledger: Ledger, given: Any) -> Any:
+    """Return an argument as the caller gave it: items for what names them."""
+    if isinstance(given, Mapping) and given.keys() == {ITEMS}:
+        return decode(ledger.submissions.load(given[ITEMS]))
+    return from_json(given) if is_source(given) else given
+
+
+def _write(
+    app: Any, ledger: Ledger, turn: PlanTurn, spool: Spool, keeper: Keeper
+) -> bool:
+    """Whether the plan stands. A ledger that does not answer is asked again."""
+    for last in [False] * (TRIES - 1) + [True]:
+        try:
+            ledger.plans.write(turn, spool)
+        except LeaseLost as error:
+            # Or an earlier try of ours did stand, and its answer was lost.
+            logger.warning("sharding: a plan was not written: %s", error)
+            go_on(app, ledger, turn.job)
+            return False
+        except DatabaseUnavailable:
+            if last or keeper.wait(PAUSE):
+                raise
+        else:
+            break
+    go_on(app, ledger, turn.job)
+    return True
+
+
+def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> bool:
+    """Whether the job has failed by this: not, if it is another's by now."""
+    reason = reason_of(_judged(failure, turn))
+    with ledger.plans.bounded(BRIEFLY):
+        decided = ledger.plans.renew(turn, turn.lease) and ledger.outcomes.decide(
+            turn.job, Outcome.FAILED, error=reason
+        )
+    if decided:
+        go_on(app, ledger, turn.job)
+    return decided
+
+
+def _judged(failure: BaseException, turn: PlanTurn) -> Exception:
+    """Return why the job failed; raise what ends this process or turn, and no job.
+
+    Whoever comes after that plans anew.
+    """
+    if isinstance(failure, DatabaseUnavailable):
+        raise failure
+    if isinstance(failure, Exception):
+        return failure
+    if isinstance(failure, SystemExit) and not isinstance(failure, ENDS):
+        # Told as it is, it would end each process that hears of it.
+        message = f"PreProcess of {turn.task} raised SystemExit({failure.code!r})"
+        return JobFailed(message)
+    raise failure
+
+
+def _holder() -> str:
+    """Return a name that no other process life has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{new_tag()}"

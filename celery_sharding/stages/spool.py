@@ -1,0 +1,61 @@
+"""Shards on their way from a user's code into the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
+from types import TracebackType
+from typing import Any, Self
+
+from kombu.utils.json import dumps, loads
+
+from celery_sharding.model import Planned
+
+HELD = 8_000_000
+"""Bytes that are kept in memory; more of a plan lies in a file until it is written."""
+
+
+class Spool:
+    """Planned shards, read from whatever makes them, to be written without waiting.
+
+    A source or a generator of the user may take minutes for its next item. A
+    transaction that was open meanwhile would keep the purge and vacuum from their work
+    and be undone by the server, so all is read before one begins. It can be iterated
+    again and again: a write that got no answer is tried once more.
+    """
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=HELD)  # noqa: SIM115  # see __exit__
+        self.shards = 0
+
+    def take(self, shards: Iterable[Planned]) -> None:
+        """All of them lie here, in their order."""
+        for one in shards:
+            body = one.body
+            size = None if body is None else len(body)
+            head = [one.layer, one.count, one.reference, one.owner, size]
+            self._file.write(dumps(head).encode() + b"\n")
+            self._file.write(body or b"")
+            self.shards += 1
+
+    def __iter__(self) -> Iterator[Planned]:
+        """Give them, from the first on."""
+        self._file.seek(0)
+        for _ in range(self.shards):
+            head: list[Any] = loads(self._file.readline().decode())
+            layer, count, reference, owner, size = head
+            body = None if size is None else self._file.read(size)
+            yield Planned(
+                layer=layer, count=count, body=body, reference=reference, owner=owner
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
