@@ -15,12 +15,14 @@ from celery_sharding.sources.file import File
 from celery_sharding.sources.keys import KeyRange
 from celery_sharding.sources.kinds import from_json, is_source, read, refer, register
 from celery_sharding.sources.model import MARK, Source, Unreadable
+from celery_sharding.sources.query import Query
 from celery_sharding.sources.sizes import Sizes
 
 __all__ = [
     "MARK",
     "File",
     "KeyRange",
+    "Query",
     "Sizes",
     "Source",
     "Unreadable",

@@ -9,10 +9,11 @@ from celery_sharding.errors import Misconfigured
 from celery_sharding.sources.file import File
 from celery_sharding.sources.keys import KeyRange
 from celery_sharding.sources.model import MARK, Source
+from celery_sharding.sources.query import Query
 
 Kind = TypeVar("Kind", bound=type[Source])
 
-_KINDS: dict[str, type[Source]] = {one.kind: one for one in (KeyRange, File)}
+_KINDS: dict[str, type[Source]] = {one.kind: one for one in (KeyRange, File, Query)}
 
 
 def register(kind: Kind) -> Kind:
