@@ -55,7 +55,9 @@ def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, 
         if key in told and not isinstance(told[key], (list, tuple)):
             told[key] = [told[key]]
     for key in ("queue", "exchange"):
-        told.update({key: told[key].name} if hasattr(told.get(key), "name") else {})
+        given: Any = told.get(key)
+        if hasattr(given, "name"):
+            told[key] = given.name
     parent: Any = app.current_worker_task
     if parent and not told.get("parent_id"):
         told["parent_id"] = parent.request.id

@@ -40,12 +40,12 @@ def processors(app: Celery) -> tuple[Processor, Processor]:
     return each, replace(each, name=EACH_THEN, post_process=post)
 
 
-def _key(*_: Any, key: str | None = None, **__: Any) -> str | None:
+def _key(*_: Any, key: Any = None, **__: Any) -> Any:
     return key
 
 
 def _signature(app: Celery, told: Mapping[str, Any]) -> Signature:
-    signature = Signature.from_dict(told, app=app)
+    signature = Signature.from_dict({**told}, app=app)
     if signature.task not in app.tasks:
         message = (
             f"sharded() names the task {signature.task!r}, which is not known here"

@@ -51,7 +51,7 @@ def check(given: object) -> None:
         next(layers_of(given), None)
 
 
-def encode(given: object, *, limit: int) -> Encoded:
+def encode(given: object, *, limit: float) -> Encoded:
     """Return items as they are stored; an iterator is read.
 
     Raises:
@@ -83,7 +83,7 @@ def encode(given: object, *, limit: int) -> Encoded:
     return Encoded(DEFLATED + zlib.compress(whole, 1), count)
 
 
-def put(ledger: Ledger, given: object, *, limit: int) -> Any:
+def put(ledger: Ledger, given: object, *, limit: float) -> Any:
     """Return what stands in a message for what was given; items are stored."""
     if not holds(given):
         return given
@@ -102,9 +102,9 @@ def _text(part: list[Any], *, first: int) -> str:
         raise ItemNotSerializable(message) from error
 
 
-def _too_large(size: int, limit: int, least: str = "") -> str:
+def _too_large(size: int, limit: float, least: str = "") -> str:
     return (
         f"the items of this call are {least}{size:,} bytes of JSON, more than"
-        f" sharding_inline_limit ({limit:,}): give a Source that says where they are"
+        f" sharding_inline_limit ({limit:,.0f}): give a Source that says where they are"
         " (KeyRange, File, Query), or make them in pre_process"
     )

@@ -36,7 +36,8 @@ class Outcomes:
     shards: list[int] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
-    bodies: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    kept: list[tuple[int, bytes, bool]] = field(default_factory=list)
+    """Encoded results: whose shard's, and whether many or what a processor returned."""
     failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
     began: float = field(default_factory=monotonic)
     retries: int = 0
@@ -60,9 +61,9 @@ class Outcomes:
         done, failed = record.done, record.failed
         for step in steps:
             if step.results is not None:
-                self.bodies[record.shard, step.cursor] = step.results
+                self.kept.append((record.shard, step.results, True))
             if step.result is not None:
-                self.bodies[record.shard, -1] = step.result
+                self.kept.append((record.shard, step.result, False))
             for failure in step.failures:
                 self.failures[failure.origin, failure.place] = failure
             for place in step.mended:
@@ -115,11 +116,8 @@ class Outcomes:
 
     def results(self) -> Iterator[Any]:
         """Give what `ok` was given and processors returned."""
-        for (_, cursor), body in sorted(self.bodies.items(), key=_in_order):
-            if cursor < 0:
-                yield decode(body)
-            else:
-                yield from decode(body)
+        for _, body, many in self.kept:
+            yield from decode(body) if many else (decode(body),)
 
     def errors(self) -> Iterator[ItemError]:
         """Give the items that failed, one by one."""
@@ -141,20 +139,20 @@ class Outcomes:
 
     def progress(self) -> Progress:
         """How far it is."""
-        counts = self.counts()
-        ended = counts["done"] + counts["failed"]
+        total, done, failed = sum(self.totals), sum(self.done), sum(self.failed)
+        ended = done + failed
         layers = tuple(
             LayerProgress(
                 layer=layer,
-                total=total,
+                total=items,
                 done=self.done[layer],
                 failed=self.failed[layer],
                 shards=self.shards[layer],
-                open=0 if self.done[layer] + self.failed[layer] >= total else 1,
+                open=0 if self.done[layer] + self.failed[layer] >= items else 1,
             )
-            for layer, total in enumerate(self.totals)
+            for layer, items in enumerate(self.totals)
         )
-        over = ended >= counts["total"]
+        over = ended >= total
         elapsed = monotonic() - self.began
         return Progress(
             stage=Stage.ENDED if over else Stage.SHARDING,
@@ -164,11 +162,7 @@ class Outcomes:
             layers=layers,
             rate=ended / elapsed if elapsed > 0 else 0.0,
             elapsed=elapsed,
-            **counts,
+            total=total,
+            done=done,
+            failed=failed,
         )
-
-
-def _in_order(kept: tuple[tuple[int, int], bytes]) -> tuple[int, bool, int]:
-    """A shard's results by their cursor; what it returned at its end, last."""
-    (shard, cursor), _ = kept
-    return shard, cursor < 0, cursor

@@ -9,10 +9,8 @@ from celery import Celery
 from celery.result import AsyncResult
 
 from celery_sharding import flow
-from celery_sharding.canvas.overrides import applied
-from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.model import ItemError, Options, Progress
+from celery_sharding.model import Code, ItemError, Progress
 
 if TYPE_CHECKING:
     from celery_sharding.ledger.rows import ShardRow
@@ -53,11 +51,12 @@ class ShardedResult(AsyncResult[Any]):
         return self.ledger.reading.each_result(self._named)
 
     def shards(self, status: int | None = None) -> Iterator[ShardRow]:
-        """Give the shards, of that status code or all of them."""
+        """Give the shards, of that status code (`Code`) or all of them."""
+        code = None if status is None else Code(status)
         reading = self.ledger.reading
-        job = reading.job(self._named)
+        job = reading.job(self._named).leading
         after = -1
-        while rows := reading.shards(job, status=status, after=after, most=PAGE):
+        while rows := reading.shards(job, status=code, after=after, most=PAGE):
             yield from rows
             after = rows[-1].shard
 
@@ -65,17 +64,15 @@ class ShardedResult(AsyncResult[Any]):
 
     def pause(self) -> None:
         """No further item is begun; those that run end."""
-        self.ledger.control.pause(self._named)
+        flow.pause(self.app, self.ledger, self._named)
 
     def resume(self) -> None:
         """It goes on where it was paused."""
-        self.ledger.control.resume(self._named)
-        self._go_on()
+        flow.resume(self.app, self.ledger, self._named)
 
     def cancel(self) -> None:
         """No further item is begun, and the job ends as cancelled (state REVOKED)."""
-        self.ledger.control.cancel(self._named)
-        self._go_on()
+        flow.cancel(self.app, self.ledger, self._named)
 
     def revoke(self, *_: Any, **__: Any) -> None:
         """Cancel it: Celery's own revoke would reach one message, not the job."""
@@ -83,34 +80,22 @@ class ShardedResult(AsyncResult[Any]):
 
     def retry_failed(self) -> int:
         """Run the failed items of an ended job again, then Post; return how many."""
-        count: int = self.ledger.control.retry_failed(self._named)
-        self._go_on()
-        return count
+        return flow.retry_failed(self.app, self.ledger, self._named)
 
     def rerun(self, shards: Sequence[int]) -> int:
         """Run those shards of an ended job again, then Post; return how many items."""
-        count: int = self.ledger.control.rerun(self._named, shards)
-        self._go_on()
-        return count
+        return flow.rerun(self.app, self.ledger, self._named, shards)
 
     def set(
         self, *, concurrency: int | None = None, max_failed: int | str | None = None
     ) -> Self:
-        """Change how the job runs, while it runs."""
+        """Change how the job runs, while it runs; what is None stays as it is."""
         if concurrency is not None:
-            applied(Options(), {"concurrency": concurrency})
-            self.ledger.control.concurrency(self._named, concurrency)
+            flow.set_concurrency(self.app, self.ledger, self._named, concurrency)
         if max_failed is not None:
-            self.ledger.control.options(self._named, max_failed=max_failed)
-        self._go_on()
+            flow.set_options(self.app, self.ledger, self._named, max_failed=max_failed)
         return self
 
     @property
     def _named(self) -> str:
-        if self.id is None:
-            message = "this result has no task id"
-            raise Misconfigured(message)
-        return self.id
-
-    def _go_on(self) -> None:
-        flow.go_on(self.app, self.ledger, self.ledger.reading.job(self._named).job)
+        return str(self.id)

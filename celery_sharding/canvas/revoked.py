@@ -25,9 +25,7 @@ def connect() -> None:
 def _on_revoked(*, sender: Any = None, request: Any = None, **_: object) -> None:
     if not isinstance(sender, ShardedTask):
         return
-    ledger = at(sender.app, role="caller")
     try:
-        ledger.control.cancel(request.id)
-        flow.go_on(sender.app, ledger, ledger.reading.job(request.id).job)
+        flow.cancel(sender.app, at(sender.app, role="caller"), request.id)
     except PeckerError as error:
         logger.warning("sharding: %s was revoked, not cancelled: %s", request.id, error)

@@ -29,9 +29,8 @@ class ShardedSignature(Signature):
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], app: Any = None) -> Self:
         """Return the signature that was told as a dict."""
-        made = cls.__new__(cls)
-        Signature.__init__(made, dict(d), app=app)
-        return made
+        told: Any = dict(d)
+        return cls(told, app=app)
 
     def freeze(self, *args: Any, **kwargs: Any) -> Any:
         """Return its result; its items are stored from now on, and named here."""
@@ -77,7 +76,7 @@ def sharded(
 
     given = signature
     if not isinstance(given, Signature):
-        given = Signature.from_dict(given)
+        given = Signature.from_dict({**given})
     app = given.app
     if EACH not in app.tasks:
         message = (
@@ -92,8 +91,10 @@ def sharded(
         kwargs["post"] = {**post, "options": {}}
     if key is not None:
         kwargs["key"] = key
-    return app.tasks[EACH if post is None else EACH_THEN].signature(
+    task: Any = app.tasks[EACH if post is None else EACH_THEN]
+    made: Signature = task.signature(
         (items,),
         kwargs,
         {name: given.options[name] for name in ROUTES if name in given.options},
     )
+    return made

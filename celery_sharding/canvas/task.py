@@ -8,17 +8,16 @@ from typing import Any, TypeVar
 
 from celery import Task
 from celery.canvas import Signature
-from kombu.exceptions import OperationalError
 from kombu.utils.uuid import uuid
 
 from celery_sharding import stages
 from celery_sharding.canvas import continuation, eager, inline
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.result import ShardedResult
+from celery_sharding.canvas.sending import REFUSED, Sender, as_refused
 from celery_sharding.canvas.signature import KIND, ShardedSignature
-from celery_sharding.canvas.submission import SUBMITTED, Call, submit
+from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.errors import DatabaseUnavailable, PeckerError
-from celery_sharding.ledger import at
 from celery_sharding.messages import AGAIN, from_request
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
@@ -27,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+CELERYS = ("producer", "link", "link_error", "shadow")
+"""What Celery's apply_async takes by position after the task id."""
+WHERE = {"queue", "exchange", "routing_key"}
 WAITED_FOR = ("chain", "chord", "group_id", "link", "link_error")
 """Options of a call on whose own task id something else waits."""
 LATER = 2.0
@@ -83,27 +85,24 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         given.setdefault("app", self.app)
         bare = self.processor.pre_process is None and not isinstance(args, dict)
         if bare and args and inline.holds(args[0]):
-            return ShardedSignature(self, args, *rest, subtask_type=KIND, **given)
+            given["subtask_type"] = KIND
+            return ShardedSignature(self, args, *rest, **given)
         return Signature(self, args, *rest, **given)
 
     subtask = signature
 
     def AsyncResult(self, task_id: str, **given: Any) -> ShardedResult:  # noqa: N802
         """Return the result of the job of that task id."""
-        given.setdefault("app", self._get_app())
+        given.setdefault("app", self.app)
         given.setdefault("backend", self.backend)
         return ShardedResult(task_id, task_name=self.name, **given)
 
-    def apply_async(  # noqa: PLR0913, PLR0917  # Celery's
+    def apply_async(
         self,
         args: Any = None,
         kwargs: Any = None,
         task_id: str | None = None,
-        producer: Any = None,
-        link: Any = None,
-        link_error: Any = None,
-        shadow: str | None = None,
-        *,
+        *rest: Any,
         sharding: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Any:
@@ -118,68 +117,48 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             OperationalError: Its message could not be sent; it was withdrawn.
             DatabaseUnavailable: It could not be submitted.
         """
-        call_args, call_kwargs = tuple(args or ()), dict(kwargs or {})
-        told = self.applied_options(call_kwargs, sharding)
-        told_celery = {"link": link, "link_error": link_error, "shadow": shadow}
-        options = {key: it for key, it in told_celery.items() if it} | options
-        app = self._get_app()
+        args, kwargs = tuple(args or ()), dict(kwargs or {})
+        options = {**dict(zip(CELERYS, rest, strict=False)), **options}
+        chosen = self._chosen(kwargs, sharding)
+        if chosen.queue and not WHERE & options.keys():
+            options["queue"] = chosen.queue
+        app = self.app
         if app.conf.task_always_eager:
-            call_args = eager.carried(self, call_args, call_kwargs)
-            return super().apply_async(
-                call_args, call_kwargs, task_id=task_id, producer=producer, **options
-            )
+            args = eager.carried(self, args, kwargs)
+            return super().apply_async(args, kwargs, task_id, **options)
         if task_id is not None and task_id == self.request.id:
             # Its own message once more, after it found no database.
-            return super().apply_async(
-                call_args, call_kwargs, task_id=task_id, producer=producer, **options
-            )
+            return super().apply_async(args, kwargs, task_id, **options)
         options = continuation.timed(options)
+        own = task_id or uuid()
+        exec_options: Mapping[str, Any] = self._get_exec_options()  # type: ignore[attr-defined]  # not in the stubs
         call = Call(
-            task_id=task_id or uuid(),
-            args=call_args,
-            kwargs=call_kwargs,
-            continuation=continuation.of_call(
-                app, task_id or "", {**self._get_exec_options(), **options}
-            ),
-            options=told,
+            task_id=own,
+            args=args,
+            kwargs=kwargs,
+            continuation=continuation.of_call(app, own, {**exec_options, **options}),
+            options=chosen,
             follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
         )
-        return self._sent(call, options, producer)
+        sender = Sender(self, super().apply_async)
+        return (
+            sender.forward(call, options)
+            if _forwarded(app, options)
+            else sender.send(call, options)
+        )
 
-    def applied_options(
+    def _chosen(
         self, kwargs: Mapping[str, Any], given: Mapping[str, Any] | None
     ) -> Options:
-        """Return the options of a call, checked."""
         options = self.options_of(kwargs)
         return applied(options, given) if given else options
 
-    def _sent(self, call: Call, options: dict[str, Any], producer: Any) -> Any:
-        app = self._get_app()
-        submitted, call = submit(app, self.processor, call)
-        if submitted.leader is not None and not call.follow:
-            return self.AsyncResult(submitted.leader)
-        headers = {**(options.pop("headers", None) or {}), AGAIN: SUBMITTED}
-        ledger = at(app, role="caller")
-        try:
-            result = super().apply_async(
-                call.args,
-                dict(call.kwargs),
-                task_id=call.task_id,
-                producer=producer,
-                headers=headers,
-                **options,
-            )
-        except (OperationalError, OSError):
-            if not ledger.submissions.withdraw(call.task_id):
-                return self.AsyncResult(call.task_id)  # somebody has begun it
-            raise
-        ledger.submissions.sent(call.task_id, after=continuation.wait_of(options))
-        return result
-
-    def apply(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+    def apply(  # type: ignore[override]  # Celery's, whatever its options
+        self, args: Any = None, kwargs: Any = None, **options: Any
+    ) -> Any:
         """Run the job here and now; return a result that has ended."""
         options.pop("sharding", None)
-        self._get_app().finalize(auto=True)  # it knows this task from then on
+        self.app.finalize(auto=True)  # it knows this task from then on
         with eager.kept() as some:
             result = super().apply(args, kwargs, **options)
         return eager.as_result(result, some)
@@ -191,38 +170,52 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         request = self.request
         if request.called_directly or request.is_eager:
             return eager.run(self, args, kwargs)
-        app = self._get_app()
+        app = self.app
         try:
-            if (request.headers or {}).get(AGAIN) is None:
-                self._arrived(args, kwargs)
+            sent_by = (request.headers or {}).get(AGAIN)
+            if sent_by == REFUSED:
+                raise as_refused(kwargs)
+            if sent_by is None:
+                self._arrived_unknown(args, kwargs)
             return stages.conduct(app, self.processor, request)
         except DatabaseUnavailable as error:
             raise self.retry(exc=error, countdown=LATER, throw=False) from error
 
-    def _arrived(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _arrived_unknown(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
         """Submit what came from a worker that does not know this task."""
         call = Call(
-            task_id=self.request.id,
+            task_id=str(self.request.id),
             args=args,
             kwargs=kwargs,
             continuation=from_request(self.request),
             options=self.options_of(kwargs),
             follow=True,
         )
-        submit(self._get_app(), self.processor, call)
+        submit(self.app, self.processor, call)
 
     def on_success(self, *told: Any) -> None:
         """Celery has stored the result, and gone on with what follows."""
-        self._delivered(told[1])
+        self._delivered(told[1], None)
 
     def on_failure(self, *told: Any) -> None:
         """Celery has stored the failure, and told whoever waits."""
-        self._delivered(told[1])
+        self._delivered(told[1], told[0])
 
-    def _delivered(self, task_id: str) -> None:
+    def _delivered(self, task_id: str, error: Any) -> None:
         if self.request.called_directly or self.request.is_eager:
             return
         try:
-            stages.delivered(self._get_app(), task_id)
+            stages.delivered(self.app, task_id, error)
         except PeckerError:
             logger.warning("sharding: %s ended, which was not written down", task_id)
+
+
+def _forwarded(app: Any, options: Mapping[str, Any]) -> bool:
+    """Whether Celery itself calls, to go on after the task that has just run.
+
+    What goes wrong then is the job's failure: that task has succeeded.
+    """
+    task = app.current_worker_task
+    return task is not None and options.get("parent_id") == task.request.id
