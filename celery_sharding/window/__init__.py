@@ -2,9 +2,9 @@
 
 A process that is killed says nothing. So a shard has it written down, before, which
 items it may begin next (`ahead`), and after a death the killer is among these, from
-the cursor on. The next process has only half of them written down, and so on: each
-death or each half that passes leaves half as many. Once three processes died and the
-last of them over one item alone, it is that item.
+the cursor on. The next process writes down a sixteenth of them before it begins them,
+and the next sixteenth when they have passed: each death leaves a sixteenth of the
+suspects. Once three processes died, the last of them over one item alone, it is that.
 
     Window     decides what is to be written as `ahead`, and whose fault deaths are
     WHOLE      the fault of the shard as a whole: reading it kills, or ending it
@@ -12,6 +12,6 @@ last of them over one item alone, it is that item.
 
 from __future__ import annotations
 
-from celery_sharding.window.window import DEATHS, WHOLE, Window
+from celery_sharding.window.window import DEATHS, PARTS, WHOLE, Window
 
-__all__ = ["DEATHS", "WHOLE", "Window"]
+__all__ = ["DEATHS", "PARTS", "WHOLE", "Window"]

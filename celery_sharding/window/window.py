@@ -9,6 +9,9 @@ DEATHS = 3
 machines: a rollout that kills, and another while the item, a long one, is run anew."""
 WHOLE = -1
 """In place of an item: the shard as a whole."""
+PARTS = 16
+"""Of the suspects, of which one may be begun at a time. A write takes a millisecond and
+a death seconds, so that halves, with the fewest of both together, would take longer."""
 SPARE = 2
 """Flushes that a window should last, so that nobody waits for one to go on."""
 GROWTH = 2
@@ -39,7 +42,7 @@ class Window:
         self._count = count
         until = min(ahead, count) if ahead > cursor else count
         self._suspects_to = until if deaths else cursor
-        self._step = 1 if deaths else 0
+        self._step = -(-(until - cursor) // PARTS) if deaths else 0
         self.limit = cursor if deaths else until
         """Items below it may be begun."""
         self.guilty = _guilty(cursor, until, deaths, count)
@@ -61,18 +64,16 @@ class Window:
             flush: seconds between two writes.
             begun: items below it have been begun; None: those that have ended.
         """
-        suspects = self._suspects_to - cursor
         lasting = max(math.ceil(rate * flush * SPARE), 1)
-        if suspects > 0:
-            step = self._step = (suspects + 1) // 2
-        elif self._step:
-            # It grows back from what a bisection left, for killers have neighbours.
-            step = min(self._step * GROWTH, lasting)
-            self._step = step if step < lasting else 0
-        else:
-            step = lasting
+        step = self._step or lasting
+        if self._step and not self.isolating(cursor):
+            # It grows back from what the search left, for killers have neighbours.
+            step = self._step = min(self._step * GROWTH, lasting)
+            if step == lasting:
+                self._step = 0
         begun = cursor if begun is None else begun
-        self.limit = max(begun, min(cursor + step, self._count))
+        until = self._suspects_to if self.isolating(cursor) else self._count
+        self.limit = max(begun, min(cursor + step, until))
         return self.limit
 
 
@@ -84,7 +85,7 @@ def _guilty(cursor: int, until: int, deaths: int, count: int) -> int | None:
         return cursor
     if suspects < 1:
         return WHOLE
-    # Each process writes a half of them down before it begins one. Where they do not
+    # Each process writes a part of them down before it begins one. Where they do not
     # become fewer, it dies before that: over reading the items, or decoding them.
-    left = -(-count // 2 ** (deaths - DEATHS))
+    left = -(-count // PARTS ** (deaths - DEATHS))
     return WHOLE if suspects > left else None
