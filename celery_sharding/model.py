@@ -150,6 +150,10 @@ class Turn:
     stage: Stage
     deadline_in: float | None
     """Seconds until the job's deadline when the ticket was taken; None: none."""
+    layers: int = 1
+    """Of the job, in all."""
+    run: int = 1
+    """Of the job: above 1 some of its shards are run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from celery_sharding.model import Code, Failure, Step
 
 LAST = -1
 """Where the value stands that the processor returned at the end."""
-OPEN = frozenset({Code.WAITING, Code.PUSHED, Code.RUNNING})
+RUNS = frozenset({Code.PUSHED, Code.RUNNING})
 
 
 def columns(steps: Sequence[Step]) -> dict[str, object]:
@@ -35,11 +35,12 @@ def columns(steps: Sequence[Step]) -> dict[str, object]:
 def place_of(step: Step) -> int:
     """Return where the results of a step stand among those of its shard.
 
-    By its cursor, so that a write which is repeated finds them there. The closing step
-    has a place of its own: `ok` may be called after the last item, when the cursor no
-    longer moves.
+    By its cursor, so that a write which is repeated finds them there. A step that gives
+    the shard back, and one that closes it, have places of their own: what they bring
+    may have come since the last flush, without the cursor moving.
     """
-    return 2 * step.cursor + (step.status not in OPEN)
+    kind = 0 if step.status in RUNS else 1 if step.status is Code.WAITING else 2
+    return 3 * step.cursor + kind
 
 
 def _results(steps: Sequence[Step]) -> dict[str, object]:

@@ -49,12 +49,14 @@ class Tickets(Repository):
             raised,
             task_id,
             task,
+            run,
             options,
             call,
             continuation,
             concurrency,
             paused,
             layer,
+            layers,
             stage,
             deadline_in,
         ) = rows[0]
@@ -70,6 +72,8 @@ class Tickets(Repository):
             concurrency=concurrency,
             paused=paused,
             layer=layer,
+            layers=layers,
+            run=run,
             stage=Stage(stage),
             deadline_in=deadline_in,
         )
@@ -132,11 +136,11 @@ class Tickets(Repository):
     def lapse(self, job: int | None = None, *, most: int = 100) -> list[int]:
         """Holds whose lease is over have ended, of one job or of any; return the jobs.
 
-        Their shards may be claimed again and go on from their cursor; those that ran
-        count a death. So do shards that are claimed under no hold, whatever left them.
+        Their shards may be claimed again, go on from their cursor, and count a death.
+        So do shards that are claimed under no hold, whatever left them.
         """
         ended = {row[0] for row in self._run("void_lapsed", job=job, most=most)}
-        return self._freed(ended, None if job is None else [job])
+        return self._freed(ended, None if job is None else [job], died=True)
 
     def lost(self, prefix: str) -> list[int]:
         """All holds of a dead process have ended at once; return the jobs.
@@ -144,14 +148,19 @@ class Tickets(Repository):
         Names of holders begin with hostname and pid: "a@host:123:".
         """
         ended = {row[0] for row in self._run("void_holds", job=None, prefix=prefix)}
-        return self._freed(ended, [*ended]) if ended else []
+        return self._freed(ended, [*ended], died=True) if ended else []
 
     def void(self, job: int) -> list[int]:
-        """All holds of a job have ended: who runs shards of it writes nothing more."""
-        ended = {row[0] for row in self._run("void_holds", job=job, prefix=None)}
-        return self._freed(ended, [job])
+        """All holds of a job have ended: who runs shards of it writes nothing more.
 
-    def _freed(self, ended: set[int], jobs: list[int] | None) -> list[int]:
+        Nobody died; what they had in hand may be claimed again.
+        """
+        ended = {row[0] for row in self._run("void_holds", job=job, prefix=None)}
+        return self._freed(ended, [job], died=False)
+
+    def _freed(
+        self, ended: set[int], jobs: list[int] | None, *, died: bool
+    ) -> list[int]:
         """Shards without a hold may be claimed; return these jobs, and those."""
-        freed = {row[0] for row in self._run("free_orphans", jobs=jobs)}
+        freed = {row[0] for row in self._run("free_orphans", jobs=jobs, died=died)}
         return sorted(ended | freed)

@@ -6,10 +6,13 @@
 -- mine:    what a job that is paused, or further on, gives: nothing.
 -- further: from the greatest number that this holder had before on: what was claimed at
 --          the front stays in the index for a while, and is passed over again and again.
--- chosen:  a shard over which a process died is claimed alone: if it kills again, it
---          was this one. The first is run at once, and all of it may have been begun;
---          the others wait behind it.
--- A shard that a rival has locked is passed over, never waited for.
+-- back:    there is none: at the first.
+-- others:  a shard over which a process died is claimed alone: if it kills again, it
+--          was this one. The first runs at once, the others wait behind it.
+-- ahead:   of a shard that nobody died over it begins anew at the cursor, which means
+--          that nobody wrote since what was begun.
+-- Only what is claimed is locked: a rival passes over what is locked, and would think
+-- that there is nothing left.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -47,10 +50,10 @@ further as materialized (
         )
         and (shard.owner is null or shard.owner = %(hostname)s)
     order by shard.shard
-    limit %(most)s
+    limit 1
     for update of shard skip locked
 ),
-before as materialized (
+back as materialized (
     select shard.shard, shard.deaths
     from {schema}.pecker_shards as shard
     where shard.job = (select mine.job from mine)
@@ -63,33 +66,42 @@ before as materialized (
         )
         and (shard.owner is null or shard.owner = %(hostname)s)
     order by shard.shard
-    limit case when exists (select from further) then 0 else %(most)s end
+    limit (select 1 - count(*) from further)
     for update of shard skip locked
 ),
-found as materialized (
-    select either.shard, either.deaths,
-           row_number() over (order by either.shard) = 1 as first,
-           first_value(either.deaths) over (order by either.shard) > 0 as alone
-    from (
-        select further.shard, further.deaths from further
-        union all
-        select before.shard, before.deaths from before
-    ) as either
+first as materialized (
+    select further.shard, further.deaths from further
+    union all
+    select back.shard, back.deaths from back
+),
+others as materialized (
+    select shard.shard
+    from {schema}.pecker_shards as shard
+    where shard.job = (select mine.job from mine)
+        and shard.layer = (select mine.layer from mine)
+        and shard.status = 100
+        and shard.shard > (select first.shard from first)
+        and shard.deaths = 0
+        and (
+            shard.not_before is null
+            or shard.not_before <= (select clock.now from clock)
+        )
+        and (shard.owner is null or shard.owner = %(hostname)s)
+    order by shard.shard
+    limit (select (%(most)s - 1) * (first.deaths = 0)::integer from first)
+    for update of shard skip locked
 ),
 chosen as materialized (
-    select found.shard, found.first
-    from found
-    where case when found.alone then found.first else found.deaths = 0 end
+    select first.shard, true as first from first
+    union all
+    select others.shard, false as first from others
 ),
 claimed as (
     update {schema}.pecker_shards as shard
     set status = case when chosen.first then 202 else 201 end,
         ticket = %(ticket)s,
         epoch = %(seq)s,
-        ahead = case
-            when chosen.first and shard.deaths = 0 then shard.hi - shard.lo
-            else shard.ahead
-        end,
+        ahead = case when shard.deaths = 0 then shard.cursor else shard.ahead end,
         claimed_at = coalesce(shard.claimed_at, clock.now)
     from chosen, mine, clock
     where shard.job = mine.job
@@ -185,8 +197,10 @@ wrote as (
         deaths = case when given.cursor > shard.cursor then 0 else shard.deaths end,
         ticket = case when given.status = 100 then null else shard.ticket end,
         claimed_at = case
-            when shard.status = 201 and shard.cursor = 0 and shard.deaths = 0
-            then case when given.status = 100 then null else clock.now end
+            when shard.status <> 201 or given.cursor > 0 or shard.deaths > 0
+                then shard.claimed_at
+            when given.status = 100 then null
+            when given.status = 202 then clock.now
             else shard.claimed_at
         end,
         ended_at = case when given.ended then clock.now end

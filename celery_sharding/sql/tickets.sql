@@ -9,8 +9,9 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 job as materialized (
-    select job.job, job.task_id, job.task, job.options, job.call, job.continuation,
-           job.concurrency, job.paused, job.layer, job.stage, job.deadline_at,
+    select job.job, job.task_id, job.task, job.run, job.options, job.call,
+           job.continuation, job.concurrency, job.paused, job.layer, job.layers,
+           job.stage, job.deadline_at,
            job.stage = 'sharding' and not job.paused
                and %(ticket)s <= job.concurrency as open
     from {schema}.pecker_jobs as job
@@ -34,8 +35,8 @@ taken as (
         and ticket.state in ('idle', 'sent')
     returning ticket.state, ticket.seq
 )
-select taken.seq, job.task_id, job.task, job.options, job.call, job.continuation,
-       job.concurrency, job.paused, job.layer, job.stage,
+select taken.seq, job.task_id, job.task, job.run, job.options, job.call,
+       job.continuation, job.concurrency, job.paused, job.layer, job.layers, job.stage,
        extract(epoch from job.deadline_at - clock.now)::float8 as deadline_in
 from taken, job, clock
 where taken.state = 'held'
@@ -249,8 +250,10 @@ returning ticket.job
 
 /* celery_sharding:free_orphans */
 -- Shards that are claimed under a hold which is no more may be claimed again; the cursor
--- stays. Who was running one may have died of it.
+-- stays.
 --
+-- died:      their holder may have died of any of them: short ones are run one after the
+--            other without a write in between. Each is claimed alone from here on.
 -- A hold is its ticket and number, and a number that is gone does not come back: what is
 -- seen to be an orphan stays one.
 --
@@ -286,11 +289,7 @@ caught as materialized (
 update {schema}.pecker_shards as shard
 set status = 100,
     ticket = null,
-    deaths = shard.deaths + (shard.status = 202)::integer,
-    claimed_at = case
-        when shard.status = 202 or shard.cursor > 0 or shard.deaths > 0
-        then shard.claimed_at
-    end
+    deaths = shard.deaths + %(died)s::integer
 from caught
 where shard.job = caught.job
     and shard.shard = caught.shard

@@ -67,6 +67,7 @@ def test_one_copy_of_a_message_takes_the_ticket(
     assert (turn.task_id, turn.task) == (ready.task_id, "proj.import_rows")
     assert (turn.args, dict(turn.kwargs)) == (("a.csv",), {})
     assert (turn.concurrency, turn.stage) == (4, Stage.SHARDING)
+    assert (turn.layers, turn.run) == (1, 1)
     assert turn.deadline_in is None
     for seq in (0, 1):
         assert take(ledger, ready.job, 1, seq, "b") is None
@@ -184,7 +185,7 @@ def test_shards_that_wait_for_their_time_are_no_use(
 def test_a_hold_that_is_not_renewed_is_lost(
     ledger: Ledger, planned: Callable[..., Any], time: Any
 ) -> None:
-    """Its shards may be claimed again; the one that ran counts a death."""
+    """Its shards may be claimed again; each of them counts a death."""
     ready = planned(((10, 10, 10),))
     hold = held(take(ledger, ready.job, 1, 0))
     ledger.shards.claim(hold, layer=0, most=2)
@@ -195,7 +196,7 @@ def test_a_hold_that_is_not_renewed_is_lost(
     time.step(1)
     assert ledger.tickets.lapse() == [ready.job]
     assert ledger.tickets.lapse() == []
-    assert standing(ledger, ready.job) == [(0, 100, 1), (1, 100, 0), (2, 100, 0)]
+    assert standing(ledger, ready.job) == [(0, 100, 1), (1, 100, 1), (2, 100, 0)]
     assert not ledger.tickets.renew(hold, LEASE).held
     step = Step(shard=0, cursor=10, ahead=10, done=10, failed=0, status=Code.SUCCEEDED)
     assert not ledger.shards.write(hold, [step], lease=LEASE).held
@@ -233,4 +234,5 @@ def test_holds_of_a_process_that_is_known_dead_end_at_once(
     assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
     assert ledger.tickets.lost("a@h:12:") == []
     assert ledger.tickets.void(ready.job) == [ready.job]
+    assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
     assert {status for _, status, _ in standing(ledger, ready.job)} == {100}
