@@ -113,15 +113,20 @@ def here(settings: Settings, *, role: str = "runner") -> Ledger:
     found = _own.ledgers.get((settings, role))
     if found is None:
         found = Ledger(Database.of(settings, role=role, package=PACKAGE))
-        weakref.finalize(found, _ended, found.database, os.getpid()).atexit = False
+        weakref.finalize(found, _ended, found.database, os.getpid())
         _own.ledgers[settings, role] = found
     return found
 
 
 def _ended(database: Database, process: int) -> None:
-    """The thread is gone, and its connection with it; a child leaves it alone."""
+    """Its thread or process has ended, and the connection with it.
+
+    In a child the parent's other threads end when it is forked: theirs go on.
+    """
     if process == os.getpid():
         database.close()
+    else:
+        database.abandon()
 
 
 _settings: weakref.WeakKeyDictionary[Any, Settings] = weakref.WeakKeyDictionary()

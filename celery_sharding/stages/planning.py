@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Mapping
 from typing import Any
 
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 
 from celery_pecker import deadline
-from celery_pecker.clock import new_tag
 from celery_pecker.errors import LeaseLost
 from celery_pecker.foreign import survive
 from celery_sharding.codec import decode
@@ -22,6 +19,7 @@ from celery_sharding.errors import (
     Misconfigured,
 )
 from celery_sharding.flow import go_on
+from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.plans import PlanTurn
 from celery_sharding.ledger.reasons import reason_of
@@ -55,7 +53,7 @@ def plan(app: Any, processor: Processor, task_id: str) -> bool:
     """
     ledger = at(app)
     lease = ShardingSettings.read(app.conf).lease
-    turn = ledger.plans.begin(task_id, _holder(), lease)
+    turn = ledger.plans.begin(task_id, holder_name(), lease)
     if turn is None:
         return False
     if turn.attempts > BEGUN:
@@ -189,8 +187,3 @@ def _judged(failure: BaseException, turn: PlanTurn) -> Exception:
         message = f"PreProcess of {turn.task} raised SystemExit({failure.code!r})"
         return JobFailed(message)
     raise failure
-
-
-def _holder() -> str:
-    """Return a name that no other process life has."""
-    return f"{socket.gethostname()}:{os.getpid()}:{new_tag()}"
