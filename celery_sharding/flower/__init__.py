@@ -1,3 +1,15 @@
-"""The page *Sharded jobs* in Flower."""
+"""The pages *Sharded jobs* in Flower: the list, and one job with its shards as a grid.
 
-PAGES = ()
+They come with the pages of celery_pecker (``celery_pecker.flower.install``, which asks
+the entry points ``celery_pecker.flower_pages``), in the same frame, and are in the menu
+of an app that has sharded tasks.
+
+    page      what the pages are, what they read and what can be done
+    told      jobs, shards and errors as their scripts are given them: pure
+
+A page reads the ledger, over the connection of the thread that it is read on.
+"""
+
+from celery_sharding.flower.page import JOB, JOBS, PAGES
+
+__all__ = ["JOB", "JOBS", "PAGES"]

@@ -21,6 +21,7 @@ from celery_sharding.ledger.rows import (
     Line,
     ResultRow,
     ShardRow,
+    Totals,
 )
 from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
 
@@ -51,7 +52,7 @@ class Reading(Repository):
 
     def job(self, task_id: str) -> JobRow:
         """Return a job; raise JobNotFound."""
-        found = self._jobs(task_id=task_id)
+        found = self._jobs(task_id=task_id) if _is_text(task_id) else []
         if not found:
             message = f"no sharded job has the task id {task_id!r}"
             raise JobNotFound(message)
@@ -154,6 +155,10 @@ class Reading(Repository):
             for row in page:
                 yield from row.values
 
+    def totals(self) -> Totals:
+        """Return the figures of all jobs at once."""
+        return Totals(*self._run("read_totals", fresh=FRESH)[0])
+
     def executors(self) -> list[ExecutorRow]:
         """Return the workers that live and run shards."""
         return [ExecutorRow(*row) for row in self._run("list_executors", fresh=FRESH)]
@@ -183,6 +188,11 @@ class Reading(Repository):
             "list_shards", job=job, most=most, patience=PATIENCE, **{**ANY, **asked}
         )
         return [ShardRow._make((*row[:2], Code(row[2]), *row[3:])) for row in rows]
+
+
+def _is_text(given: str) -> bool:
+    """Whether PostgreSQL can have it: psycopg raises for a NUL, and half a letter."""
+    return "\0" not in given and not any("\ud800" <= one <= "\udfff" for one in given)
 
 
 JOB = tuple(JobRow.__dataclass_fields__)

@@ -233,3 +233,23 @@ class ExecutorRow(NamedTuple):
     slots: int
     started_at: datetime
     seen_at: datetime
+
+
+class Totals(NamedTuple):
+    """The figures of all jobs at one moment."""
+
+    now: datetime
+    jobs: int
+    """That have not ended."""
+    sharding: int
+    """Of these, whose shards run or could."""
+    paused: int
+    held: int
+    """Tickets that are held: shards run under each, one at a time."""
+    executors: int
+    slots: int
+    """Of the workers that live and run shards."""
+    succeeded: int
+    """Within a day."""
+    failed: int
+    cancelled: int

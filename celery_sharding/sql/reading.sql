@@ -285,3 +285,44 @@ from clock
 join {schema}.pecker_executors as executor
     on executor.seen_at > clock.now - %(fresh)s * interval '1 second'
 order by executor.hostname
+
+/* celery_sharding:read_totals */
+-- The figures of all jobs at once: those that have not ended, and what became of those
+-- that ended within a day; each part by an index of its own.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+open as materialized (
+    select count(*)::integer as jobs,
+           count(*) filter (where job.paused)::integer as paused,
+           count(*) filter (where job.stage = 'sharding')::integer as sharding
+    from {schema}.pecker_jobs as job
+    where job.stage <> 'ended'
+),
+day as materialized (
+    select count(*) filter (where job.outcome = 'succeeded')::integer as succeeded,
+           count(*) filter (where job.outcome = 'failed')::integer as failed,
+           count(*) filter (where job.outcome = 'cancelled')::integer as cancelled
+    from {schema}.pecker_jobs as job
+    cross join clock
+    where job.stage = 'ended' and job.ended_at > clock.now - interval '1 day'
+),
+living as materialized (
+    select count(*)::integer as executors, coalesce(sum(executor.slots), 0)::integer as slots
+    from {schema}.pecker_executors as executor
+    cross join clock
+    where executor.seen_at > clock.now - %(fresh)s * interval '1 second'
+),
+held as materialized (
+    select count(*)::integer as held
+    from {schema}.pecker_tickets as ticket
+    cross join clock
+    where ticket.state = 'held' and ticket.leased_until > clock.now
+)
+select clock.now, open.jobs, open.sharding, open.paused, held.held, living.executors,
+       living.slots, day.succeeded, day.failed, day.cancelled
+from clock
+cross join open
+cross join day
+cross join living
+cross join held

@@ -1,0 +1,178 @@
+"""What the pages are, what they read and what can be done on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from celery import Celery
+
+from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.flower.pages import Page, Query, Source
+from celery_sharding.errors import InstanceNotFound, JobNotFound
+from celery_sharding.flower import told
+from celery_sharding.ledger import Ledger, here
+from celery_sharding.messages import WORK
+from celery_sharding.overview import look
+
+HERE = Path(__file__).parent
+ROWS = 50
+"""On one page of the list."""
+DIGITS = 18
+"""Of a number in an address, at most: PostgreSQL's end there."""
+SHARD_DIGITS = 9
+Answer = TypeVar("Answer")
+
+
+def ledger_of(source: Source) -> Ledger:
+    """Return this thread's own ledger."""
+    return here(source.settings, role="flower")
+
+
+def asked(source: Source, question: Callable[[Ledger], Answer]) -> Answer:
+    """Return the answer, from a connection that may have been dropped meanwhile."""
+    ledger = ledger_of(source)
+    stood = ledger.database.connected
+    try:
+        return question(ledger)
+    except DatabaseUnavailable:
+        if not stood:
+            raise
+        # The server was restarted since the last question, and nobody told us.
+        return question(ledger)
+
+
+def read_jobs(source: Source, query: Query) -> dict[str, Any]:
+    """Return one page of the jobs, the youngest first, and the figures of all."""
+
+    def question(ledger: Ledger) -> dict[str, Any]:
+        totals = ledger.reading.totals()
+        rows = ledger.reading.jobs(
+            open_only=query.get("open") == "1",
+            search=query.get("search", "").replace("\0", "").strip(),
+            before=number(query, "before"),
+            most=ROWS + 1,
+        )
+        return {
+            "now": told.us(totals.now),
+            "totals": {**totals._asdict(), "now": told.us(totals.now)},
+            "rows": [told.job(row) for row in rows[:ROWS]],
+            "more": len(rows) > ROWS,
+        }
+
+    return asked(source, question)
+
+
+def read_job(source: Source, query: Query) -> dict[str, Any] | None:
+    """Return one job, with a shard of it that somebody chose; None: there is none."""
+    after = (
+        number(query, "origin", SHARD_DIGITS),
+        number(query, "place", SHARD_DIGITS),
+    )
+
+    def question(ledger: Ledger) -> dict[str, Any] | None:
+        first = (-1, -1) if None in after else after
+        try:
+            seen = look(ledger, query.get("id", ""), errors_after=first)  # type: ignore[arg-type]
+        except JobNotFound:
+            return None
+        chosen = number(query, "shard", SHARD_DIGITS)
+        return {**told.detail(seen), "shard": _chosen(ledger, seen.row.leading, chosen)}
+
+    return asked(source, question)
+
+
+def _chosen(ledger: Ledger, job: int, shard: int | None) -> dict[str, Any] | None:
+    if shard is None:
+        return None
+    try:
+        return told.shard(ledger.reading.shard(job, shard))
+    except InstanceNotFound:
+        return None
+
+
+def number(query: Query, name: str, digits: int = DIGITS) -> int | None:
+    """Return a whole number of an address; None: there is none."""
+    given = query.get(name, "")[:digits]
+    sign, plain = ("-", given[1:]) if given.startswith("-") else ("", given)
+    return int(sign + plain) if plain.isascii() and plain.isdigit() else None
+
+
+# What can be done: over a new connection, since it must not be said twice.
+
+
+def pause(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let no further item of the job begin."""
+    del by
+    _anew(source, name).control.pause(name)
+    return {"said": "Paused: workers stop at their next item."}
+
+
+def resume(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let the job go on."""
+    del by
+    _anew(source, name).control.resume(name)
+    return {"said": "It goes on where it stopped."}
+
+
+def cancel(source: Source, name: str, by: str) -> dict[str, Any]:
+    """End the job."""
+    del by
+    _anew(source, name).control.cancel(name)
+    return {"said": "Cancelled: workers stop at their next item."}
+
+
+def retry(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Run the failed items once more."""
+    del by
+    items = _anew(source, name).control.retry_failed(name)
+    return {"said": f"{items:,} items run again, and then Post."}
+
+
+def _anew(source: Source, name: str) -> Ledger:
+    """Return a ledger with a new connection, if it knows that job."""
+    ledger = ledger_of(source)
+    ledger.close()
+    ledger.reading.job(name)
+    return ledger
+
+
+ACTS = {"pause": pause, "resume": resume, "cancel": cancel, "retry": retry}
+
+
+def wanted(app: Celery) -> bool:
+    """Say whether an app has sharded tasks: one may use schedules alone."""
+    return bool(app.conf.get("pecker_dsn")) and WORK in app.tasks
+
+
+UNREAD = "The sharded jobs cannot be read"
+COMFORT = (
+    "This says nothing about the jobs themselves: workers that reach the database go"
+    " on."
+)
+JOBS = Page(
+    name="sharding",
+    title="Sharded jobs",
+    url="/sharding",
+    template="jobs.html",
+    read=read_jobs,
+    acts=ACTS,
+    folder=HERE,
+    shown=wanted,
+    unread=UNREAD,
+    comfort=COMFORT,
+)
+JOB = Page(
+    name="sharding-job",
+    title="Sharded job",
+    url="/sharding/job",
+    template="job.html",
+    read=read_job,
+    acts=ACTS,
+    under="sharding",
+    folder=HERE,
+    unread=UNREAD,
+    comfort=COMFORT,
+)
+PAGES = (JOBS, JOB)
