@@ -27,8 +27,8 @@ from celery_sharding.runner.outbox import Known, Outbox
 from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
 
-
 NOTHING = Known()
+HANGS = "it took longer than it may, and could not be interrupted"
 
 
 class Course:
@@ -138,6 +138,27 @@ class Course:
         return self.outbox.step(
             self.cursor, ahead, status, value=value, delay=self.delay
         )
+
+    def abandon(self) -> list[Step]:
+        """Nothing more is begun or written here; return what is to be, by another.
+
+        The call in hand does not come back: its item, or all of its batch, has failed;
+        without one, or where the time of the shard is over, the shard as a whole.
+        """
+        over, self.stop = self.limits.over(), Stop.LOST
+        status = Code.WAITING
+        if over is None and self.at > self.cursor:
+            first, end = self.cursor, self.at
+            if self.batch is not None:
+                end = self.end
+            self.failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
+            self.at = end
+            self.settle()
+        elif self.cursor < self.count and over is not Stop.OVER:
+            status = Code.TIMED_OUT
+            told = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
+            self.outbox.fail_whole(told)
+        return [self.last_step(status, None)]
 
     def batch_end(self, room: int) -> int:
         """Return where a batch of at most that many items ends, that begins now."""

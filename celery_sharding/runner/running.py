@@ -40,6 +40,12 @@ def run_shard(
     return Running(processor, course).run()
 
 
+def fail_shard(course: Course, error: BaseException | str) -> Stop:
+    """The shard has failed as a whole, without a call."""
+    course.outbox.fail_whole(failures.of_shard(course.record, error))
+    return course.book.write(course.last_step(Code.FAILED, None)) or Stop.END
+
+
 class Running:
     """Calls a processor as often as its shard needs."""
 
@@ -56,9 +62,9 @@ class Running:
     def run(self) -> Stop:
         """Call until nothing is left, or no item may be begun."""
         course = self._course
-        if not course.count:
-            course.stop = Stop.END
         self._accuse()
+        if course.stop is None and course.cursor >= course.count:
+            course.stop = Stop.END  # only its end was not written
         while course.stop is None and self._whole is None:
             if course.batch is not None and not self._open_batch():
                 break

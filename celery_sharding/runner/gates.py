@@ -1,0 +1,38 @@
+"""Asking a processor's gate whether the database that items touch has room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_pecker import foreign
+from celery_sharding.processor import Processor
+
+SOON = 1.0
+"""Seconds until it is asked again, where the gate does not say when."""
+OPEN = (True, 0.0)
+
+
+def admitted(processor: Processor) -> float | None:
+    """Return None where shards may run, else in how many seconds to ask again.
+
+    A gate that fails lets pass, and is logged: it is there to be polite.
+    """
+    database = processor.options.database
+    if processor.gate is None or database is None:
+        return None
+    passes, again = foreign.call(
+        f"the gate of {processor.name}", OPEN, _ask, processor, database
+    )
+    return None if passes else again
+
+
+def _ask(processor: Processor, database: str) -> tuple[bool, float]:
+    gate = processor.gate
+    if not hasattr(gate, "admit") and callable(gate):
+        # Made in the process that uses it, not in the one that imports the task.
+        gate = processor.gate = gate()
+    answer: Any = gate.admit(database, 1.0)
+    if isinstance(answer, bool):
+        return answer, SOON
+    passes, again = bool(answer[0]), answer[-1]
+    return passes, max(float(again), 0.05)

@@ -1,0 +1,202 @@
+"""A ticket in the hands of this process: what is written under it, and how long.
+
+Two threads use it: the one that runs shards, and the keeper, which renews it while an
+item takes long. Each has a ledger of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import inf
+from threading import Event, RLock
+
+from celery_pecker.clock import monotonic
+from celery_pecker.lease import TrustWindow
+from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.ledger import Ledger
+from celery_sharding.model import Code, Shard, Stage, Step, Turn, Word
+from celery_sharding.runner.book import Stop
+from celery_sharding.runner.executor import Executor
+
+logger = logging.getLogger(__name__)
+
+KEPT = 500
+"""Steps of ended shards that wait for the next write, at most."""
+KEPT_BYTES = 1_000_000
+"""Of their results, at most."""
+PATIENT = 0.2
+"""Seconds between two tries at a write, while PostgreSQL is away."""
+PARTS = 3
+"""Renewals in a lease: one may be lost, or come late."""
+
+
+class Holding:
+    """A held ticket. It is the `Book` of the shards that run under it."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        turn: Turn,
+        *,
+        executor: Executor,
+        lease: float,
+        flush: float,
+        opened: float,
+    ) -> None:
+        """``opened``: the monotonic moment before the ticket was asked for."""
+        self.hold = turn.hold
+        self.layer = turn.layer
+        self.hostname = executor.hostname
+        self.lease = lease
+        self.turning = RLock()
+        """Who writes, or decides that another is to write no more."""
+        self.closing = False
+        """Whether somebody is to look if the layer is closed."""
+        self.behind: list[Shard] = []
+        """Claimed shards that wait for the one that runs."""
+        self.patience = inf
+        """The monotonic moment from which they are given back."""
+        self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
+        """What was heard last: why no item is to be begun, or None."""
+        self._ledger = ledger
+        self._executor = executor
+        self._flush = flush
+        self._due = opened + flush
+        self._trust = TrustWindow(opened=opened, seconds=lease)
+        self._kept: list[Step] = []
+        self._bytes = 0
+        self._waiting = Event()
+
+    # As the book of shards
+
+    @property
+    def due(self) -> float:
+        """The monotonic moment from which a running shard is to write."""
+        return self._due
+
+    def write(self, step: Step) -> Stop | None:
+        """Take a step; that of an ended shard may wait for the next write."""
+        with self.turning:
+            self._kept.append(step)
+            self._bytes += len(step.results or b"") + len(step.result or b"")
+            full = len(self._kept) >= KEPT or self._bytes >= KEPT_BYTES
+            if step.status.ended and not full and monotonic() < self._due:
+                return self.stop
+            return self.flush()
+
+    def flush(self) -> Stop | None:
+        """What was kept is written; return why to stop, or None.
+
+        PostgreSQL may be away for a while: the same is tried again for as long as
+        nobody else can have the ticket. Then nothing more is written.
+        """
+        with self.turning:
+            self._give_back()
+            while self._kept and self.stop is not Stop.LOST:
+                sent = monotonic()
+                if self._trust.closed(sent):
+                    self._lose("its lease was over before it could write")
+                    break
+                try:
+                    word = self._ledger.shards.write(
+                        self.hold, self._kept, lease=self.lease
+                    )
+                except DatabaseUnavailable as error:
+                    logger.warning("sharding: %s waits for the ledger: %s", self, error)
+                    self._waiting.wait(PATIENT)
+                    continue
+                self._written(word)
+                self.hear(word, sent)
+            self._due = monotonic() + self._flush
+            return self.stop
+
+    def abandon(self) -> list[Step]:
+        """Nothing more is written by this thread; return what is to be, by another."""
+        steps = [*self._kept, *(untouched(record) for record in self.behind)]
+        self._lose("an item hangs")
+        return steps
+
+    def _written(self, word: Word) -> None:
+        ended = any(step.status.ended for step in self._kept)
+        self.closing = self.closing or (ended and word.layer_open == 0)
+        if word.lost:
+            self._lose(f"shards {word.lost} are another's")
+        self._kept, self._bytes = [], 0
+
+    def _give_back(self) -> None:
+        """Shards that wait behind a slow one are free for others."""
+        if self.behind and (self.stop is not None or monotonic() >= self.patience):
+            self._kept += [untouched(record) for record in self.behind]
+            self.behind = []
+
+    # Being told
+
+    def hear(self, word: Word, sent: float) -> None:
+        """The ledger said this to a question that was sent at that moment."""
+        if not word.held:
+            self._lose("another has it")
+            return
+        if self.stop is Stop.LOST:
+            return
+        self._trust = TrustWindow(opened=sent, seconds=self.lease)
+        if word.stage is not Stage.SHARDING:
+            self.stop = Stop.OVER
+        elif word.paused:
+            self.stop = Stop.PAUSED
+        elif self.hold.ticket > word.concurrency:
+            self.stop = Stop.CROWDED
+        elif self._executor.stopping:
+            self.stop = Stop.SHUTDOWN
+        else:
+            # what was paused for a moment goes on
+            self.stop = None
+        if self.stop is not None:
+            self._due = 0.0
+
+    def renewed(self, sent: float) -> None:
+        """The ledger renewed the lease with another question, sent at that moment."""
+        self._trust = TrustWindow(opened=sent, seconds=self.lease)
+
+    def renew(self, ledger: Ledger) -> Word | None:
+        """Renew the lease; return what the ledger said, None: no answer."""
+        sent = monotonic()
+        try:
+            word = ledger.tickets.renew(self.hold, self.lease)
+        except DatabaseUnavailable:
+            return None
+        self.hear(word, sent)
+        return word
+
+    @property
+    def renew_at(self) -> float:
+        """The monotonic moment at which the lease is to be renewed."""
+        return self._trust.opened + self.lease / PARTS
+
+    @property
+    def mine(self) -> bool:
+        """Whether nobody else can have the ticket."""
+        return self.stop is not Stop.LOST and not self._trust.closed(monotonic())
+
+    def _lose(self, why: str) -> None:
+        if self.stop is not Stop.LOST:
+            logger.warning("sharding: %s is lost: %s", self, why)
+        self.stop = Stop.LOST
+        self._due = 0.0
+        self._kept, self._bytes, self.behind = [], 0, []
+
+    def __str__(self) -> str:
+        """Name it for the log."""
+        hold = self.hold
+        return f"ticket {hold.ticket} ({hold.seq}) of job {hold.job}"
+
+
+def untouched(record: Shard) -> Step:
+    """Return the step that gives a claimed shard back as it was."""
+    return Step(
+        shard=record.shard,
+        cursor=record.cursor,
+        ahead=record.ahead,
+        done=record.done,
+        failed=record.failed,
+        status=Code.WAITING,
+    )

@@ -1,0 +1,70 @@
+"""An item that does not come back, in a thread that nobody can interrupt.
+
+Where the pool strikes code at its deadline this never happens; threads it cannot
+strike, nor code in C. So the keeper writes in place of the thread that hangs: the item
+failed, its shard goes on elsewhere, the ticket is free. When the thread wakes it writes
+nothing and begins nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from math import inf
+
+from celery_pecker.clock import monotonic
+from celery_sharding.ledger import Ledger
+from celery_sharding.runner.book import Stop
+from celery_sharding.runner.course import Course
+from celery_sharding.runner.holding import Holding
+
+logger = logging.getLogger(__name__)
+
+GRACE = 2.0
+"""Seconds after its deadline that an item has for its clean-up."""
+
+
+class Hung:
+    """Watches the item in hand of one holding."""
+
+    def __init__(
+        self, holding: Holding, *, pool: str, then: Callable[[Ledger], None]
+    ) -> None:
+        """``then`` is called once the ticket is free."""
+        self.course: Course | None = None
+        """The shard that runs now."""
+        self._holding = holding
+        self._pool = pool
+        self._then = then
+
+    @property
+    def due(self) -> float:
+        """The monotonic moment from which the item in hand counts as hung."""
+        course = self.course
+        if course is None or course.stop is Stop.LOST:
+            return inf
+        return course.limits.budget.at + GRACE
+
+    def take(self, ledger: Ledger) -> None:
+        """The item in hand has failed, and its shard is free; if it hangs still."""
+        course, holding = self.course, self._holding
+        if course is None:
+            return
+        with holding.turning:
+            if self.due > monotonic() or self.course is not course or not holding.mine:
+                return
+            steps = course.abandon()
+            steps += holding.abandon()
+        logger.error(
+            "sharding: an item of shard %s of %s hangs; it failed, the rest goes on",
+            course.record.shard,
+            holding,
+        )
+        ledger.shards.write(holding.hold, steps, lease=holding.lease)
+        ledger.tickets.rest(holding.hold)
+        self._then(ledger)
+        if self._pool == "prefork":
+            # the pool replaces it; nothing else ends code that hangs in C
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,87 @@
+"""Renews the tickets that this process holds while its threads run users' code.
+
+One thread for all of them, with a connection of its own that it makes when something
+takes longer than a third of a lease. It also sees items that hang (`hung`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from celery_pecker import foreign
+from celery_pecker.clock import monotonic
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.hung import Hung
+
+IDLE = 60.0
+"""Seconds after which a keeper that has nothing to keep lets its connection go."""
+RETRY = 0.5
+"""Seconds until it asks again where there was no answer."""
+
+
+class Keeper:
+    """Keeps holdings, on a thread that is started when it is first needed."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._process = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._kept: dict[int, tuple[Holding, Hung]] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def keeping(self, holding: Holding, hung: Hung) -> Iterator[None]:
+        """The holding is renewed until the block ends."""
+        if self._process != os.getpid():
+            self._fresh()  # a child has neither the thread nor what it kept
+        with self._changed:
+            self._kept[id(holding)] = (holding, hung)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="celery_sharding-tickets", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._kept[id(holding)]
+
+    def _run(self) -> None:
+        ledger = at(self._app, role="keeper")
+        while True:
+            with self._changed:
+                kept = [*self._kept.values()]
+                if not kept:
+                    if not self._changed.wait(IDLE):
+                        self._thread = None
+                        break
+                    continue
+                due = min(min(held.renew_at, hung.due) for held, hung in kept)
+                if due > monotonic():
+                    self._changed.wait(due - monotonic())
+                    continue
+            refused = [self._look(ledger, *one) for one in kept]
+            if any(refused):
+                with self._changed:
+                    self._changed.wait(RETRY)
+        ledger.close()
+
+    def _look(self, ledger: Ledger, holding: Holding, hung: Hung) -> bool:
+        """Do what is due; whether it is to be tried again soon."""
+        now = monotonic()
+        if hung.due <= now:
+            return foreign.survive("taking a hung item", hung.take, ledger) is not None
+        if holding.renew_at <= now and holding.mine:
+            return holding.renew(ledger) is None
+        return not holding.mine

@@ -1,0 +1,69 @@
+"""The items of claimed shards: stored with the job, or read from a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from celery_sharding import codec, sources
+from celery_sharding.ledger import Ledger
+from celery_sharding.model import Code, Shard
+from celery_sharding.runner import foreign
+from celery_sharding.runner.outbox import Known
+
+MISSING = "its items are not in the ledger"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A shard's own items, or why they cannot be had."""
+
+    items: Sequence[Any]
+    known: Known
+    error: Exception | str | None = None
+
+
+class Loader:
+    """Gets at the items of a batch of shards."""
+
+    def __init__(
+        self, ledger: Ledger, job: int, records: Sequence[Shard], conf: Any
+    ) -> None:
+        """What is stored of all of them is asked for at once."""
+        stored = [one.origin for one in records if one.reference is None]
+        self._bodies: Mapping[int, bytes] = (
+            ledger.shards.items(job, sorted({*stored})) if stored else {}
+        )
+        torn = [one for one in records if one.cursor > one.done + one.failed]
+        self._pending = ledger.shards.pending(job, torn) if torn else {}
+        self._conf = conf
+
+    def load(self, record: Shard) -> Loaded:
+        """Return the items of one, in its order."""
+        items, error = foreign.attempt(self._items, record)
+        again = [
+            place
+            for place, code in self._pending.get(record.shard, ())
+            if code is not Code.DIED
+        ]
+        counted = record.reference is None or record.picks is not None
+        known = Known(again=again, counted=counted)
+        if error is None and items is None:
+            return Loaded([], known, MISSING)
+        return Loaded(items or [], known, error)
+
+    def _items(self, record: Shard) -> Sequence[Any] | None:
+        if record.reference is not None:
+            whole: Sequence[Any] = [*sources.read(record.reference, self._conf)]
+        else:
+            body = self._bodies.get(record.origin)
+            if body is None:
+                return None
+            whole = codec.decode(body)
+        if record.picks is not None:
+            return [whole[place] for place in record.picks]
+        if record.reference is not None:
+            # how many there are, it says itself
+            return whole[record.lo :]
+        return whole[record.lo : record.hi]

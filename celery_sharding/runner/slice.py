@@ -1,0 +1,135 @@
+"""A time slice: shards are claimed and run under one ticket, batch after batch."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery_pecker.clock import monotonic
+from celery_sharding import flow
+from celery_sharding.ledger import Ledger
+from celery_sharding.model import Shard
+from celery_sharding.processor import Processor
+from celery_sharding.runner.batches import TARGET, Batch
+from celery_sharding.runner.book import Stop, Work
+from celery_sharding.runner.course import Course
+from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.hung import Hung
+from celery_sharding.runner.loading import Loader
+from celery_sharding.runner.running import Running, fail_shard
+
+logger = logging.getLogger(__name__)
+
+STRAGGLES = 2 * TARGET
+"""Seconds that shards wait behind another before they are given back."""
+ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
+"""Ends of a shard after which the next may be run."""
+
+
+class Slice:
+    """Runs shards under one ticket until its time, its work or its right is over."""
+
+    def __init__(
+        self,
+        app: Any,
+        ledger: Ledger,
+        *,
+        holding: Holding,
+        processor: Processor,
+        work: Work,
+        batch: Batch,
+    ) -> None:
+        self._app = app
+        self._ledger = ledger
+        self._holding = holding
+        self._processor = processor
+        self._work = work
+        self._batch = batch
+        self._after = -1
+        self.hung = Hung(holding, pool=work.pool, then=self._go_on)
+
+    def run(self, seconds: float) -> bool:
+        """Run shards for that long, at least one.
+
+        Says whether there may be more to run, for whoever may run it.
+        """
+        begun = monotonic()
+        while self._holding.stop is None:
+            records = self._claim()
+            if not records:
+                if self._moved():
+                    continue
+                return False
+            stop = self._run_batch(records, seconds)
+            self._holding.flush()
+            if self._holding.closing or stop is Stop.FAILED:
+                self._holding.closing = False
+                self._go_on(self._ledger)
+                self._moved()
+            if stop not in ON or monotonic() - begun >= seconds:
+                break
+        return self._holding.stop in {None, Stop.SHUTDOWN}
+
+    def _claim(self) -> list[Shard]:
+        sent = monotonic()
+        records = self._ledger.shards.claim(
+            self._holding.hold,
+            layer=self._holding.layer,
+            most=self._batch.size,
+            after=self._after,
+            hostname=self._holding.hostname,
+            lease=self._holding.lease,
+        )
+        if records:
+            self._after = max(one.shard for one in records)
+            self._holding.renewed(sent)
+        return records
+
+    def _moved(self) -> bool:
+        """Say whether the job is in another layer by now, and this ticket may go on."""
+        holding = self._holding
+        word = holding.renew(self._ledger)
+        if word is None or holding.stop is not None or word.layer == holding.layer:
+            return False
+        holding.layer, self._after = word.layer, -1
+        return True
+
+    def _run_batch(self, records: list[Shard], seconds: float) -> Stop:
+        """Run claimed shards; those that are not begun are given back."""
+        holding, begun = self._holding, monotonic()
+        if any(one.deaths for one in records):
+            self._batch.alone()
+        loader = Loader(self._ledger, holding.hold.job, records, self._app.conf)
+        holding.behind = [*records]
+        holding.patience = begun + STRAGGLES
+        ran, stop = 0, Stop.END
+        while holding.behind and stop in ON:
+            record = holding.behind.pop(0)
+            stop = self._run_shard(record, loader)
+            ran += 1
+        if holding.behind:
+            holding.patience = 0.0
+        if not any(one.deaths for one in records):
+            self._batch.took(ran, monotonic() - begun, slice_=seconds)
+        return stop
+
+    def _run_shard(self, record: Shard, loader: Loader) -> Stop:
+        loaded = loader.load(record)
+        broken = loaded.error is not None
+        course = Course(
+            record,
+            range(record.count) if broken else loaded.items,
+            work=self._work,
+            book=self._holding,
+            known=loaded.known,
+        )
+        if loaded.error is not None:
+            return fail_shard(course, loaded.error)
+        self.hung.course = course
+        try:
+            return Running(self._processor, course).run()
+        finally:
+            self.hung.course = None
+
+    def _go_on(self, ledger: Ledger) -> None:
+        flow.go_on(self._app, ledger, self._holding.hold.job)

@@ -1,0 +1,156 @@
+"""The body of a ticket's message: take it, run shards for a slice, pass it on."""
+
+from __future__ import annotations
+
+import logging
+from math import inf
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from celery_pecker.clock import monotonic
+from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.messages import send_tickets
+from celery_sharding.model import Job, Turn
+from celery_sharding.processor import Processor
+from celery_sharding.runner.batches import Batches
+from celery_sharding.runner.book import Stop, Work
+from celery_sharding.runner.executor import Executor, executor_of
+from celery_sharding.runner.gates import admitted
+from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.keeper import Keeper
+from celery_sharding.runner.slice import Slice
+from celery_sharding.settings import ShardingSettings
+
+logger = logging.getLogger(__name__)
+
+STRANGE = 1.0
+"""Seconds until a ticket is offered again whose processor is not known here."""
+COMPLAIN = 60.0
+"""Seconds between two complaints of that."""
+
+
+class Runner:
+    """Takes the tickets that come to one app in this process."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._settings = ShardingSettings.read(app.conf)
+        self._keeper = Keeper(app)
+        self._batches = Batches()
+        self._complained: dict[str, float] = {}
+
+    def work(self, job: int, ticket: int, seq: int) -> str:
+        """Run shards under that ticket, if it is to be had; say what came of it."""
+        ledger, executor = at(self._app), executor_of(self._app)
+        opened = monotonic()
+        turn = ledger.tickets.take(
+            job,
+            ticket,
+            seq,
+            holder=executor.holder,
+            hostname=executor.hostname,
+            lease=self._settings.lease,
+        )
+        if turn is None:
+            return "not to be had"
+        processor = self._processor(turn)
+        wake = STRANGE if processor is None else admitted(processor)
+        if processor is None or wake is not None:
+            ledger.tickets.rest(turn.hold, wake)
+            return "unknown here" if processor is None else "the gate is closed"
+        return self._hold(ledger, executor, turn, processor, opened)
+
+    def _hold(
+        self,
+        ledger: Ledger,
+        executor: Executor,
+        turn: Turn,
+        processor: Processor,
+        opened: float,
+    ) -> str:
+        lease = turn.options.lease or self._settings.lease
+        holding = Holding(
+            ledger,
+            turn,
+            executor=executor,
+            lease=lease,
+            flush=min(self._settings.flush, lease / 2),
+            opened=opened,
+        )
+        part = Slice(
+            self._app,
+            ledger,
+            holding=holding,
+            processor=processor,
+            work=work_of(turn, executor.pool, opened),
+            batch=self._batches.of(turn.hold.job),
+        )
+        with self._keeper.keeping(holding, part.hung):
+            more = part.run(self._settings.slice)
+        return self._let_go(ledger, holding, turn, more=more)
+
+    def _let_go(
+        self, ledger: Ledger, holding: Holding, turn: Turn, *, more: bool
+    ) -> str:
+        if holding.stop is Stop.LOST:
+            return "lost"
+        if not more:
+            ledger.tickets.rest(turn.hold)
+            return str(holding.stop or "nothing to claim")
+        if not ledger.tickets.hand_on(turn.hold):
+            return "lost"
+        hold = turn.hold
+        send_tickets(
+            self._app,
+            turn.task,
+            [(hold.job, hold.ticket, hold.seq)],
+            continuation=turn.continuation,
+            queue=turn.options.queue,
+        )
+        return "passed on"
+
+    def _processor(self, turn: Turn) -> Processor | None:
+        found = getattr(self._app.tasks.get(turn.task), "processor", None)
+        if isinstance(found, Processor):
+            return found
+        now = monotonic()
+        if now - self._complained.get(turn.task, -inf) >= COMPLAIN:
+            self._complained[turn.task] = now
+            error = ProcessorNotRegistered(
+                f"this worker knows no sharded task {turn.task!r}; its job"
+                f" {turn.task_id} waits for one that does"
+            )
+            logger.error("sharding: %s", error)
+        return None
+
+
+def work_of(turn: Turn, pool: str, opened: float) -> Work:
+    """Return what the shards of a turn have in common."""
+    left = turn.deadline_in
+    return Work(
+        job=Job(
+            id=turn.task_id, task=turn.task, args=turn.args, kwargs=dict(turn.kwargs)
+        ),
+        options=turn.options,
+        pool=pool,
+        until=inf if left is None else opened + left,
+    )
+
+
+def work(app: Any, job: int, ticket: int, seq: int) -> str:
+    """Run shards under that ticket, if it is to be had; say what came of it."""
+    runner = _runners.get(app)
+    if runner is None:
+        runner = _runners[app] = Runner(app)
+    try:
+        return runner.work(job, ticket, seq)
+    except DatabaseUnavailable as error:
+        # If it was held it lapses; what was not written is run again.
+        logger.warning(
+            "sharding: ticket %s of job %s is given up: %s", ticket, job, error
+        )
+        return "given up"
+
+
+_runners: WeakKeyDictionary[Any, Runner] = WeakKeyDictionary()

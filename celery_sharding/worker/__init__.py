@@ -1,0 +1,20 @@
+"""What celery_sharding adds to a worker, as a bootstep of it.
+
+``step``      the worker is known as an executor; its processes know when it stops
+``children``  what a process of the pool held when it died is free at once
+
+`install(app)` adds it; `Sharding(app)` does so by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_sharding.worker.step import ShardingStep
+
+__all__ = ["ShardingStep", "install"]
+
+
+def install(app: Any) -> None:
+    """Workers of the app that start from now on run shards; may be called again."""
+    app.steps["worker"].add(ShardingStep)

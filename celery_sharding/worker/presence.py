@@ -1,0 +1,84 @@
+"""The worker is heard of while it lives, and its dead children are reported."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from celery.utils.nodenames import worker_direct
+
+from celery_pecker import foreign
+from celery_pecker.clock import monotonic
+from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.runner.executor import Executor
+from celery_sharding.worker.children import Children
+
+logger = logging.getLogger(__name__)
+
+BEAT = 5.0
+"""Seconds between two heartbeats."""
+GLANCE = 0.25
+"""Seconds between two looks at the children of the pool."""
+PATIENCE = 10.0
+"""Seconds that a stopping worker waits for its last word to be written."""
+
+
+class Presence:
+    """A thread that tells the ledger of this worker."""
+
+    def __init__(self, worker: Any, executor: Executor) -> None:
+        self._worker = worker
+        self._executor = executor
+        self._children = Children(worker.app, executor)
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name="celery_sharding-presence", daemon=True
+        )
+
+    def start(self) -> None:
+        """The thread runs."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The worker is known no more, unless PostgreSQL is away."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        ledger = at(self._worker.app, role="executor")
+        beat = monotonic()
+        while not self._over.is_set():
+            if monotonic() >= beat:
+                beat = monotonic() + BEAT
+                self._tell(ledger, self._seen)
+            if self._children.look(self._worker.pool):
+                self._tell(ledger, self._children.report)
+            self._over.wait(GLANCE)
+        self._tell(ledger, self._gone)
+        ledger.close()
+
+    def _tell(self, ledger: Ledger, what: Callable[[Ledger], None]) -> None:
+        """Nothing that goes wrong here ends the thread: the next time it may do."""
+
+        def told() -> None:
+            try:
+                what(ledger)
+            except DatabaseUnavailable as error:
+                logger.debug("sharding: the ledger does not hear: %s", error)
+
+        foreign.survive("telling of this executor", told)
+
+    def _seen(self, ledger: Ledger) -> None:
+        pool, conf = self._worker.pool, self._worker.app.conf
+        slots = getattr(pool, "num_processes", None) or self._worker.concurrency
+        queue = worker_direct(self._executor.hostname).name
+        ledger.upkeep.seen(
+            self._executor.hostname, int(slots), queue if conf.worker_direct else None
+        )
+
+    def _gone(self, ledger: Ledger) -> None:
+        ledger.upkeep.gone(self._executor.hostname)

@@ -1,0 +1,61 @@
+"""A worker as an executor of shards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import bootsteps, signals
+
+from celery_pecker.worker.pools import kind_of
+from celery_sharding.runner.executor import Executor, enlist
+from celery_sharding.worker.presence import Presence
+
+
+class ShardingStep(bootsteps.StartStopStep):
+    """The ledger knows this worker while it lives, and what its dead children held.
+
+    The pool's processes share the word that the worker is about to stop, so it is made
+    before they are forked.
+    """
+
+    label = "sharding executor"
+    requires = ("celery.worker.components:Pool",)
+    obj: Presence | None
+
+    def include_if(self, parent: Any) -> bool:
+        """Say whether the app has a ledger."""
+        return bool(parent.app.conf.get("pecker_dsn"))
+
+    def create(self, parent: Any) -> Presence:  # type: ignore[override]  # kept as obj
+        """Name the executor."""
+        self._executor: Executor = enlist(
+            parent.app, parent.hostname, kind_of(parent.pool_cls)
+        )
+        return Presence(parent, self._executor)
+
+    def start(self, parent: Any) -> None:
+        """The worker is known, from a thread of its own."""
+        signals.worker_shutting_down.connect(
+            self._on_signal, sender=parent.hostname, weak=False
+        )
+        if self.obj is not None:
+            self.obj.start()
+
+    def close(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
+        """No further item is begun: tickets are passed on to other workers."""
+        self._executor.stop()
+
+    def stop(self, parent: Any) -> None:
+        """The worker is known no more."""
+        signals.worker_shutting_down.disconnect(self._on_signal, sender=parent.hostname)
+        self._executor.stop()
+        if self.obj is not None:
+            self.obj.stop()
+
+    def terminate(self, parent: Any) -> None:
+        """As `stop`; Celery calls either."""
+        self.stop(parent)
+
+    def _on_signal(self, **_: object) -> None:
+        # Pools that run tasks on the worker's own thread stop it only after them.
+        self._executor.stop()
