@@ -29,6 +29,7 @@ from benchmarks.rows import (
     pace,
     precision,
     sharding_control,
+    sharding_flower,
     sharding_items,
     sharding_kill,
     sharding_many,
@@ -54,7 +55,7 @@ ROWS: dict[str, ModuleType] = {
         *(throttle_meter, throttle_gate, throttle_step),
         *(throttle_loop, throttle_hook, throttle_hold),
         *(sharding_many, sharding_submit, sharding_items, sharding_kill),
-        *(sharding_poison, sharding_post, sharding_control),
+        *(sharding_poison, sharding_post, sharding_control, sharding_flower),
     )
 }
 

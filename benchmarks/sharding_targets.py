@@ -8,6 +8,8 @@ from benchmarks.results import Results, Sample
 from benchmarks.tables.sharding import OURS
 from benchmarks.verdict import Verdict
 
+DATA = "a job's data"
+
 
 def verdicts(results: Results) -> list[Verdict]:
     """Return the verdicts on what was measured of sharded jobs."""
@@ -19,6 +21,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_poison(results.samples("sharding_poison")),
         *_post(results.samples("sharding_post")),
         *_control(results.samples("sharding_control")),
+        *_flower(results.samples("sharding_flower")),
     ]
 
 
@@ -124,3 +127,19 @@ def _control(samples: list[Sample]) -> list[Verdict]:
 def _asked(told: Sample) -> str:
     asked = "?" if told["statements"] is None else len(told["statements"])
     return f"{asked} statements, {told['effective_s']:.2f} s"
+
+
+def _flower(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples:
+        pages = {name: page["ms"]["p95"] for name, page in one["pages"].items()}
+        worst = max(pages, key=lambda name: pages[name])
+        found.append(
+            Verdict(
+                target=f"Flower's pages at {one['shards']:,} shards: p95 ≤ 50 ms",
+                measured=f"a job's data {pages[DATA]:.0f} ms; slowest,"
+                f" {worst}: {pages[worst]:.0f} ms",
+                met=pages[worst] <= 50,
+            )
+        )
+    return found

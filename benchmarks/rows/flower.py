@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 
 import requests
@@ -53,10 +54,20 @@ def run(run: Run) -> None:
 
 def measure(run: Run) -> Sample:
     """Return the times of each page, in ms."""
-    ground = run.ground
-    schema, port = f"bench_{secrets.token_hex(4)}", free_port()
+    dsn, schema = run.ground.dsn, f"bench_{secrets.token_hex(4)}"
+    try:
+        fill(dsn, schema, ENTRIES)
+        pages = times(run, "benchmarks.app", schema, ASKED)
+    finally:
+        drop(dsn, schema)
+    return {"slots": SLOTS, "requests": run.plan.requests, "pages": pages}
+
+
+def times(run: Run, app: str, schema: str, asked: Mapping[str, str]) -> Sample:
+    """Return the times of pages of a Flower of that app on that schema."""
+    ground, port = run.ground, free_port()
     given = {"BROKER": ground.redis, "DSN": ground.dsn, "SCHEMA": schema}
-    words = ["-m", "celery", "-A", "benchmarks.app", "pecker", "flower"]
+    words = ["-m", "celery", "-A", app, "pecker", "flower"]
     flower = ProcessContainer(
         [sys.executable, *words, "--address=127.0.0.1", f"--port={port}"],
         name="flower",
@@ -64,7 +75,6 @@ def measure(run: Run) -> Sample:
         env={ENVIRONMENT + key: value for key, value in given.items()},
     )
     try:
-        fill(ground.dsn, schema, ENTRIES)
         flower.start()
         url = f"http://127.0.0.1:{port}"
         with requests.Session() as session:
@@ -74,13 +84,11 @@ def measure(run: Run) -> Sample:
                 "Flower answers",
                 ignoring=(requests.ConnectionError,),
             )
-            pages = {
-                name: _ask(run, session, url + path) for name, path in ASKED.items()
+            return {
+                name: _ask(run, session, url + path) for name, path in asked.items()
             }
     finally:
         flower.remove()
-        drop(ground.dsn, schema)
-    return {"slots": SLOTS, "requests": run.plan.requests, "pages": pages}
 
 
 def _answers(session: requests.Session, url: str, flower: ProcessContainer) -> bool:

@@ -70,4 +70,5 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "sharding_poison": ("An item that kills its process", sharding.poison),
     "sharding_post": ("Post over a million results", sharding.post),
     "sharding_control": ("Pause and cancel", sharding.control),
+    "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from benchmarks.cells import NONE, grid, said
+from benchmarks.cells import NONE, grid, said, spreads
 from benchmarks.results import Sample
 
 OURS = "celery_sharding"
@@ -137,6 +137,17 @@ def control(samples: list[Sample]) -> str:
                 ]
             )
     return grid(("what", "statements", "call, ms", "effective after, s"), lines)
+
+
+def flower(samples: list[Sample]) -> str:
+    """Return how soon pages are there."""
+    one = samples[-1]
+    lines = [
+        [name, spreads([found], "ms", "{:.0f}"), f"{found['bytes'] / 1e3:,.0f}"]
+        for name, found in one["pages"].items()
+    ]
+    asked = f"a job of {one['shards']:,} shards, {one['requests']} requests each"
+    return grid((asked, "p50 / p95 / p99, ms", "kB"), lines)
 
 
 def groups(
