@@ -36,6 +36,6 @@ def _to_queue(app: Any, name: str, *, asked: bool) -> dict[str, Any]:
     known = app.amqp.queues
     if name in known or (asked and known.create_missing):
         return {"queue": name}
-    # It is there, for a message came from it; declared with other arguments than its own
-    # it would be refused.
+    # It is there, for a message came from it. Declared with other arguments than its
+    # own it would be refused.
     return {"queue": Queue(name), "declare": []}

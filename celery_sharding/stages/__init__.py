@@ -9,3 +9,11 @@ A stage belongs to one process for a lease, which a thread keeps (`keeping`) whi
 user's code runs. Whoever comes after a lapse has a higher epoch, and what the former
 writes then counts for nothing.
 """
+
+from __future__ import annotations
+
+from celery_sharding.stages.conducting import conduct
+from celery_sharding.stages.delivery import delivered
+from celery_sharding.stages.notifying import notify
+
+__all__ = ["conduct", "delivered", "notify"]

@@ -1,0 +1,34 @@
+"""What follows when something happened to a job: said by anybody, at any time.
+
+    go_on      lapsed holds end, a closed layer moves on, what is to be sent is sent
+    progress   the result backend hears how far the job is, and Notify is called
+    cancelled  Celery hears that a job was cancelled
+    acting     what users do to a job, and what follows at once
+
+Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
+the same again (a worker at the end of its slice, the sweeper) completes what is left.
+"""
+
+from __future__ import annotations
+
+from celery_sharding.flow.acting import (
+    cancel,
+    pause,
+    rerun,
+    resume,
+    retry_failed,
+    set_concurrency,
+    set_options,
+)
+from celery_sharding.flow.onward import go_on
+
+__all__ = [
+    "cancel",
+    "go_on",
+    "pause",
+    "rerun",
+    "resume",
+    "retry_failed",
+    "set_concurrency",
+    "set_options",
+]

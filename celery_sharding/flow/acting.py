@@ -1,0 +1,49 @@
+"""What users do to a job, and what follows at once: the sweeper need not come first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from celery_sharding.flow.onward import go_on
+from celery_sharding.ledger import Ledger
+
+
+def pause(app: Any, ledger: Ledger, task_id: str) -> None:
+    """No item of the job is begun from now on; those that run go on to their end."""
+    del app
+    ledger.control.pause(task_id)
+
+
+def resume(app: Any, ledger: Ledger, task_id: str) -> None:
+    """A paused job goes on."""
+    go_on(app, ledger, ledger.control.resume(task_id))
+
+
+def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
+    """The job has ended, cancelled; what runs stops at its next item."""
+    go_on(app, ledger, ledger.control.cancel(task_id))
+
+
+def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:
+    """So many shards of the job run at once, at most."""
+    go_on(app, ledger, ledger.control.concurrency(task_id, most))
+
+
+def set_options(app: Any, ledger: Ledger, task_id: str, **changes: Any) -> None:
+    """Other options of the job are in force, for what is begun from now on."""
+    go_on(app, ledger, ledger.control.options(task_id, **changes))
+
+
+def retry_failed(app: Any, ledger: Ledger, task_id: str) -> int:
+    """What did not succeed of an ended job runs again; return how many items."""
+    job, items = ledger.control.retry(task_id)
+    go_on(app, ledger, job)
+    return items
+
+
+def rerun(app: Any, ledger: Ledger, task_id: str, shards: Sequence[int]) -> int:
+    """Those shards of an ended job run again, whole; return how many items."""
+    job, items = ledger.control.repeat(task_id, shards)
+    go_on(app, ledger, job)
+    return items

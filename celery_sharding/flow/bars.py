@@ -1,0 +1,114 @@
+"""The state PROGRESS in the result backend, which progress bars for Celery read.
+
+It is said by a thread of its own: a backend that is away is waited for by Celery for
+twenty seconds, and neither tickets nor the sweeper may wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+from typing import Any
+
+from celery.app.task import Context
+
+from celery_pecker.foreign import survive
+from celery_sharding.errors import PeckerError
+from celery_sharding.flow.failure import stored
+from celery_sharding.ledger import at
+from celery_sharding.ledger.telling import Threshold
+from celery_sharding.model import Stage
+
+logger = logging.getLogger(__name__)
+
+STATE = "PROGRESS"
+WAITING = 100
+"""Tellings that may wait; more are dropped, since the next second brings newer ones."""
+IDLE = 10.0
+"""Seconds after which the thread ends where there is nothing to say."""
+
+
+class _Said:
+    """The tellings of one process."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.waiting: queue.Queue[tuple[Any, Threshold]] = queue.Queue(WAITING)
+        self.turn = threading.Lock()
+        self.running = False
+
+    def put(self, app: Any, stands: Threshold) -> None:
+        """It is said soon, or dropped."""
+        try:
+            self.waiting.put_nowait((app, stands))
+        except queue.Full:
+            return
+        with self.turn:
+            if not self.running:
+                self.running = True
+                threading.Thread(
+                    target=self._run, name="celery_sharding-progress", daemon=True
+                ).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                app, stands = self.waiting.get(timeout=IDLE)
+            except queue.Empty:
+                with self.turn:
+                    if self.waiting.empty():
+                        self.running = False
+                        return
+                continue
+            survive(f"telling the progress of {stands.task_id}", _say, app, stands)
+
+
+_said = _Said()
+
+
+def say(app: Any, stands: Threshold) -> None:
+    """The backend will hear how far the job is; never waits."""
+    global _said  # noqa: PLW0603  # a fork has the parent's queue, and no thread
+    if _said.process != os.getpid():
+        _said = _Said()
+    if stands.continuation.get("ignore_result"):
+        return
+    _said.put(app, stands)
+
+
+def _say(app: Any, stands: Threshold) -> None:
+    task_id = stands.task_id
+    backend = getattr(app.tasks.get(stands.task), "backend", None) or app.backend
+    told = stands.continuation
+    request = Context(
+        {
+            "id": task_id,
+            "task": stands.task,
+            "reply_to": told.get("reply_to"),
+            "correlation_id": task_id,
+            "group": told.get("group_id"),
+            "parent_id": told.get("parent_id"),
+        }
+    )
+    backend.store_result(task_id, stands.meta, STATE, request=request)
+    _put_right(app, backend, stands, request)
+
+
+def _put_right(app: Any, backend: Any, stands: Threshold, request: Any) -> None:
+    """The outcome stands in the backend, if the job was decided meanwhile.
+
+    What was just said may have been written over it: whoever waits for the result would
+    wait for ever.
+    """
+    ledger = at(app, role="progress")
+    try:
+        ended = ledger.outcomes.decided(stands.task_id)
+    except PeckerError as error:
+        logger.warning("sharding: %s: %s", stands.task_id, error)
+        return
+    if ended is None or ended.stage not in (Stage.DELIVERING, Stage.ENDED):
+        return
+    result, state = stored(app, ended)
+    backend.store_result(stands.task_id, result, state, request=request)

@@ -1,0 +1,91 @@
+"""Telling Celery that a job was cancelled: chain, chord, links and whoever waits."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.app.task import Context
+from celery.states import REVOKED
+from kombu.exceptions import OperationalError
+
+from celery_pecker.foreign import survive
+from celery_sharding.errors import JobCancelled
+from celery_sharding.flow.holder import holder_name
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.posting import TELLINGS, Delivery
+from celery_sharding.messages.continuation import without_links
+from celery_sharding.settings import ShardingSettings
+
+logger = logging.getLogger(__name__)
+
+
+def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> bool:
+    """Whether Celery knows by this that the job was cancelled.
+
+    Its state is REVOKED, and its result JobCancelled: errbacks are called, a chord it
+    is part of fails, and so do the steps of a chain that were to follow. False: another
+    process tells it, or the backend is away; then it is told again.
+    """
+    lease = ShardingSettings.read(app.conf).lease
+    delivery = ledger.outcomes.delivery(task_id, holder_name(), lease, run=run)
+    if delivery is None:
+        return False
+    error = JobCancelled(f"the job {task_id} of {delivery.task} was cancelled")
+    backend = getattr(app.tasks.get(delivery.task), "backend", None) or app.backend
+    request = context(delivery)
+    failed = survive(
+        f"telling Celery that {task_id} was cancelled",
+        backend.mark_as_failure,
+        task_id,
+        error,
+        request=request,
+        store_result=not request.ignore_result,
+        state=REVOKED,
+    )
+    if failed is not None:
+        if not isinstance(failed, Exception):
+            raise failed
+        if _passing(backend, failed) or delivery.attempts < TELLINGS:
+            return False
+    return ledger.outcomes.delivered(task_id)
+
+
+def context(delivery: Delivery) -> Any:
+    """Return a request as Celery's backends read it."""
+    told = delivery.continuation
+    if delivery.run > 1:
+        told = without_links(told)
+    return Context(
+        {
+            "id": delivery.task_id,
+            "task": delivery.task,
+            "args": (),
+            "kwargs": {},
+            "callbacks": told.get("link"),
+            "errbacks": told.get("link_error"),
+            "chain": told.get("chain"),
+            "chord": told.get("chord"),
+            "group": told.get("group_id"),
+            "group_index": told.get("group_index"),
+            "root_id": told.get("root_id") or delivery.task_id,
+            "parent_id": told.get("parent_id"),
+            "reply_to": told.get("reply_to"),
+            "correlation_id": delivery.task_id,
+            "ignore_result": bool(told.get("ignore_result")),
+            "stamped_headers": told.get("stamped_headers"),
+            "stamps": {
+                name: told[name]
+                for name in told.get("stamped_headers") or ()
+                if name in told
+            },
+            "delivery_info": {"priority": told.get("priority")},
+        }
+    )
+
+
+def _passing(backend: Any, error: Exception) -> bool:
+    """Whether it was the way to the backend or broker, and not what was to be said."""
+    if isinstance(error, (OSError, OperationalError)):
+        return True
+    return bool(backend.exception_safe_to_retry(error))

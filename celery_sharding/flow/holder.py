@@ -1,0 +1,13 @@
+"""The name of a process life, as leases have it."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from celery_pecker.clock import new_tag
+
+
+def holder_name() -> str:
+    """Return a name that nobody else has: hostname, pid and chance."""
+    return f"{socket.gethostname()}:{os.getpid()}:{new_tag()}"

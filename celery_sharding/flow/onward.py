@@ -1,0 +1,68 @@
+"""Moving a job on: from the ledger's side, and by the messages that it calls for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_sharding.flow.cancelled import tell_cancelled
+from celery_sharding.flow.progress import tell_progress
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.posting import Outgoing
+from celery_sharding.messages import send_job, send_tickets
+from celery_sharding.model import Outcome, Stage
+from celery_sharding.settings import ShardingSettings
+
+
+def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
+    """The job is as far as it can be now, and what it needs is sent; return its stage.
+
+    None: there is no such job. Does no harm however often and by how many it is said.
+    Raises DatabaseUnavailable; a broker that is away is logged, and the sweeper sends
+    again.
+    """
+    settings = ShardingSettings.read(app.conf)
+    ledger.tickets.lapse(job)
+    stands = ledger.outcomes.advance(job)
+    if stands is None:
+        return None
+    # Before the job's own message: the last threshold is told before Post begins.
+    tell_progress(app, ledger, job, moved=stands.moved)
+    if stands.stage is Stage.SHARDING:
+        summon(app, ledger, job, settings)
+    else:
+        send(app, ledger, job, settings)
+    return stands.stage
+
+
+def summon(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
+    """Tickets that are of use are sent; return how many."""
+    slots = ledger.upkeep.slots()
+    tickets = ledger.tickets.summon(job, slots=slots, resend=settings.resend)
+    if not tickets:
+        return 0
+    stands = ledger.outcomes.threshold(job)
+    if stands is not None:
+        send_tickets(
+            app,
+            stands.task,
+            [(job, ticket, seq) for ticket, seq in tickets],
+            continuation=stands.continuation,
+            queue=stands.queue,
+        )
+    return len(tickets)
+
+
+def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
+    """The messages of the job and of its followers that are due are sent."""
+    due = ledger.outcomes.sending(job, resend=settings.resend)
+    for one in due:
+        _send(app, ledger, one)
+    return len(due)
+
+
+def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
+    if one.stage is Stage.DELIVERING and one.outcome is Outcome.CANCELLED:
+        # Not by a message: whoever revoked the task has made workers drop those.
+        tell_cancelled(app, ledger, one.task_id, run=one.run)
+        return
+    send_job(app, one.task, one.task_id, continuation=one.continuation, run=one.run)

@@ -1,0 +1,44 @@
+"""How far a job is, told to the result backend and, by a message, to Notify."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_sharding.flow.bars import say
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.telling import Threshold
+from celery_sharding.messages import send_notify
+from celery_sharding.model import Stage
+
+EVERY = 1.0
+"""Seconds between two tellings of a job, whoever does them."""
+
+
+def tell_progress(app: Any, ledger: Ledger, job: int, *, moved: bool = False) -> None:
+    """Progress is told, if nobody told it within the last second or a layer closed.
+
+    Notify's message is sent as long as a threshold is due: the ledger drops what comes
+    twice.
+    """
+    turn = ledger.outcomes.tell(job, every=EVERY)
+    if not turn and not moved:
+        return
+    stands = ledger.outcomes.threshold(job)
+    if stands is None:
+        return
+    if stands.stage is Stage.SHARDING:
+        say(app, stands)
+    notify(app, stands)
+
+
+def notify(app: Any, stands: Threshold) -> bool:
+    """Whether a message for Notify was due, and the broker took it."""
+    if stands.notified >= stands.due:
+        return False
+    return send_notify(
+        app,
+        stands.task,
+        stands.task_id,
+        continuation=stands.continuation,
+        queue=stands.queue,
+    )

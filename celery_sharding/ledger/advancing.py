@@ -1,0 +1,151 @@
+"""Closing layers and deciding jobs, by asking the set of what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from celery_sharding.errors import TooManyFailed
+from celery_sharding.ledger.base import Repository, jsonb
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.model import Outcome, Stage
+from celery_sharding.policies import from_json, policy_of
+
+OPEN: Sequence[Stage] = (
+    Stage.SUBMITTED,
+    Stage.PLANNING,
+    Stage.SHARDING,
+    Stage.POSTING,
+)
+"""Where a job is not decided yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """Where a job is now."""
+
+    stage: Stage
+    layer: int
+    moved: bool
+    """Whether it was this that moved it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """What there is to decide upon."""
+
+    stage: Stage
+    layer: int
+    total: int
+    options: Mapping[str, Any]
+    failed: int
+    open: bool
+    """Whether the layer has a shard that has not ended."""
+    following: int | None
+    """The next layer that has one."""
+
+
+class Advancing(Repository):
+    """Jobs at stage sharding, and the way out of any stage."""
+
+    def advance(self, job: int) -> Advanced | None:
+        """The job's layer is closed if all its shards have ended; None: no such job.
+
+        Then the next layer that has open shards runs, or Post is next; or the job has
+        failed, where more items failed than it allows. Said by anybody, at any time.
+        """
+        standing = self._standing(job)
+        if standing is None:
+            return None
+        moved = False
+        if standing.stage is Stage.SHARDING:
+            moved = self._refused(job, standing)
+            if not moved and not standing.open:
+                moved = self._close(job, standing)
+            if moved:
+                standing = self._standing(job) or standing
+        return Advanced(stage=standing.stage, layer=standing.layer, moved=moved)
+
+    def decide(
+        self,
+        job: int,
+        outcome: Outcome,
+        *,
+        value: bytes | None = None,
+        error: Mapping[str, Any] | None = None,
+        stages: Sequence[Stage] = OPEN,
+    ) -> bool:
+        """Whether the job's outcome is this from now on: it had none, at these stages.
+
+        Those that follow it share it. Whoever planned or posted it may not write any
+        more; holders of its tickets hear that it is over.
+        """
+        with self.database.transaction():
+            # Followers are looked for in a statement of their own, after the leader's
+            # row is written: who begins to follow writes that row too, and is seen.
+            decided = self._change(
+                "decide_job",
+                job=job,
+                outcome=outcome.value,
+                value=value,
+                error=None if error is None else jsonb({**error}),
+                stages=[stage.value for stage in stages],
+            )
+            if decided:
+                self._change("decide_followers", job=job)
+        return decided == 1
+
+    def _standing(self, job: int) -> _Standing | None:
+        rows = self._run("stand_job", job=job)
+        if not rows:
+            return None
+        stage, layer, total, options, failed, is_open, following = rows[0]
+        return _Standing(
+            stage=Stage(stage),
+            layer=layer,
+            total=total,
+            options=options,
+            failed=failed,
+            open=is_open,
+            following=following,
+        )
+
+    def _refused(self, job: int, standing: _Standing) -> bool:
+        """Whether more had failed than may, and the job has failed by that now."""
+        policy = policy_of(from_json(standing.options))
+        allowed = policy.allowed(standing.total)
+        if allowed is None:
+            return False
+        failed = standing.failed
+        if failed <= allowed and not standing.open:
+            # Shards that failed as a whole with all their items well: at the end only,
+            # because all errors are read for it.
+            failed += int(self._run("count_whole_failures", job=job)[0][0])
+        if failed <= allowed:
+            return False
+        first = self._run("first_failure", job=job)
+        because = f"; one of them: {first[0][0]}: {first[0][1]}" if first else ""
+        message = (
+            f"{failed} of {standing.total} items failed, and on_error={policy!r}"
+            f" allows {allowed}{because}"
+        )
+        return self.decide(
+            job,
+            Outcome.FAILED,
+            error=reason_of(TooManyFailed(message)),
+            stages=(Stage.SHARDING,),
+        )
+
+    def _close(self, job: int, standing: _Standing) -> bool:
+        """Whether it was this that closed the layer, of several that saw its end."""
+        if standing.following is None:
+            moved = self._change("finish_layers", job=job, layer=standing.layer)
+        else:
+            moved = self._change(
+                "next_layer",
+                job=job,
+                layer=standing.layer,
+                following=standing.following,
+            )
+        return moved == 1

@@ -1,0 +1,215 @@
+"""Who runs Post, who tells Celery the outcome, and what each may write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from celery_sharding.codec import decode
+from celery_sharding.ledger.base import Repository, jsonb
+from celery_sharding.model import Options, Outcome, Stage
+from celery_sharding.policies import from_json
+
+TELLINGS = 3
+"""How often an outcome is told that Celery cannot take: then the job ends anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostTurn:
+    """This process runs Post, as long as it is heard."""
+
+    job: int
+    task_id: str
+    epoch: int
+    """The fencing token: whoever begins after a lapse has a higher one."""
+    task: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: Options
+    run: int
+    attempts: int
+    """How often Post was begun in this run, this time included."""
+    total: int
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What Celery is to be told of a job, by this process."""
+
+    job: int
+    task_id: str
+    epoch: int
+    task: str
+    outcome: Outcome
+    value: bytes | None
+    error: Mapping[str, Any] | None
+    run: int
+    attempts: int
+    continuation: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Where a job is, and its outcome if it has one."""
+
+    task_id: str
+    stage: Stage
+    outcome: Outcome | None
+    value: bytes | None
+    error: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A job whose message is to be sent, by whoever was given this."""
+
+    job: int
+    task_id: str
+    task: str
+    stage: Stage
+    outcome: Outcome | None
+    run: int
+    continuation: Mapping[str, Any]
+
+
+class Posting(Repository):
+    """Jobs at stages posting and delivering."""
+
+    def begin_post(
+        self, task_id: str, holder: str, lease: float, *, run: int = 1
+    ) -> PostTurn | None:
+        """Return the turn of whoever is to run Post now.
+
+        None: another does, the job is paused or not there yet, or not any more.
+        ``lease``: seconds until a silent holder counts as dead.
+        """
+        rows = self._run(
+            "begin_post", task_id=task_id, holder=holder, lease=lease, run=run
+        )
+        if not rows:
+            return None
+        job, epoch, task, call, options, run, attempts, total, done, failed = rows[0]
+        given = decode(call)
+        return PostTurn(
+            job=job,
+            task_id=task_id,
+            epoch=epoch,
+            task=task,
+            args=tuple(given["args"]),
+            kwargs=given["kwargs"],
+            options=from_json(options),
+            run=run,
+            attempts=attempts,
+            total=total,
+            done=done,
+            failed=failed,
+        )
+
+    def renew_post(self, job: int, epoch: int, lease: float) -> bool:
+        """Whether who runs Post, or tells its outcome, is still the one."""
+        return self._change("renew_turn", job=job, epoch=epoch, lease=lease) == 1
+
+    def post_done(
+        self,
+        turn: PostTurn,
+        value: bytes | None,
+        *,
+        error: Mapping[str, Any] | None = None,
+        lease: float,
+    ) -> bool:
+        """Whether what Post came to is the job's outcome: once, whoever else ran it.
+
+        ``error``: it raised; see `reasons`. This process tells it within the lease.
+        """
+        outcome = Outcome.SUCCEEDED if error is None else Outcome.FAILED
+        with self.database.transaction():
+            ended = self._change(
+                "end_post",
+                job=turn.job,
+                epoch=turn.epoch,
+                outcome=outcome.value,
+                value=value,
+                error=None if error is None else jsonb({**error}),
+                lease=lease,
+            )
+            if ended:
+                self._change("decide_followers", job=turn.job)
+        return ended == 1
+
+    def delivery(
+        self, task_id: str, holder: str, lease: float, *, run: int = 1
+    ) -> Delivery | None:
+        """Return what this process is to tell Celery; None: another does, or nobody."""
+        rows = self._run(
+            "begin_delivery", task_id=task_id, holder=holder, lease=lease, run=run
+        )
+        if not rows:
+            return None
+        job, epoch, task, outcome, value, error, run, attempts, continuation = rows[0]
+        return Delivery(
+            job=job,
+            task_id=task_id,
+            epoch=epoch,
+            task=task,
+            outcome=Outcome(outcome),
+            value=value,
+            error=error,
+            run=run,
+            attempts=attempts,
+            continuation=continuation,
+        )
+
+    def delivered(self, task_id: str, *, troubled: bool = False) -> bool:
+        """Whether the job has ended by this: Celery knows its outcome.
+
+        ``troubled``: Celery was told a success, and made a failure of it because it
+        could not send what follows. The job is told again then, some times.
+        """
+        return (
+            self._change(
+                "end_delivery", task_id=task_id, troubled=troubled, most=TELLINGS
+            )
+            == 1
+        )
+
+    def stage_of(self, task_id: str) -> tuple[Stage, int] | None:
+        """Return where a job is, and in which run; None: there is no such job."""
+        rows = self._run("stage_of_job", task_id=task_id)
+        return (Stage(rows[0][0]), rows[0][1]) if rows else None
+
+    def decided(self, task_id: str) -> Decided | None:
+        """Return a job's outcome, if it has one; None: there is no such job."""
+        rows = self._run("read_outcome", task_id=task_id)
+        if not rows:
+            return None
+        stage, outcome, value, error = rows[0]
+        return Decided(
+            task_id=task_id,
+            stage=Stage(stage),
+            outcome=None if outcome is None else Outcome(outcome),
+            value=value,
+            error=error,
+        )
+
+    def sending(self, job: int, *, resend: float) -> list[Outgoing]:
+        """Return the messages that this process is to send now, the followers' too.
+
+        ``resend``: seconds after which one that nobody took counts as lost.
+        """
+        return [
+            Outgoing(
+                job=number,
+                task_id=task_id,
+                task=task,
+                stage=Stage(stage),
+                outcome=None if outcome is None else Outcome(outcome),
+                run=run,
+                continuation=continuation,
+            )
+            for number, task_id, task, stage, outcome, run, continuation in self._run(
+                "send_again", job=job, resend=resend
+            )
+        ]

@@ -1,0 +1,94 @@
+"""How far a job is: what Notify and the result backend were told, and are to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from celery_sharding.ledger.base import Repository
+from celery_sharding.model import Stage
+
+SLACK = 1e-9
+"""0.05 * 20 is not quite 1 for a computer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """How far a job is, and how many of its thresholds were told."""
+
+    job: int
+    task_id: str
+    task: str
+    stage: Stage
+    call: bytes
+    """Encoded: args and kwargs."""
+    run: int
+    queue: str | None
+    continuation: Mapping[str, Any]
+    due: int
+    """Thresholds that were crossed; 0 where Notify is not asked for."""
+    notified: int
+    ended: int
+    total: int
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return it as progress bars for Celery read it."""
+        fraction = self.ended / self.total if self.total else 0.0
+        return {
+            "current": self.ended,
+            "total": self.total,
+            "percent": round(fraction * 100, 1),
+            "pending": False,
+        }
+
+
+class Telling(Repository):
+    """Progress of jobs, for those who are told of it."""
+
+    def threshold(self, job: int) -> Threshold | None:
+        """Return how far the job is; None: there is no such job.
+
+        Shards that were given back midway count when they are held again: it may be
+        less than before, so `notified` is what was reached.
+        """
+        rows = self._run("stand_progress", job=job)
+        if not rows:
+            return None
+        (
+            task_id,
+            task,
+            stage,
+            call,
+            run,
+            options,
+            continuation,
+            total,
+            notified,
+            ended,
+        ) = rows[0]
+        every = options.get("notify_every")
+        due = int(min(ended / total, 1.0) / every + SLACK) if every and total else 0
+        return Threshold(
+            job=job,
+            task_id=task_id,
+            task=task,
+            stage=Stage(stage),
+            call=call,
+            run=run,
+            queue=options.get("queue"),
+            continuation=continuation,
+            due=due,
+            notified=notified,
+            ended=ended,
+            total=total,
+        )
+
+    def notified(self, job: int, step: int) -> bool:
+        """Whether this process is to tell that threshold: it alone, and now."""
+        return self._change("notify_step", job=job, step=step) == 1
+
+    def tell(self, job: int, *, every: float = 1.0) -> bool:
+        """Whether this process is to tell the result backend how far the job is."""
+        return self._change("tell_progress", job=job, every=every) == 1

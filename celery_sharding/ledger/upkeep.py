@@ -1,0 +1,155 @@
+"""What a dead process left, which workers live, and what may be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from celery_sharding.ledger.base import Repository
+
+FRESH = 15.0
+"""Seconds for which a worker that was seen counts as living; it is seen every five."""
+AT_ONCE = 20
+"""Jobs that one round of the purge takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """A worker that runs shards, as last seen."""
+
+    hostname: str
+    slots: int
+    """Shards that it runs at once."""
+    direct_queue: str | None
+    """The queue that it alone consumes from, if there is one."""
+    started_at: datetime
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """Jobs to be moved on, by their numbers."""
+
+    messages: tuple[int, ...]
+    """Their own message was not taken, or who worked at their stage died."""
+    shards: tuple[int, ...]
+    """They have shards to run."""
+    followers: tuple[int, ...]
+    """They were decided, and those that follow them were not."""
+
+    @property
+    def jobs(self) -> list[int]:
+        """All of them, each once."""
+        return [*dict.fromkeys((*self.messages, *self.shards, *self.followers))]
+
+
+class Upkeep(Repository):
+    """Questions of the sweeper, and of workers."""
+
+    # Jobs
+
+    def due(self, *, resend: float, most: int = 200) -> Due:
+        """Return jobs to be moved on, at most so many of each kind.
+
+        ``resend``: seconds after which a message that nobody took counts as lost.
+        """
+        return Due(
+            messages=_numbers(self._run("due_messages", resend=resend, most=most)),
+            shards=_numbers(self._run("due_shards", most=most)),
+            followers=_numbers(self._run("due_followers", most=most)),
+        )
+
+    def catch_up(self, job: int) -> int:
+        """Who follows a decided job shares its outcome; return how many did not yet."""
+        return self._change("decide_followers", job=job)
+
+    def deadlines(self, *, most: int = 200) -> list[tuple[int, str, float]]:
+        """Return jobs that should have ended: number, task id, and their deadline."""
+        return [
+            (job, task_id, float(deadline or 0))
+            for job, task_id, deadline in self._run("over_deadline", most=most)
+        ]
+
+    # Workers
+
+    def seen(self, hostname: str, slots: int, direct_queue: str | None = None) -> None:
+        """That worker lives, and runs as many shards at once."""
+        self._change(
+            "see_executor", hostname=hostname, slots=slots, direct_queue=direct_queue
+        )
+
+    def gone(self, hostname: str) -> None:
+        """That worker has ended in good order."""
+        self._change("forget_executor", hostname=hostname)
+
+    def live(self) -> list[Executor]:
+        """Return the workers that live, by name."""
+        return [
+            Executor(
+                hostname=hostname,
+                slots=slots,
+                direct_queue=direct_queue,
+                started_at=started_at,
+                seen_at=seen_at,
+            )
+            for hostname, slots, direct_queue, started_at, seen_at in self._run(
+                "live_executors", fresh=FRESH
+            )
+        ]
+
+    def slots(self) -> int | None:
+        """Return how many shards live workers run at once; None: none was seen."""
+        found = self._run("live_slots", fresh=FRESH)[0][0]
+        return None if found is None else int(found)
+
+    def orphans(
+        self, live: Sequence[str], *, most: int = 100_000
+    ) -> dict[int, list[int]]:
+        """Return the shards, by job, that were dealt to a worker that is not live."""
+        found: dict[int, list[int]] = {}
+        for job, shard in self._run("orphaned_shards", live=[*live], most=most):
+            found.setdefault(job, []).append(shard)
+        return found
+
+    def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
+        """Those shards wait for those workers, or any (None); return how many."""
+        return self._change(
+            "deal_shards",
+            job=job,
+            shards=[shard for shard, _ in owners],
+            owners=[owner for _, owner in owners],
+        )
+
+    # The purge
+
+    def purge(self, retention: float, *, most: int = 1_000) -> int:
+        """A part of what ended so many seconds ago is gone; return how many rows.
+
+        At most ``most`` rows of one kind at a time: nobody waits for long. 0: nothing
+        is left to purge.
+        """
+        jobs = [
+            *_numbers(self._run("ended_long_ago", retention=retention, most=AT_ONCE))
+        ]
+        gone = self._purge(jobs, most) if jobs else 0
+        gone += self._change("purge_inputs", retention=retention, most=most)
+        return gone + self._change("forget_silent_executors")
+
+    def _purge(self, jobs: list[int], most: int) -> int:
+        counts = (
+            self._change("purge_results", jobs=jobs, most=most),
+            self._change("purge_errors", jobs=jobs, most=most),
+            self._change("purge_items", jobs=jobs, most=most),
+            self._change("purge_shards", jobs=jobs, most=most),
+            self._change("purge_tickets", jobs=jobs, most=most),
+            self._change("purge_layers", jobs=jobs, most=most),
+        )
+        # The job is what names its rows: it goes last, when none is left.
+        if max(counts) < most:
+            return sum(counts) + self._change("purge_jobs", jobs=jobs)
+        return sum(counts)
+
+
+def _numbers(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(row[0] for row in rows)

@@ -1,0 +1,347 @@
+/* celery_sharding:stand_job */
+-- What there is to decide upon for a job: one snapshot.
+--
+-- failed:     of ended shards as their layers have it, of held ones as they wrote it.
+--             Shards that were given back are counted when they end: then it is exact.
+-- open:       whether a shard of the layer that runs has not ended: the set is asked,
+--             not the layer's counter.
+-- following:  the next layer that has an open shard; empty ones are passed over.
+select job.stage,
+       job.layer,
+       job.total,
+       job.options,
+       coalesce((
+           select sum(layer.failed)
+           from {schema}.pecker_layers as layer
+           where layer.job = job.job
+       ), 0)::bigint + coalesce((
+           select sum(shard.failed)
+           from {schema}.pecker_shards as shard
+           where shard.job = job.job and shard.status in (201, 202)
+       ), 0)::bigint as failed,
+       exists (
+           select from {schema}.pecker_shards as shard
+           where shard.job = job.job and shard.layer = job.layer and shard.status = 100
+       ) or exists (
+           select from {schema}.pecker_shards as shard
+           where shard.job = job.job
+               and shard.layer = job.layer
+               and shard.status in (201, 202)
+       ) as open,
+       (
+           select shard.layer
+           from {schema}.pecker_shards as shard
+           where shard.job = job.job and shard.layer > job.layer and shard.status = 100
+           order by shard.layer
+           limit 1
+       ) as following
+from {schema}.pecker_jobs as job
+where job.job = %(job)s
+
+/* celery_sharding:count_whole_failures */
+-- Shards that failed as a whole although none of their items did.
+select count(*)
+from {schema}.pecker_item_errors as error
+join {schema}.pecker_shards as shard
+    on shard.job = error.job and shard.shard = error.shard
+where error.job = %(job)s and error.place = -1 and shard.failed = 0
+
+/* celery_sharding:first_failure */
+-- One failure to name in a message: the first by place, not by time.
+select error.type, error.message
+from {schema}.pecker_item_errors as error
+where error.job = %(job)s
+order by error.origin, error.place
+limit 1
+
+/* celery_sharding:next_layer */
+-- The layer that runs is closed and the next begins. Of several that saw its end one has
+-- a row: the others find another layer here. What is open is asked again, because a layer
+-- is closed once and for all.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+moved as (
+    update {schema}.pecker_jobs as job
+    set layer = %(following)s
+    where job.job = %(job)s
+        and job.stage = 'sharding'
+        and job.layer = %(layer)s
+        and not exists (
+            select from {schema}.pecker_shards as shard
+            where shard.job = job.job
+                and shard.layer = job.layer
+                and shard.status in (100, 201, 202)
+        )
+    returning job.job
+),
+closed as (
+    update {schema}.pecker_layers as layer
+    set closed_at = coalesce(layer.closed_at, clock.now)
+    from moved, clock
+    where layer.job = moved.job and layer.layer = %(layer)s
+)
+update {schema}.pecker_layers as layer
+set started_at = coalesce(layer.started_at, clock.now)
+from moved, clock
+where layer.job = moved.job and layer.layer = %(following)s
+
+/* celery_sharding:finish_layers */
+-- The last layer is closed, and Post is next; the row is free from now on (leased_until).
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+closed as (
+    update {schema}.pecker_layers as layer
+    set closed_at = coalesce(layer.closed_at, clock.now)
+    from clock
+    where layer.job = %(job)s
+        and layer.layer = %(layer)s
+        and not exists (
+            select from {schema}.pecker_shards as shard
+            where shard.job = %(job)s and shard.status in (100, 201, 202)
+        )
+)
+update {schema}.pecker_jobs as job
+set stage = 'posting',
+    layer = job.layers,
+    epoch = job.epoch + 1,
+    attempts = 0,
+    holder = null,
+    leased_until = clock.now,
+    sent_at = null
+from clock
+where job.job = %(job)s
+    and job.stage = 'sharding'
+    and job.layer = %(layer)s
+    and not exists (
+        select from {schema}.pecker_shards as shard
+        where shard.job = job.job and shard.status in (100, 201, 202)
+    )
+
+/* celery_sharding:decide_job */
+-- The job has an outcome, once: whoever comes later changes no row. Its message is to be
+-- sent at once (sent_at, leased_until), and who worked at its stage is nobody (epoch).
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set stage = 'delivering',
+    outcome = %(outcome)s,
+    value = %(value)s,
+    error = %(error)s,
+    epoch = job.epoch + 1,
+    attempts = 0,
+    holder = null,
+    leased_until = clock.now,
+    sent_at = null,
+    decided_at = clock.now
+from clock
+where job.job = %(job)s and job.stage = any (%(stages)s::text[])
+
+/* celery_sharding:decide_followers */
+-- Who follows a job shares its outcome. Run after the leader's row was written, in the
+-- same transaction, and again by the sweeper.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set stage = 'delivering',
+    outcome = leader.outcome,
+    value = leader.value,
+    error = leader.error,
+    total = leader.total,
+    epoch = job.epoch + 1,
+    attempts = 0,
+    holder = null,
+    leased_until = clock.now,
+    sent_at = null,
+    decided_at = clock.now
+from {schema}.pecker_jobs as leader, clock
+where leader.job = %(job)s
+    and leader.stage in ('delivering', 'ended')
+    and job.follows = leader.job
+    and job.stage not in ('delivering', 'ended')
+
+/* celery_sharding:begin_post */
+-- Who gets this row runs Post: nobody does, or who did is heard no more. A paused job
+-- waits. A message of an earlier run is nobody's.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set epoch = job.epoch + 1,
+    attempts = job.attempts + 1,
+    holder = %(holder)s,
+    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.task_id = %(task_id)s
+    and job.stage = 'posting'
+    and job.run = %(run)s
+    and not job.paused
+    and (job.leased_until is null or job.leased_until <= clock.now)
+returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.attempts,
+          job.total, (
+              select coalesce(sum(layer.done), 0)::bigint
+              from {schema}.pecker_layers as layer
+              where layer.job = job.job
+          ) as done, (
+              select coalesce(sum(layer.failed), 0)::bigint
+              from {schema}.pecker_layers as layer
+              where layer.job = job.job
+          ) as failed
+
+/* celery_sharding:renew_turn */
+-- Whoever posts or tells the outcome is alive. No row: another does, or it is over.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.job = %(job)s
+    and job.epoch = %(epoch)s
+    and job.stage in ('posting', 'delivering')
+
+/* celery_sharding:end_post */
+-- What Post came to is the job's outcome, if whoever ran it is still the one. He goes on
+-- to tell Celery, so the row stays his for a lease.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set stage = 'delivering',
+    outcome = %(outcome)s,
+    value = %(value)s,
+    error = %(error)s,
+    attempts = 1,
+    leased_until = clock.now + %(lease)s::float8 * interval '1 second',
+    sent_at = clock.now,
+    decided_at = clock.now
+from clock
+where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'posting'
+
+/* celery_sharding:begin_delivery */
+-- Who gets this row tells Celery the outcome: nobody does, or who did is heard no more.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set epoch = job.epoch + 1,
+    attempts = job.attempts + 1,
+    holder = %(holder)s,
+    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.task_id = %(task_id)s
+    and job.stage = 'delivering'
+    and job.run = %(run)s
+    and (job.leased_until is null or job.leased_until <= clock.now)
+returning job.job, job.epoch, job.task, job.outcome, job.value, job.error, job.run,
+          job.attempts, job.continuation
+
+/* celery_sharding:end_delivery */
+-- Celery knows the outcome. A failure to tell it of a success is none of the job's, so
+-- such a job stays to be told again; but not without end.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set stage = 'ended',
+    ended_at = clock.now,
+    holder = null,
+    leased_until = null
+from clock
+where job.task_id = %(task_id)s
+    and job.stage = 'delivering'
+    and (
+        not %(troubled)s
+        or job.outcome is distinct from 'succeeded'
+        or job.attempts >= %(most)s
+    )
+
+/* celery_sharding:stage_of_job */
+-- Where the job of that task id is.
+select job.stage, job.run
+from {schema}.pecker_jobs as job
+where job.task_id = %(task_id)s
+
+/* celery_sharding:read_outcome */
+-- The outcome of the job of that task id, if it has one.
+select job.stage, job.outcome, job.value, job.error
+from {schema}.pecker_jobs as job
+where job.task_id = %(task_id)s
+
+/* celery_sharding:send_again */
+-- Which messages of a job, and of those that follow it, are to be sent now: each has one
+-- sender. Nobody works at its stage, and no message was sent since; or the last one was
+-- not taken for long, and longer each time: the queue may be as long.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set sent_at = clock.now
+from clock
+where (job.job = %(job)s or job.follows = %(job)s)
+    and (
+        job.stage = 'delivering'
+        or (job.stage in ('submitted', 'planning') and job.follows is null)
+        or (job.stage = 'posting' and not job.paused)
+    )
+    and (job.leased_until is null or job.leased_until <= clock.now)
+    and (
+        job.sent_at is null
+        or job.sent_at < job.leased_until
+        or clock.now - job.sent_at >= greatest(
+            %(resend)s::float8 * interval '1 second',
+            least(
+                job.sent_at - coalesce(job.leased_until, job.submitted_at),
+                %(resend)s::float8 * interval '30 seconds'
+            )
+        )
+    )
+returning job.job, job.task_id, job.task, job.stage, job.outcome, job.run,
+          job.continuation
+
+/* celery_sharding:stand_progress */
+-- How far a job is by what its layers and held shards say, and how far it was told.
+select job.task_id,
+       job.task,
+       job.stage,
+       job.call,
+       job.run,
+       job.options,
+       job.continuation,
+       job.total,
+       job.notified,
+       coalesce((
+           select sum(layer.done + layer.failed)
+           from {schema}.pecker_layers as layer
+           where layer.job = job.job
+       ), 0)::bigint + coalesce((
+           select sum(shard.done + shard.failed)
+           from {schema}.pecker_shards as shard
+           where shard.job = job.job and shard.status in (201, 202)
+       ), 0)::bigint as ended
+from {schema}.pecker_jobs as job
+where job.job = %(job)s
+
+/* celery_sharding:notify_step */
+-- That threshold is told by whoever gets this row, before anybody tells the next.
+update {schema}.pecker_jobs as job
+set notified = %(step)s
+where job.job = %(job)s and job.notified = %(step)s - 1
+
+/* celery_sharding:tell_progress */
+-- Who gets this row tells the result backend how far the job is: one in a while.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set told_at = clock.now
+from clock
+where job.job = %(job)s
+    and job.stage = 'sharding'
+    and (
+        job.told_at is null
+        or job.told_at <= clock.now - %(every)s::float8 * interval '1 second'
+    )

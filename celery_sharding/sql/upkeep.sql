@@ -1,0 +1,225 @@
+/* celery_sharding:due_messages */
+-- Jobs whose own message nobody took, or whose stage was left by a dead process; the
+-- conditions are those of send_again, which decides who sends.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select job.job
+from {schema}.pecker_jobs as job, clock
+where job.stage <> 'ended'
+    and (
+        job.stage = 'delivering'
+        or (job.stage in ('submitted', 'planning') and job.follows is null)
+        or (job.stage = 'posting' and not job.paused)
+    )
+    and (job.leased_until is null or job.leased_until <= clock.now)
+    and (
+        job.sent_at is null
+        or job.sent_at < job.leased_until
+        or clock.now - job.sent_at >= greatest(
+            %(resend)s::float8 * interval '1 second',
+            least(
+                job.sent_at - coalesce(job.leased_until, job.submitted_at),
+                %(resend)s::float8 * interval '30 seconds'
+            )
+        )
+    )
+order by coalesce(job.sent_at, job.submitted_at)
+limit %(most)s
+
+/* celery_sharding:due_shards */
+-- Jobs with shards to run, whoever was looked at longest ago first: with very many each
+-- gets its turn.
+select job.job
+from {schema}.pecker_jobs as job
+where job.stage <> 'ended' and job.stage = 'sharding' and not job.paused
+order by job.told_at nulls first, job.job
+limit %(most)s
+
+/* celery_sharding:due_followers */
+-- Jobs that were decided, and some who follow them were not.
+select distinct leader.job
+from {schema}.pecker_jobs as job
+join {schema}.pecker_jobs as leader on leader.job = job.follows
+where job.follows is not null
+    and job.stage not in ('delivering', 'ended')
+    and leader.stage in ('delivering', 'ended')
+limit %(most)s
+
+/* celery_sharding:over_deadline */
+-- Jobs whose last item should have ended by now; Post is beyond it.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select job.job, job.task_id, job.options ->> 'deadline' as deadline
+from {schema}.pecker_jobs as job, clock
+where job.stage <> 'ended'
+    and job.stage in ('submitted', 'planning', 'sharding')
+    and job.deadline_at <= clock.now
+order by job.deadline_at
+limit %(most)s
+
+/* celery_sharding:see_executor */
+-- A worker that runs shards is there, with so many at once.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_executors as executor
+    (hostname, slots, direct_queue, started_at, seen_at)
+select %(hostname)s, %(slots)s, %(direct_queue)s, clock.now, clock.now
+from clock
+on conflict (hostname) do update
+set slots = excluded.slots,
+    direct_queue = excluded.direct_queue,
+    seen_at = excluded.seen_at
+
+/* celery_sharding:forget_executor */
+-- A worker says good-bye.
+delete from {schema}.pecker_executors as executor
+where executor.hostname = %(hostname)s
+
+/* celery_sharding:forget_silent_executors */
+-- Workers that nobody heard of for a day.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+delete from {schema}.pecker_executors as executor
+using clock
+where executor.seen_at < clock.now - interval '1 day'
+
+/* celery_sharding:live_executors */
+-- Workers that were seen of late.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
+       executor.seen_at
+from {schema}.pecker_executors as executor, clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+order by executor.hostname
+
+/* celery_sharding:live_slots */
+-- How many shards the workers that were seen of late run at once; null: none was seen.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select sum(executor.slots)
+from {schema}.pecker_executors as executor, clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+
+/* celery_sharding:orphaned_shards */
+-- Shards that wait for a worker that they were dealt to and that is there no more.
+select shard.job, shard.shard
+from {schema}.pecker_jobs as job
+join {schema}.pecker_shards as shard on shard.job = job.job
+where job.stage <> 'ended'
+    and job.stage = 'sharding'
+    and job.options ->> 'placement' = 'even'
+    and shard.status = 100
+    and shard.owner is not null
+    and shard.owner <> all (%(live)s::text[])
+order by shard.job, shard.shard
+limit %(most)s
+
+/* celery_sharding:deal_shards */
+-- These shards wait for other workers, or for any (null).
+update {schema}.pecker_shards as shard
+set owner = dealt.owner
+from unnest(%(shards)s::integer[], %(owners)s::text[]) as dealt (shard, owner)
+where shard.job = %(job)s and shard.shard = dealt.shard and shard.status = 100
+
+/* celery_sharding:ended_long_ago */
+-- Jobs that may be forgotten: nobody who follows one waits for its outcome.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select job.job
+from {schema}.pecker_jobs as job, clock
+where job.stage = 'ended'
+    and job.ended_at <= clock.now - %(retention)s::float8 * interval '1 second'
+    and not exists (
+        select from {schema}.pecker_jobs as other
+        where other.follows = job.job and other.stage <> 'ended'
+    )
+order by job.ended_at
+limit %(most)s
+
+/* celery_sharding:purge_results */
+-- Results of these jobs, some at a time.
+delete from {schema}.pecker_results as result
+where result.ctid = any (array(
+    select one.ctid from {schema}.pecker_results as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_errors */
+-- Errors of these jobs, some at a time.
+delete from {schema}.pecker_item_errors as error
+where error.ctid = any (array(
+    select one.ctid from {schema}.pecker_item_errors as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_items */
+-- Items of these jobs, some at a time.
+delete from {schema}.pecker_items as item
+where item.ctid = any (array(
+    select one.ctid from {schema}.pecker_items as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_shards */
+-- Shards of these jobs, some at a time.
+delete from {schema}.pecker_shards as shard
+where shard.ctid = any (array(
+    select one.ctid from {schema}.pecker_shards as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_tickets */
+-- Tickets of these jobs, some at a time.
+delete from {schema}.pecker_tickets as ticket
+where ticket.ctid = any (array(
+    select one.ctid from {schema}.pecker_tickets as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_layers */
+-- Layers of these jobs, some at a time.
+delete from {schema}.pecker_layers as layer
+where layer.ctid = any (array(
+    select one.ctid from {schema}.pecker_layers as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* celery_sharding:purge_jobs */
+-- Jobs of which nothing else is left; one that was run again meanwhile stays.
+delete from {schema}.pecker_jobs as job
+where job.job = any (%(jobs)s::bigint[]) and job.stage = 'ended'
+
+/* celery_sharding:purge_inputs */
+-- Items that were given in calls long ago, some at a time. Who plans a job reads them, so
+-- while a job that old is not planned, all stay.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+delete from {schema}.pecker_inputs as input
+where input.ctid = any (array(
+    select one.ctid
+    from {schema}.pecker_inputs as one, clock
+    where one.stored_at <= clock.now - %(retention)s::float8 * interval '1 second'
+        and not exists (
+            select from {schema}.pecker_jobs as job
+            where job.stage <> 'ended'
+                and job.stage in ('submitted', 'planning')
+                and job.submitted_at
+                    <= clock.now - %(retention)s::float8 * interval '1 second'
+        )
+    limit %(most)s
+))

@@ -1,0 +1,53 @@
+"""A job message arrived: the ledger says what is next, and this process does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.exceptions import Ignore
+
+from celery_sharding.flow.cancelled import tell_cancelled
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.messages import AGAIN, RUN, from_request
+from celery_sharding.model import Outcome, Stage
+from celery_sharding.processor import Processor
+from celery_sharding.stages import delivery, planning, posting
+
+
+def conduct(
+    app: Any, processor: Processor, request: Any, task_id: str | None = None
+) -> Any:
+    """Return what the job returns, or raise why it failed, for Celery's tracer.
+
+    Raises Ignore where there is nothing to tell Celery yet, or not by this process, and
+    DatabaseUnavailable where the ledger does not answer: then the message should be
+    taken up again, and nothing is lost if it is not.
+    """
+    task_id = task_id or str(request.id)
+    ledger = at(app)
+    headers = request.headers or {}
+    if headers.get(AGAIN) != "again":
+        ledger.submissions.reached(task_id, from_request(request))
+    stands = ledger.outcomes.stage_of(task_id)
+    if stands is None:
+        raise Ignore
+    stage, run = stands
+    if stage in (Stage.SUBMITTED, Stage.PLANNING):
+        planning.plan(app, processor, task_id)
+        raise Ignore
+    # A message of an earlier run carries chain and links, which had their turn.
+    if run != int(headers.get(RUN, 1)):
+        raise Ignore
+    if stage is Stage.POSTING:
+        return posting.post(app, ledger, processor, task_id, run=run)
+    if stage is Stage.DELIVERING:
+        return _deliver(app, ledger, task_id, run)
+    raise Ignore
+
+
+def _deliver(app: Any, ledger: Ledger, task_id: str, run: int) -> Any:
+    decided = ledger.outcomes.decided(task_id)
+    if decided is not None and decided.outcome is Outcome.CANCELLED:
+        tell_cancelled(app, ledger, task_id, run=run)
+        raise Ignore
+    return delivery.deliver(app, ledger, task_id, run=run)

@@ -1,0 +1,145 @@
+"""PostProcess: run by one process at a time, and what it comes to counts once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from celery.exceptions import Ignore, Reject, Retry
+
+from celery_pecker.foreign import survive
+from celery_sharding.codec import decode, encode
+from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, JobFailed
+from celery_sharding.flow.holder import holder_name
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.posting import PostTurn
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.model import Job
+from celery_sharding.processor import Processor
+from celery_sharding.settings import ShardingSettings
+from celery_sharding.stages import delivery
+
+logger = logging.getLogger(__name__)
+
+BEGUN = 3
+"""How often Post is begun in a run, at most: if it kills its process it would again."""
+TRIES, PAUSE = 10, 1.0
+"""How often what Post came to is written to a ledger that does not answer, and seconds
+between: it may have cost hours."""
+CELERYS = (Ignore, Reject, Retry)
+"""What Celery's tracer takes for something else than a failure."""
+
+
+def post(
+    app: Any, ledger: Ledger, processor: Processor, task_id: str, *, run: int
+) -> Any:
+    """Return what the job returns, or raise why it failed: the ledger has it by then.
+
+    Ignore: another runs Post, or did, or the job was decided meanwhile. What Post did
+    here counts for nothing then.
+    """
+    lease = ShardingSettings.read(app.conf).lease
+    turn = ledger.outcomes.begin_post(task_id, holder_name(), lease, run=run)
+    if turn is None:
+        raise Ignore
+    until = delivery.Until()
+    with ExitStack() as stack:
+        stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
+        body, failure = _run(ledger, processor, turn)
+        if not _written(ledger, turn, body, failure, lease):
+            logger.warning(
+                "sharding: PostProcess of %s ended too late, its lease was over: what"
+                " it came to counts for nothing",
+                task_id,
+            )
+            raise Ignore
+        delivery.linger(task_id, stack.pop_all(), until)
+    if run > 1:
+        delivery.forget(app, turn.task, task_id)
+    if failure is not None:
+        raise failure
+    return None if body is None else decode(body)
+
+
+def _run(
+    ledger: Ledger, processor: Processor, turn: PostTurn
+) -> tuple[bytes | None, Exception | None]:
+    """Return what Post returned, encoded, or what it raised."""
+    if turn.attempts > BEGUN:
+        message = (
+            f"PostProcess was begun {BEGUN} times and did not come to its end: its"
+            " process died each time, or lost the ledger"
+        )
+        return None, JobFailed(message)
+    told: list[Any] = []
+    if processor.post_process is None:
+        told.append({"total": turn.total, "done": turn.done, "failed": turn.failed})
+    else:
+        error = survive(
+            f"PostProcess of {turn.task} ({turn.task_id})",
+            lambda: told.append(_call(ledger, processor, turn)),
+        )
+        if error is not None:
+            return None, _judged(error, turn)
+    try:
+        return encode(told[0], what=f"what PostProcess of {turn.task} returned"), None
+    except ItemNotSerializable as refused:
+        return None, refused
+
+
+def _call(ledger: Ledger, processor: Processor, turn: PostTurn) -> Any:
+    job = Job(
+        id=turn.task_id,
+        task=turn.task,
+        args=turn.args,
+        kwargs=turn.kwargs,
+        run=turn.run,
+        attempt=turn.attempts,
+    )
+    assert processor.post_process is not None  # noqa: S101  # asked before
+    return processor.post_process(
+        job,
+        ledger.reading.each_result(turn.task_id),
+        ledger.reading.each_error(turn.task_id),
+    )
+
+
+def _judged(error: BaseException, turn: PostTurn) -> Exception:
+    """Return why the job failed; raise what ends this process, and no job.
+
+    Nor does a ledger that went away while Post read its results: it is run again.
+    """
+    if isinstance(error, DatabaseUnavailable) or not isinstance(error, Exception):
+        raise error
+    if isinstance(error, CELERYS):
+        message = (
+            f"PostProcess of {turn.task} raised {type(error).__name__}: a job is not"
+            f" retried, ignored or rejected as a message is"
+        )
+        return JobFailed(message)
+    return error
+
+
+def _written(
+    ledger: Ledger,
+    turn: PostTurn,
+    body: bytes | None,
+    failure: Exception | None,
+    lease: float,
+) -> bool:
+    """Whether the outcome stands in the ledger, which is asked again and again.
+
+    The epoch keeps it from counting where another has begun Post meanwhile.
+    """
+    error = None if failure is None else reason_of(failure)
+    pause = threading.Event()
+    for last in [False] * (TRIES - 1) + [True]:
+        try:
+            return ledger.outcomes.post_done(turn, body, error=error, lease=lease)
+        except DatabaseUnavailable:
+            if last:
+                raise
+            pause.wait(PAUSE)
+    return False

@@ -1,0 +1,34 @@
+"""The two schedules of celery_sharding, in the app's own beat_schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_sharding.messages import PURGE, SWEEP
+from celery_sharding.settings import ShardingSettings
+
+HOUR = 3_600.0
+
+
+def declare(app: Any) -> None:
+    """The app's schedule has the sweeper and the purge, unless sharding_sweeper is off.
+
+    Where each worker is a scheduler (pecker_worker) they run on a thread of the worker
+    that won them: no broker is asked. Else they are sent, and a message that waited
+    for its successor is dropped. An entry of that name that is there already stays.
+    """
+    settings = ShardingSettings.read(app.conf)
+    if not settings.sweeper:
+        return
+    local = bool(app.conf.get("pecker_worker"))
+    schedule = dict(app.conf.beat_schedule or {})
+    for task, period in ((SWEEP, settings.sweep), (PURGE, HOUR)):
+        schedule.setdefault(task, _entry(task, period, local=local))
+    app.conf.beat_schedule = schedule
+
+
+def _entry(task: str, period: float, *, local: bool) -> dict[str, Any]:
+    if local:
+        pecker = {"run": "local", "timeout": max(period, 30.0)}
+        return {"task": task, "schedule": period, "pecker": pecker}
+    return {"task": task, "schedule": period, "options": {"expires": max(period, 1.0)}}

@@ -1,0 +1,102 @@
+"""One sweep: what is due is moved on, job by job."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery_pecker.clock import monotonic
+from celery_pecker.foreign import survive
+from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
+from celery_sharding.flow import go_on
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.model import Outcome, Stage
+from celery_sharding.plan import assign
+from celery_sharding.settings import ShardingSettings
+
+logger = logging.getLogger(__name__)
+
+BEFORE_POST = (Stage.SUBMITTED, Stage.PLANNING, Stage.SHARDING)
+"""Where a deadline counts: it is that of the last item."""
+QUIET = 60.0
+"""Seconds between two complaints that no worker is there."""
+
+_complained: dict[str, float] = {}
+
+
+def sweep(app: Any) -> dict[str, int]:
+    """What dead processes left is taken up, as far as one sweep comes; return counts.
+
+    lapsed: jobs with holds whose lease was over; late: jobs beyond their deadline;
+    moved: jobs that were moved on; dealt: shards that were dealt to other workers. A
+    job that cannot be moved is logged, and keeps no other waiting.
+    """
+    ledger = at(app, role="sweeper")
+    settings = ShardingSettings.read(app.conf)
+    lapsed = ledger.tickets.lapse()
+    late = _late(ledger)
+    due = ledger.upkeep.due(resend=settings.resend)
+    for job in due.followers:
+        ledger.upkeep.catch_up(job)
+    dealt = _deal(ledger)
+    _complain(ledger, waiting=len(due.shards))
+    moved = 0
+    for job in dict.fromkeys((*lapsed, *late, *due.jobs)):
+        error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
+        if error is not None and not isinstance(error, PeckerError):
+            _passed_on(error)
+        moved += error is None
+    return {"lapsed": len(lapsed), "late": len(late), "moved": moved, "dealt": dealt}
+
+
+def _passed_on(error: BaseException) -> None:
+    if not isinstance(error, Exception):
+        raise error
+
+
+def _late(ledger: Ledger) -> list[int]:
+    """Jobs beyond their deadline have failed; return them."""
+    late = []
+    for job, task_id, deadline in ledger.upkeep.deadlines():
+        message = (
+            f"the job {task_id} was to end within {deadline:g} s of its submission, and"
+            " did not"
+        )
+        if ledger.outcomes.decide(
+            job,
+            Outcome.FAILED,
+            error=reason_of(JobDeadlineExceeded(message)),
+            stages=BEFORE_POST,
+        ):
+            late.append(job)
+    return late
+
+
+def _deal(ledger: Ledger) -> int:
+    """Shards of workers that are gone wait for others; return how many."""
+    live = [one.hostname for one in ledger.upkeep.live()]
+    dealt = 0
+    for job, orphans in ledger.upkeep.orphans(live).items():
+        owners: list[tuple[int, str | None]] = [(shard, None) for shard in orphans]
+        if live:
+            owners = [
+                (shard, hostname)
+                for hostname, shards in assign(orphans, live).items()
+                for shard in shards
+            ]
+        dealt += ledger.upkeep.deal(job, owners)
+    return dealt
+
+
+def _complain(ledger: Ledger, *, waiting: int) -> None:
+    """It is said now and then that jobs wait, and no worker that lives runs them."""
+    if not waiting or ledger.upkeep.slots() is not None:
+        _complained.clear()
+        return
+    moment = monotonic()
+    if moment - _complained.get("no executor", -QUIET) < QUIET:
+        return
+    _complained["no executor"] = moment
+    error = NoExecutor(f"{waiting} sharded jobs wait for a worker that runs them")
+    logger.warning("sharding: %s", error)
