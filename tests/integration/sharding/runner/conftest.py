@@ -1,0 +1,47 @@
+"""An app whose tickets are run in the test's own process, on a real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.model import Options
+from celery_sharding.processor import Processor
+
+TASK = "proj.import_rows"
+Register = Callable[..., Processor]
+
+
+@pytest.fixture
+def app(dsn: str) -> Iterator[Celery]:
+    """Give an app that has no broker to speak of."""
+    app = Celery("runner-tests", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn=dsn, sharding_slice=5.0, sharding_flush=0.05)
+    yield app
+    at(app).close()
+    app.close()
+
+
+@pytest.fixture
+def ledger(app: Celery) -> Ledger:
+    """Give this thread's ledger of the app: by the database's own time."""
+    return at(app)
+
+
+@pytest.fixture
+def register(app: Celery) -> Register:
+    """Give a function that makes another the processor of the tests' task."""
+
+    def registered(process: Callable[..., Any], **given: Any) -> Processor:
+        app.tasks.pop(TASK, None)
+        task: Any = app.task(process, name=TASK, shared=False)
+        options = given.pop("options", Options())
+        task.processor = Processor(name=TASK, process=process, options=options, **given)
+        found: Processor = task.processor
+        return found
+
+    return registered
