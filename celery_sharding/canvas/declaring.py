@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from celery import Celery
+from celery.utils.threads import LocalStack
 
 from celery_sharding.canvas.overrides import NAMES, applied
 from celery_sharding.canvas.task import ShardedTask
@@ -76,6 +77,8 @@ def known(  # what a class is made of
         "name": processor.name,
         "processor": processor,
         "abstract": False,
+        # Celery's own comes when it is bound; a plain call may come before.
+        "request_stack": LocalStack(),
         "__doc__": shown.__doc__,
         "__module__": module,
         "__qualname__": shown.__qualname__,

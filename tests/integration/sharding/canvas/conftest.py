@@ -1,0 +1,80 @@
+"""An app with sharded jobs, in this process: a real ledger and a real broker."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from celery import Celery
+
+from celery_pecker.database import Database
+from celery_pecker.settings import Settings
+from celery_sharding import Sharding
+from celery_sharding.ledger.here import PACKAGE, Ledger
+
+
+@pytest.fixture
+def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
+    """Give an app whose messages nobody takes."""
+    made = Celery(
+        "calls",
+        broker=redis_url,
+        backend="cache+memory://",  # nobody waits for a result
+        set_as_current=False,
+    )
+    made.conf.update(
+        pecker_dsn=dsn,
+        task_default_queue=queue_name,
+        broker_transport_options={"socket_connect_timeout": 2},
+        task_publish_retry_policy={"max_retries": 0},
+        sharding_inline_limit=20_000,
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def sharding(app: Celery) -> Sharding:
+    """Give its sharded jobs."""
+    return Sharding(app)
+
+
+@pytest.fixture
+def ledger(dsn: str) -> Iterator[Ledger]:
+    """Give a way of this test's own to the same ledger."""
+    settings = Settings(dsn=dsn, app="calls")
+    made = Ledger(Database.of(settings, role="test", package=PACKAGE))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def messages(redis_url: str, queue_name: str) -> Callable[[], list[dict[str, Any]]]:
+    """Give a function that returns what lies in the queue, the oldest first."""
+    client = redis.Redis.from_url(redis_url)
+
+    def lying() -> list[dict[str, Any]]:
+        found = []
+        for raw in reversed(client.lrange(queue_name, 0, -1)):
+            told = json.loads(raw)
+            body = json.loads(b64decode(told["body"]))
+            found.append({"headers": told["headers"], "body": body, "size": len(raw)})
+        return found
+
+    return lying
+
+
+@pytest.fixture
+def rows(dsn: str) -> Callable[[str], list[tuple[Any, ...]]]:
+    """Give a function that asks the database."""
+
+    def ask(statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    return ask
