@@ -22,6 +22,8 @@ class Stop(StrEnum):
     """The job's concurrency was lowered: there is no room for this ticket."""
     SHUTDOWN = "shutdown"
     """The worker stops."""
+    AWAY = "away"
+    """Where its items are did not answer."""
     LOST = "lost"
     """Another has the ticket, or may have it: nothing may be written any more."""
     TIMED_OUT = "timed out"

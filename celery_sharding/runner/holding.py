@@ -54,6 +54,8 @@ class Holding:
         """Whether somebody is to look if the layer is closed."""
         self.behind: list[Shard] = []
         """Claimed shards that wait for the one that runs."""
+        self.away = False
+        """Whether the items of a shard are where nobody answers."""
         self.patience = inf
         """The monotonic moment from which they are given back."""
         self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
@@ -123,9 +125,16 @@ class Holding:
             self._lose(f"shards {word.lost} are another's")
         self._kept, self._bytes = [], 0
 
+    def put_back(self, record: Shard) -> None:
+        """Items are away: that shard is free again, as it was, and all is to stop."""
+        with self.turning:
+            self.behind.insert(0, record)
+            self.away = True
+
     def _give_back(self) -> None:
         """Shards that wait behind a slow one are free for others."""
-        if self.behind and (self.stop is not None or monotonic() >= self.patience):
+        over = self.away or self.stop is not None or monotonic() >= self.patience
+        if self.behind and over:
             self._kept += [untouched(record) for record in self.behind]
             self.behind = []
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from celery_pecker.clock import monotonic
 from celery_sharding import flow
+from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Shard
 from celery_sharding.processor import Processor
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 STRAGGLES = 2 * TARGET
 """Seconds that shards wait behind another before they are given back."""
+GOES_ON = frozenset({None, Stop.SHUTDOWN})
+"""What the ticket is told where others are to go on with it."""
 ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
 """Ends of a shard after which the next may be run."""
 
@@ -68,7 +71,7 @@ class Slice:
                 self._moved()
             if stop not in ON or monotonic() - begun >= seconds:
                 break
-        return self._holding.stop in {None, Stop.SHUTDOWN}
+        return not self._holding.away and self._holding.stop in GOES_ON
 
     def _claim(self) -> list[Shard]:
         sent = monotonic()
@@ -115,6 +118,12 @@ class Slice:
 
     def _run_shard(self, record: Shard, loader: Loader) -> Stop:
         loaded = loader.load(record)
+        if isinstance(loaded.error, DatabaseUnavailable):
+            logger.warning(
+                "sharding: items of %s are away: %s", self._holding, loaded.error
+            )
+            self._holding.put_back(record)
+            return Stop.AWAY
         broken = loaded.error is not None
         course = Course(
             record,

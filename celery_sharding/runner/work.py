@@ -25,7 +25,8 @@ from celery_sharding.settings import ShardingSettings
 logger = logging.getLogger(__name__)
 
 STRANGE = 1.0
-"""Seconds until a ticket is offered again whose processor is not known here."""
+"""Seconds until a ticket is offered again whose processor is not known here, or whose
+source is away."""
 COMPLAIN = 60.0
 """Seconds between two complaints of that."""
 
@@ -96,7 +97,7 @@ class Runner:
         if holding.stop is Stop.LOST:
             return "lost"
         if not more:
-            ledger.tickets.rest(turn.hold)
+            ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
             return str(holding.stop or "nothing to claim")
         if not ledger.tickets.hand_on(turn.hold):
             return "lost"
@@ -130,9 +131,14 @@ def work_of(turn: Turn, pool: str, opened: float) -> Work:
     left = turn.deadline_in
     return Work(
         job=Job(
-            id=turn.task_id, task=turn.task, args=turn.args, kwargs=dict(turn.kwargs)
+            id=turn.task_id,
+            task=turn.task,
+            args=turn.args,
+            kwargs=dict(turn.kwargs),
+            run=turn.run,
         ),
         options=turn.options,
+        layers=turn.layers,
         pool=pool,
         until=inf if left is None else opened + left,
     )

@@ -1,0 +1,46 @@
+"""An app whose workers write down which process ran which item, and die if told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import psycopg
+from celery import Celery
+
+from celery_pecker.clock import pause
+from celery_sharding import Shard, Sharding
+
+CONF = "SHARDING_TEST_CONF"
+POISON = "poison"
+SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
+
+
+def make(conf: dict[str, Any]) -> Celery:
+    """Return the app, its sharded task under `app.tasks["jobs.note"]`."""
+    app = Celery("jobs", set_as_current=False)
+    app.conf.update(conf)
+    sharding = Sharding(app)
+
+    @sharding.task(name="jobs.note")
+    def note(shard: Shard) -> None:
+        """Each item stands in `seen`; `shard.ok` is given it with the process."""
+        pace = float(shard.job.kwargs.get("pace", 0.0))
+        with psycopg.connect(conf["pecker_dsn"], autocommit=True) as connection:
+            for item in shard:
+                connection.execute(
+                    "insert into seen (item, pid) values (%s, %s)",
+                    (str(item), os.getpid()),
+                )
+                if item == POISON:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                pause(pace)
+                shard.ok([item, os.getpid()])
+
+    return app
+
+
+if CONF in os.environ:
+    app = make(json.loads(os.environ[CONF]))
