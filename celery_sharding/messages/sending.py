@@ -8,6 +8,7 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
+from celery_pecker import deadline
 from celery_pecker.clock import new_tag
 from celery_sharding.messages.continuation import without_links
 from celery_sharding.messages.names import AGAIN, NOTIFY, RUN, WORK
@@ -124,7 +125,9 @@ def _publish(
 ) -> bool:
     """Send them over one pooled connection; what the broker refuses is logged."""
     try:
-        with app.producer_pool.acquire(block=True) as producer:
+        # Not under the deadline of who sends: the sweeper's run has a second, and a
+        # ticket that inherited what is left of it was struck in the middle of a batch.
+        with deadline.detached(), app.producer_pool.acquire(block=True) as producer:
             for message in messages:
                 app.amqp.send_task_message(
                     producer, name, message, retry_policy=ONCE_MORE, **route
