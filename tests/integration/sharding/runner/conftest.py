@@ -38,7 +38,8 @@ def register(app: Celery) -> Register:
 
     def registered(process: Callable[..., Any], **given: Any) -> Processor:
         app.tasks.pop(TASK, None)
-        task: Any = app.task(process, name=TASK, shared=False)
+        declared: Any = app.task
+        task = declared(process, name=TASK, shared=False)
         options = given.pop("options", Options())
         task.processor = Processor(name=TASK, process=process, options=options, **given)
         found: Processor = task.processor

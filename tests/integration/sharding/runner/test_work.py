@@ -22,7 +22,7 @@ Planner = Callable[..., Any]
 def rows(ledger: Ledger, query: str, *given: object) -> list[tuple[Any, ...]]:
     """Return what the database has."""
     connection = ledger.database._connected()
-    return connection.execute(query, given).fetchall()  # type: ignore[call-overload,no-any-return]
+    return connection.execute(query.encode(), given).fetchall()
 
 
 def shards(ledger: Ledger, job: int) -> list[tuple[int, int, int, int]]:

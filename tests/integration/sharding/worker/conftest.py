@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
+from celery_sharding.ledger import at
 from tests.integration.sharding.worker import jobs_app
 
 ROOT = Path(__file__).parents[4]
@@ -35,6 +36,15 @@ class Jobs:
             psycopg.connect(conf["pecker_dsn"], autocommit=True, row_factory=tuple_row)
         )
         self._connection.execute(jobs_app.SEEN)
+        stack.callback(self._close)
+
+    def _close(self) -> None:
+        backend: Any = self.app.backend
+        backend.result_consumer.stop()
+        backend.client.close()
+        backend.client.connection_pool.disconnect()
+        at(self.app).close()
+        self.app.close()
 
     def worker(self, *options: str) -> ProcessContainer:
         """Return a worker that is ready; `options` are those of its command."""

@@ -14,7 +14,12 @@ from celery_sharding.model import Code
 from tests.integration.sharding.worker.conftest import Jobs
 from tests.integration.sharding.worker.jobs_app import POISON
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.cluster,
+    # Celery's backend calls what redis-py would have called otherwise.
+    pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning"),
+]
 Make = Callable[..., Jobs]
 
 
@@ -23,13 +28,12 @@ def noted(result: Any) -> list[Any]:
     return sorted(str(item) for item, _ in result.results())
 
 
-@pytest.mark.cluster
 def test_shards_of_a_killed_child_go_on_at_once(jobs: Make) -> None:
     """From their cursor, however long its lease: the worker saw it die."""
     made = jobs(sharding_lease=600.0)
     made.worker("-P", "prefork", "-c", "2")
     items = [*range(80)]
-    result = made.note.apply_async((items,), {"pace": 0.05}, size=(40, 40))
+    result = made.note.apply_async((items,), {"pace": 0.05})
     eventually(lambda: len(made.seen()) > 30, 30.0, "it is in the middle")
     victim = made.pids()[-1]
     os.kill(victim, signal.SIGKILL)
@@ -38,3 +42,88 @@ def test_shards_of_a_killed_child_go_on_at_once(jobs: Make) -> None:
     seen = made.seen()
     assert {*seen} == {str(item) for item in items}
     assert sum(seen.values()) - len(seen) <= 10  # not from the beginning
+
+
+def test_an_item_that_kills_its_process_is_found_and_alone_reported(jobs: Make) -> None:
+    """All the others end well, and once in the ledger."""
+    made = jobs(sharding_lease=600.0)
+    made.worker("-P", "prefork", "-c", "2")
+    items = [*range(120)]
+    given: list[object] = [*items[:77], POISON, *items[77:]]
+    result = made.note.apply_async((given,), {"pace": 0.001})
+    assert result.get(timeout=60.0) == {"total": 121, "done": 120, "failed": 1}
+    assert noted(result) == sorted(map(str, items))
+    (error,) = result.errors()
+    assert (error.item, error.code) == (POISON, Code.DIED)
+    assert made.seen()[POISON] <= 10
+
+
+def test_a_frozen_worker_that_wakes_writes_nothing(jobs: Make) -> None:
+    """Its shards went on elsewhere, and what they wrote stands."""
+    made = jobs(sharding_lease=2.0)
+    frozen = made.worker("-P", "solo")
+    items = [*range(60)]
+    result = made.note.apply_async((items,), {"pace": 0.05})
+    eventually(lambda: len(made.seen()) > 20, 30.0, "it is in the middle")
+    frozen.kill("SIGSTOP")
+    other = made.worker("-P", "solo")
+    assert result.get(timeout=40.0) == {"total": 60, "done": 60, "failed": 0}
+    before = made.rows("select shard, at, body from pecker_results order by 1, 2")
+    frozen.kill("SIGCONT")
+    eventually(lambda: "is lost" in frozen.life_log(), 20.0, "it found out")
+    assert noted(result) == sorted(map(str, items))
+    after = made.rows("select shard, at, body from pecker_results order by 1, 2")
+    assert after == before
+    last = made.pids()[-1]
+    assert last == other.pid  # what woke began nothing
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_pause_and_cancel_hold_at_the_next_item(jobs: Make, pool: str) -> None:
+    """What is paused goes on where it was, and runs no item twice."""
+    made = jobs()
+    made.worker("-P", pool, "-c", "2")
+    items = [*range(100)]
+    result = made.note.apply_async((items,), {"pace": 0.02})
+    eventually(lambda: len(made.seen()) > 10, 30.0, "it runs")
+    result.pause()
+    eventually(lambda: not made.held(), 10.0, "nobody holds a ticket")
+    paused = len(made.seen())
+    assert paused < len(items)
+    result.resume()
+    assert result.get(timeout=30.0) == {"total": 100, "done": 100, "failed": 0}
+    assert {*made.seen().values()} == {1}
+    second = made.note.apply_async(([*range(100, 200)],), {"pace": 0.02})
+    eventually(lambda: len(made.seen()) > 110, 30.0, "it runs")
+    second.cancel()
+    eventually(lambda: not made.held(), 10.0, "nobody holds a ticket")
+    assert len(made.seen()) < 200
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+def test_a_worker_that_is_to_stop_begins_no_further_item(jobs: Make, pool: str) -> None:
+    """Its shards are given back as they are, and nobody is blamed."""
+    made = jobs()
+    worker = made.worker("-P", pool, "-c", "2")
+    result = made.note.apply_async(([*range(2000)],), {"pace": 0.05})
+    eventually(lambda: len(made.seen()) > 10, 30.0, "it runs")
+    os.kill(worker.pid, signal.SIGTERM)
+    assert worker.wait(20.0) == 0
+    told = made.rows(
+        "select sum(cursor), max(deaths), count(*) filter (where status = 202)"
+        " from pecker_shards"
+    )
+    assert told == [(len(made.seen()), 0, 0)]
+    assert not made.held()
+    result.cancel()
+
+
+def test_a_worker_is_known_while_it_lives(jobs: Make) -> None:
+    """By its name, and with as many slots as its pool has."""
+    made = jobs()
+    worker = made.worker("-P", "threads", "-c", "3")
+    known = "select slots from pecker_executors"
+    eventually(lambda: made.rows(known) == [(3,)], 10.0, "it is known")
+    os.kill(worker.pid, signal.SIGTERM)
+    worker.wait(20.0)
+    assert made.rows(known) == []
