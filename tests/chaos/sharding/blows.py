@@ -92,7 +92,7 @@ class Blows:
                 self._aim(blow)
             self._again()
         for actor in self.stand.actors:
-            self.stand.await_ready(actor)
+            eventually(lambda actor=actor: self._lives(actor), 60.0, "all live again")  # type: ignore[misc]
 
     def groups(self) -> set[int]:
         """Return the process groups that died whole."""
@@ -159,6 +159,10 @@ class Blows:
                 at=SYSTEM.monotonic(),
             )
         )
+
+    def _lives(self, actor: Actor) -> bool:
+        self._again()
+        return actor.ready
 
     def _again(self) -> None:
         """Who died whole, or lost its main process, lives again."""

@@ -116,7 +116,7 @@ def test_a_call_that_returned_and_is_not_in_the_ledger_is_wrong(tables: str) -> 
 def test_progress_that_is_told_too_often_is_wrong(tables: str) -> None:
     """Four quarters are four notifications, each of its own."""
     ended(tables)
-    for percent in (25.0, 50.0, 50.0):
+    for percent in (25.0, 50.0, 75.0, 100.0, 100.0):
         ask(
             tables,
             "insert into chaos_notes (task_id, percent) values ('a', %s)",

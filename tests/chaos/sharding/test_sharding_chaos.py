@@ -1,6 +1,7 @@
 """Workers, schedulers and callers of sharded jobs are killed by a seeded plan.
 
-PECKER_CHAOS_SEED repeats a plan, PECKER_CHAOS_KILLS sets how many die.
+PECKER_CHAOS_SEED repeats a plan, PECKER_CHAOS_KILLS sets how many die; without it there
+are as many as 45 seconds hold.
 ``python -m tests.chaos.sharding.long_run`` is the long form.
 """
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-KILLS = int(os.environ.get("PECKER_CHAOS_KILLS", "25"))
-SECONDS = 45.0
+GIVEN = os.environ.get("PECKER_CHAOS_KILLS")
+KILLS, SECONDS = (int(GIVEN), 1e6) if GIVEN else (25, 45.0)
 
 
 def test_no_job_is_stuck_no_item_lost_and_no_post_has_its_effect_twice(
@@ -39,7 +40,7 @@ def test_no_job_is_stuck_no_item_lost_and_no_post_has_its_effect_twice(
         queue=queue,
     ) as stand:
         blows = Blows(stand, seed)
-        verdict = storm(stand, blows, KILLS, SECONDS if "CI" in os.environ else 1e9)
+        verdict = storm(stand, blows, KILLS, SECONDS)
     tell(
         "sharded jobs",
         "\n".join(told(blows, verdict, SYSTEM.monotonic() - began)),
