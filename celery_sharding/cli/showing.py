@@ -99,7 +99,7 @@ def _tables(seen: Look) -> Iterator[Table]:
         table.add_row(
             str(one.shard),
             duration(one.spent),
-            f"{one.cursor:,} of {one.count:,}",
+            f"{one.cursor:,} of {one.items:,}",
             visible(one.hostname or "-"),
             f"{int(one.code)} {MEANINGS[one.code].name}",
             str(one.deaths),

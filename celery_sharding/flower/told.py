@@ -14,10 +14,9 @@ from typing import Any
 from kombu.utils.json import dumps
 
 from celery_pecker.clock import to_us
+from celery_sharding.ledger.grid import LETTERS, Grid
 from celery_sharding.ledger.rows import (
-    LETTERS,
     ErrorRow,
-    Grid,
     JobRow,
     LayerRow,
     ShardRow,
@@ -113,7 +112,7 @@ def grid(of: Grid, shown: set[int]) -> dict[str, Any]:
     return {
         "per": of.per,
         "lines": [
-            (line.layer, line.first * of.per, line.compact)
+            (line.layer, line.first, line.compact)
             for line in of.lines
             if line.layer in shown
         ],

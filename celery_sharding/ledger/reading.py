@@ -11,14 +11,12 @@ from typing import Any
 from celery_sharding.codec import decode
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.grid import Grid, grid_of
 from celery_sharding.ledger.rows import (
-    GRADES,
     ErrorRow,
     ExecutorRow,
-    Grid,
     JobRow,
     LayerRow,
-    Line,
     ResultRow,
     ShardRow,
     Totals,
@@ -29,8 +27,6 @@ PATIENCE = 30.0
 """Seconds after which what is ready or claimed, and does not move, is told as such."""
 FRESH = 15.0
 """Seconds for which a worker that was seen counts as living; it is seen every five."""
-CELLS = 20_000
-"""Places of a grid, at most: beyond it neighbours share one."""
 PAGE = 500
 """Errors, and writes of results, that are read at once."""
 PAGE_BYTES = 4_000_000
@@ -82,18 +78,9 @@ class Reading(Repository):
         layers = self.layers(row.leading)
         return row.progress(tuple(layer.progress for layer in layers))
 
-    def grid(self, row: JobRow, layers: Sequence[LayerRow]) -> Grid:
-        """Return how all shards of a job stand, however many in bounded size."""
-        shards = sum(layer.shards for layer in layers)
-        per = max(-(-shards // CELLS), 1)
-        lines = self._run(
-            "read_grid",
-            job=row.leading,
-            per=per,
-            patience=PATIENCE,
-            grades=[int(code) for code in GRADES],
-        )
-        return Grid(per, tuple(Line(*line) for line in lines))
+    def grid(self, job: int) -> Grid:
+        """Return how all shards of a job stand."""
+        return grid_of(self._run("read_grid", job=job, patience=PATIENCE))
 
     def shards(
         self,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -17,24 +16,6 @@ from celery_sharding.model import (
     Stage,
 )
 
-GRADES = (
-    Code.SUCCEEDED,
-    Code.WAITING,
-    Code.READY,
-    Code.PUSHED,
-    Code.RUNNING,
-    Code.STALLED,
-    Code.UNTAKEN,
-    Code.TIMED_OUT,
-    Code.FAILED,
-    Code.DIED,
-)
-"""Codes, the one in need of a look last: where neighbours share a place in a grid, it
-shows the last of theirs. In a grid each is a letter: the first is "a"."""
-LETTERS: Mapping[str, Code] = {
-    chr(ord("a") + place): code for place, code in enumerate(GRADES)
-}
-_RUN = re.compile(r"(.)\1*")
 _PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
 
 
@@ -153,7 +134,7 @@ class ShardRow(NamedTuple):
     status: int
     """As it is stored."""
     origin: int
-    count: int
+    items: int
     cursor: int
     done: int
     failed: int
@@ -167,46 +148,6 @@ class ShardRow(NamedTuple):
     not_before: datetime | None
     spent: float | None
     """Seconds since it was claimed, until it ended or now."""
-
-
-class Line(NamedTuple):
-    """Neighbouring shards of a layer, a letter of `LETTERS` for each."""
-
-    layer: int
-    first: int
-    letters: str
-
-    def runs(self) -> Iterator[tuple[Code, int]]:
-        """Give each code, and how many neighbours in a row have it."""
-        for run in _RUN.finditer(self.letters):
-            yield LETTERS[run[1]], run.end() - run.start()
-
-    @property
-    def compact(self) -> str:
-        """Return the letters, each with how many there are in a row: "a500bc3"."""
-        return _RUN.sub(_counted, self.letters)
-
-
-def _counted(run: re.Match[str]) -> str:
-    length = run.end() - run.start()
-    return run[1] if length == 1 else f"{run[1]}{length}"
-
-
-class Grid(NamedTuple):
-    """How all shards of a job stand."""
-
-    per: int
-    """Neighbours that share a place: 1, except where there are very many shards."""
-    lines: tuple[Line, ...]
-
-    @property
-    def counts(self) -> dict[Code, int]:
-        """Return how many places show each code."""
-        return {
-            code: number
-            for letter, code in LETTERS.items()
-            if (number := sum(line.letters.count(letter) for line in self.lines))
-        }
 
 
 class ErrorRow(NamedTuple):

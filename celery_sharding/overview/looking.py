@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.rows import ErrorRow, Grid, JobRow, LayerRow, ShardRow
+from celery_sharding.ledger.grid import Grid
+from celery_sharding.ledger.rows import ErrorRow, JobRow, LayerRow, ShardRow
 from celery_sharding.model import Progress
 from celery_sharding.overview.verdict import Verdict, verdict
 
@@ -51,7 +52,7 @@ def look(
     return Look(
         row=row,
         layers=layers,
-        grid=reading.grid(row, layers),
+        grid=reading.grid(row.leading),
         stragglers=reading.stragglers(row.leading, most=STRAGGLERS),
         errors=found[:errors],
         more_errors=len(found) > errors,

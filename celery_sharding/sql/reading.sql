@@ -89,12 +89,11 @@ left join open on open.layer = layer.layer
 order by layer.layer
 
 /* celery_sharding:read_grid */
--- How each shard of a job stands, as one letter each: a row for each unbroken line of
--- shards of a layer. The letter says the code's place among the grades, from a on.
+-- How each shard of a job stands, as one letter each: `GRADES` of ledger/rows.py says
+-- which. Shards of a layer lie beside each other, but for those that repeat items of
+-- others: a part whose numbers are no unbroken line comes with all of them.
 --
--- per:     so many neighbours share a letter: that of the highest grade, the one that
---          needs a look most.
--- coded:   as in list_shards, where it is explained.
+-- coded:  as in list_shards, where it is explained.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -118,43 +117,43 @@ read as materialized (
     where job.job = %(job)s
 ),
 coded as (
-    select shard.layer, shard.shard / %(per)s::integer as cell,
-           case
-               when shard.status not in (100, 201, 202) then shard.status
-               when shard.status = 100 then case
+    select shard.layer, shard.shard,
+           case shard.status
+               when 301 then 'a'
+               when 100 then case
                    when not read.runs or shard.layer <> read.layer
-                       or shard.not_before > read.now then 100
-                   when read.untaken then 401
-                   else 101
+                       or shard.not_before > read.now then 'b'
+                   when read.untaken then 'g'
+                   else 'c'
                end
-               when ticket.seq is null then case when read.runs then 403 else 100 end
-               when shard.status = 201 then case
-                   when shard.claimed_at
-                       < read.now - %(patience)s * interval '1 second' then 402
-                   else 201
+               when 302 then 'i'
+               when 203 then 'h'
+               when 403 then 'j'
+               else case
+                   when ticket.seq is null then case when read.runs then 'j' else 'b' end
+                   when shard.status = 201 then case
+                       when shard.claimed_at
+                           < read.now - %(patience)s * interval '1 second' then 'f'
+                       else 'd'
+                   end
+                   when extract(epoch from read.now - shard.claimed_at) > least(
+                       read.shard_deadline, (shard.cursor + 1) * read.item_timeout
+                   ) then 'h'
+                   else 'e'
                end
-               when extract(epoch from read.now - shard.claimed_at)
-                   > least(read.shard_deadline, (shard.cursor + 1) * read.item_timeout)
-                   then 203
-               else 202
-           end as code
+           end as letter
     from read
     join {schema}.pecker_shards as shard on shard.job = read.job
     left join {schema}.pecker_tickets as ticket
         on shard.status in (201, 202) and ticket.job = read.job
         and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
         and ticket.state = 'held' and ticket.leased_until > read.now
-),
-cells as (
-    select layer, cell, max(array_position(%(grades)s::integer[], code::integer)) as grade,
-           cell - row_number() over (partition by layer order by cell) as line
-    from coded
-    group by layer, cell
 )
-select layer, min(cell)::integer as first,
-       string_agg(chr(96 + grade), '' order by cell) as letters
-from cells
-group by layer, line
+select layer, min(shard) as first, string_agg(letter, '' order by shard) as letters,
+       case when max(shard) - min(shard) + 1 <> count(*)
+           then array_agg(shard order by shard) end as numbers
+from coded
+group by layer, shard / 1024
 order by layer, first
 
 /* celery_sharding:list_shards */

@@ -147,7 +147,7 @@
         facts(place, [
             ["Shard", `${count(one.shard)}, layer ${one.layer + 1}` + (one.origin !== one.shard ? `, repeats items of shard ${count(one.origin)}` : "")],
             ["Stands", `${one.code} ${name}: ${why}`],
-            ["Items", `${count(one.cursor)} of ${count(one.count)} ended: ${count(one.done)} done, ${count(one.failed)} failed`],
+            ["Items", `${count(one.cursor)} of ${count(one.items)} ended: ${count(one.done)} done, ${count(one.failed)} failed`],
             ["Worker", one.hostname || one.owner || ""],
             ["Claimed", one.claimed_at ? `${time(one.claimed_at)} (${iso(one.claimed_at)})` : ""],
             ["Ended", one.ended_at ? `${time(one.ended_at)}, after ${span(one.spent * 1e6)}` : ""],
@@ -173,7 +173,7 @@
                 const name = Object.values(data.codes).find(known => known[0] === one.code)[1];
                 const link = el("button", {type: "button", class: "shard-link"}, count(one.shard));
                 link.addEventListener("click", () => choose(one.shard));
-                return [link, pecker.coarse(one.spent * 1e6), `${count(one.cursor)} of ${count(one.count)}`, one.hostname || "–",
+                return [link, pecker.coarse(one.spent * 1e6), `${count(one.cursor)} of ${count(one.items)}`, one.hostname || "–",
                     `${one.code} ${name}` + (one.deaths ? `, ${plural(one.deaths, "death")}` : "")];
             },
         })));

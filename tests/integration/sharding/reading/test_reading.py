@@ -109,8 +109,7 @@ def _coded(written: Written, **given: Any) -> int:
 
 def _grid(ledger: Ledger, task_id: str = "a") -> list[int]:
     """Return the codes of all places, by the numbers of their shards."""
-    row = ledger.reading.job(task_id)
-    grid = ledger.reading.grid(row, ledger.reading.layers(row.leading))
+    grid = ledger.reading.grid(ledger.reading.job(task_id).leading)
     told: dict[int, int] = {}
     for line in grid.lines:
         first = line.first
@@ -168,21 +167,27 @@ def test_shards_of_a_job_that_was_cancelled_wait_and_did_not_die(
     assert _grid(ledger) == [Code.WAITING, Code.WAITING]
 
 
-def test_a_grid_of_very_many_shards_shows_the_worst_of_neighbours(
-    ledger: Ledger, written: Written, monkeypatch: pytest.MonkeyPatch
+def test_a_grid_tells_shards_that_repeat_others_in_their_layer(
+    ledger: Ledger, written: Written
 ) -> None:
-    """Its size is bounded whatever the job's."""
-    monkeypatch.setattr("celery_sharding.ledger.reading.CELLS", 4)
-    job = written.job("a", total=100)
-    written.layer(job, 0, shards=10)
+    """Their numbers come behind all others, of whatever layer; some may be missing."""
+    job = written.job("a", total=100, layers=2)
+    written.hold(job)
     for shard in range(10):
-        written.shard(job, shard, status=302 if shard == 4 else 301)
-    row = ledger.reading.job("a")
-    grid = ledger.reading.grid(row, ledger.reading.layers(job))
-    assert grid.per == 3
-    assert [(line.first, line.letters) for line in grid.lines] == [(0, "aiaa")]
-    assert grid.lines[0].compact == "aia2"
-    assert grid.counts == {Code.SUCCEEDED: 3, Code.FAILED: 1}
+        written.shard(job, shard, shard // 5, status=301)
+    written.shard(job, 10, 0, origin=1, status=302)
+    written.shard(job, 11, 1, origin=6, status=302)
+    written.shard(job, 12, 0, origin=2)
+    grid = ledger.reading.grid(job)
+    lines = [(line.layer, line.first, line.compact) for line in grid.lines]
+    assert lines == [
+        (0, 0, "a5"),
+        (0, 10, "i"),
+        (0, 12, "c"),
+        (1, 5, "a5"),
+        (1, 11, "i"),
+    ]
+    assert grid.counts == {Code.SUCCEEDED: 10, Code.READY: 1, Code.FAILED: 2}
 
 
 def test_shards_are_found_by_code_layer_and_number(
