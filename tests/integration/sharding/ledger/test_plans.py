@@ -205,17 +205,22 @@ def test_a_planner_that_is_followed_while_it_writes_writes_nothing(
 
 
 def test_a_job_that_was_cancelled_meanwhile_stays_so(
-    ledger: Ledger, submitted: Submit
+    ledger: Ledger, submitted: Submit, open_ledger: Opened
 ) -> None:
     """Whatever the plan is: its stage is another."""
     turn = begun(ledger, submitted())
-    asked(
-        ledger,
-        "update pecker_jobs set stage = 'delivering', outcome = 'cancelled'"
-        " returning job",
-    )
+    other = open_ledger()
+
+    def slow() -> Iterator[Planned]:
+        yield from shards(1)
+        asked(
+            other,
+            "update pecker_jobs set stage = 'delivering', outcome = 'cancelled'"
+            " returning job",
+        )
+
     with pytest.raises(LeaseLost):
-        ledger.plans.write(turn, shards(1))
+        ledger.plans.write(turn, slow())
     assert counted(ledger) == NOTHING
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -17,8 +18,8 @@ from celery_sharding.errors import (
     Misconfigured,
 )
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.submissions import NewJob, Submitted
-from celery_sharding.model import Options, Stage
+from celery_sharding.ledger.submissions import NewJob, Submissions, Submitted
+from celery_sharding.model import Options, Outcome, Stage
 
 Opened = Callable[[], Ledger]
 LEASE = 15.0
@@ -223,27 +224,71 @@ def test_a_key_is_free_once_its_leader_has_an_outcome(ledger: Ledger) -> None:
     assert rows(ledger, "task_id, follows") == [("a", None), ("b", None)]
 
 
+class Delayed(Submissions):
+    """A caller that was slow between finding a leader and following it."""
+
+    meanwhile: Callable[[], object]
+
+    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        if label == "follow_job":
+            self.meanwhile()
+        return super()._run(label, **params)
+
+
 def test_who_follows_waits_for_whoever_decides(
     ledger: Ledger, open_ledger: Opened, dsn: str
 ) -> None:
     """Else its leader is decided without it, and it waits for ever.
 
-    A leader is being decided in an open transaction: the call waits, and is then a job
-    of its own.
+    The leader is being decided in an open transaction, after it was found: the call
+    waits for that, and is then a job of its own.
     """
     other = open_ledger()
+    slow = Delayed(other.database, other.now)
+    found, deciding = threading.Event(), threading.Event()
+
+    def meanwhile() -> None:
+        found.set()
+        deciding.wait(10)
+
+    slow.meanwhile = meanwhile
     ledger.submissions.submit(call("a", "upload-1"))
     made: list[Submitted] = []
     new = call("b", "upload-1")
-    thread = threading.Thread(
-        target=lambda: made.append(other.submissions.submit(new, follow=True))
-    )
+    thread = threading.Thread(target=lambda: made.append(slow.submit(new, follow=True)))
+    thread.start()
+    assert found.wait(10)
     with ledger.database.transaction():
         decide(ledger, "a")
-        thread.start()
-        eventually(lambda: waiting(dsn))
+        deciding.set()
+        eventually(lambda: made or waiting(dsn))
     thread.join()
     assert made == [Submitted(job=made[0].job, task_id="b", fresh=True)]
+
+
+def test_whoever_decides_sees_who_followed_before(
+    ledger: Ledger, open_ledger: Opened, dsn: str
+) -> None:
+    """A follower whose row could not be read yet when its leader was decided."""
+    other = open_ledger()
+    leader = ledger.submissions.submit(call("a", "upload-1"))
+    decided: list[bool] = []
+    error = {"type": "ValueError", "module": "builtins", "args": [], "message": ""}
+    thread = threading.Thread(
+        target=lambda: decided.append(
+            other.outcomes.decide(leader.job, Outcome.FAILED, error=error)
+        )
+    )
+    with ledger.database.transaction():
+        ledger.submissions.submit(call("b", "upload-1"), follow=True)
+        thread.start()
+        eventually(lambda: decided or waiting(dsn))
+    thread.join()
+    assert decided == [True]
+    assert rows(ledger, "task_id, stage, outcome") == [
+        ("a", "delivering", "failed"),
+        ("b", "delivering", "failed"),
+    ]
 
 
 def test_of_many_calls_at_once_one_leads(ledger: Ledger, open_ledger: Opened) -> None:
