@@ -83,8 +83,12 @@ class Outbox:
         items that failed are tried again.
         """
         ended = status.ended
-        taken = [one for one in self.results if ended or one[0] < cursor]
-        self.results = [one for one in self.results if not (ended or one[0] < cursor)]
+        kept = self.results
+        end = len(kept)
+        while end and not ended and kept[end - 1][0] >= cursor:
+            end -= 1
+        taken = kept[:end]
+        del kept[:end]
         body = self._encoded(taken)
         result = self._result(value) if ended and value is not None else None
         since = range(self._cursor, cursor)

@@ -31,10 +31,11 @@ class Shard:
     rest is run later, perhaps elsewhere; `stop` tells.
     """
 
-    __slots__ = ("_course",)
+    __slots__ = ("_course", "_keep")
 
     def __init__(self, course: Course) -> None:
         self._course = course
+        self._keep = course.outbox.results.append
 
     def __iter__(self) -> Iterator[Any]:
         """Give the items that have not ended yet."""
@@ -48,7 +49,7 @@ class Shard:
 
         It counts if the item ends well. Anything that JSON can hold.
         """
-        self._course.ok(value)
+        self._keep((self._course.at - 1, value))
 
     def fail(self, error: BaseException | str) -> None:
         """The item in hand has failed, with that reason; the loop goes on.
@@ -63,7 +64,7 @@ class Shard:
         What it returns is a result of the item unless it is None; what it raises, its
         failure: the loop goes on.
         """
-        foreign.each(function, self, self._course.ok, self._course.raised_by_item)
+        foreign.each(function, self, self.ok, self._course.raised_by_item)
 
     @property
     def job(self) -> Job:
