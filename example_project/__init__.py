@@ -9,5 +9,8 @@ The sweep is the task that must never stand still: it is an entry of an ordinary
 ``beat_schedule``, run by any number of ``celery beat -S pecker``. The package
 `example_project.demo` shows what becomes of it while schedulers are killed and frozen.
 
+`example_project.rush` is its rush hour on one database, and `example_project.airports`
+a sharded job that imports the world's airports while a worker is killed.
+
 Nothing of celery-pecker imports this package, and it is in no wheel.
 """

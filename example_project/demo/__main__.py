@@ -1,4 +1,4 @@
-"""Play the story, then the rush hour, and report: ``python -m example_project.demo``.
+"""The story, the rush hour, the import, a report: ``python -m example_project.demo``.
 
 Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, with
 1 if not, with 2 if the stage could not be built, and with 130 after a Ctrl-C; in each
@@ -17,6 +17,8 @@ from rich.console import Console
 
 from celery_pecker.clock import to_us
 from celery_pecker.errors import PeckerError
+from example_project.airports import play as airports
+from example_project.airports import story as import_story
 from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
@@ -69,7 +71,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--meetings", type=int, default=4_000, help="of the rush hour (4000)"
     )
-    parser.add_argument("--calm", action="store_true", help="no rush hour")
+    parser.add_argument("--calm", action="store_true", help="no rush hour, no import")
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     given = parser.parse_args(arguments)
     if not 1 <= given.calls <= MOST_CALLS:
@@ -105,6 +107,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
         if not given.calm:
             stage.close()
             failures += _rush(given, scene, base, console)
+            failures += _airports(scene, base, console)
     return 1 if failures else 0
 
 
@@ -127,6 +130,22 @@ def _rush(
     beside.write_text(rush_picture.draw(acts))
     console.print(f"\nThe rush hour as a picture: {beside}")
     failed = rush.failures(acts, given.meetings)
+    for failure in failed:
+        console.print(f"FAILED: {failure}", style="bold red")
+    return failed
+
+
+def _airports(scene: Scene, base: Ground, console: Console) -> list[str]:
+    """Return what went wrong in the import; its bars and its report were shown."""
+    place = airports.Place(
+        dsn=base.postgres.dsn,
+        redis=base.redis.url,
+        key_prefix=base.redis.key_prefix,
+    )
+    console.print()
+    seen = airports.play(place, console, scene.tell)
+    import_story.show(console, seen)
+    failed = import_story.failures(seen)
     for failure in failed:
         console.print(f"FAILED: {failure}", style="bold red")
     return failed

@@ -1,0 +1,32 @@
+"""Play the import alone: ``python -m example_project.airports``."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from example_project.airports import story
+from example_project.airports.play import Place, play
+from example_project.demo.ground import Ground
+
+
+def main() -> int:
+    """Import, show what was imported, return the exit code."""
+    console = Console()
+    with Ground() as ground:
+        place = Place(
+            dsn=ground.postgres.dsn,
+            redis=ground.redis.url,
+            key_prefix=ground.redis.key_prefix,
+        )
+        seen = play(place, console, lambda said: console.print(said, highlight=False))
+    story.show(console, seen)
+    failed = story.failures(seen)
+    for failure in failed:
+        console.print(f"FAILED: {failure}", style="bold red")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

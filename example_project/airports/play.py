@@ -1,0 +1,180 @@
+"""Two workers import the airports; one is killed midway, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from celery_pecker.clock import SYSTEM, new_id
+from celery_pecker.migrations import migrate
+from celery_pecker.testing import eventually
+from celery_pecker.testing.processes import ProcessContainer
+from celery_sharding import Progress, Stage
+from example_project.airports.records import LAYERS
+from example_project.demo.interrupts import undisturbed
+from example_project.demo.stage import await_word
+from example_project.store import statements
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = ("importer-1", "importer-2")
+OVER_WITHIN = 300.0
+MIDWAY = 0.4
+"""Of the items: then one of the workers is killed."""
+GLANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the import is played."""
+
+    dsn: str
+    redis: str
+    key_prefix: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Import:
+    """What was seen of it."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    """What the job returned."""
+    rows: Sequence[int] = ()
+    """In the tables, by layer of parents: countries, subdivisions, cities, airports."""
+    done: int = 0
+    failed: int = 0
+    total: int = 0
+    lasted: float = 0.0
+    killed_at: float | None = None
+    """Fraction of the items at which a worker was killed."""
+    gap: float = 0.0
+    """Seconds from the kill until the job was further."""
+
+
+def play(place: Place, console: Console, tell: Callable[[str], None]) -> Import:
+    """Return what was seen; tables and keys are those of this act alone."""
+    schema = f"airports_{new_id().hex[:8]}"
+    seen = Import()
+    with ExitStack() as kept:
+        folder = kept.enter_context(TemporaryDirectory(prefix="airports-"))
+        _prepare(place, schema)
+        env = {
+            "AIRPORTS_DSN": place.dsn,
+            "AIRPORTS_REDIS_URL": place.redis,
+            "AIRPORTS_KEY_PREFIX": f"{place.key_prefix}{schema}:",
+            "AIRPORTS_SCHEMA": schema,
+            "AIRPORTS_HEARTBEATS": folder,
+        }
+        workers = [_worker(kept, name, env) for name in WORKERS]
+        for worker in workers:
+            await_word(worker, " ready.")
+        os.environ.update(env)  # this process calls the task: it reads them too
+        from example_project.airports.tasks import import_airports  # noqa: PLC0415
+
+        tell("the airports of the world: dependencies become layers, layers shards")
+        began = SYSTEM.monotonic()
+        result = import_airports.delay()
+        with _bars(console) as show:
+            _watch(result, seen, workers[-1], show)
+        seen.told = result.get(timeout=60.0)
+        seen.lasted = SYSTEM.monotonic() - began
+        with psycopg.connect(place.dsn, autocommit=True) as connection:
+            row = connection.execute(statements()["airports_counted"].encode())
+            seen.rows = row.fetchone() or ()
+            connection.execute(
+                sql.SQL("drop schema {} cascade").format(sql.Identifier(schema))
+            )
+    return seen
+
+
+def _watch(
+    result: Any,
+    seen: Import,
+    victim: ProcessContainer,
+    show: Callable[[Progress], None],
+) -> None:
+    """Look until the job has ended; kill a worker midway."""
+    killed, behind = 0.0, 0
+
+    def ended() -> bool:
+        nonlocal killed, behind
+        progress = result.progress
+        show(progress)
+        ended_items = progress.done + progress.failed
+        if not killed and progress.fraction >= MIDWAY:
+            victim.kill()
+            killed, behind = SYSTEM.monotonic(), ended_items
+            seen.killed_at = progress.fraction
+        elif killed and not seen.gap and ended_items > behind:
+            seen.gap = SYSTEM.monotonic() - killed
+        seen.done, seen.failed = progress.done, progress.failed
+        seen.total = progress.total
+        return bool(progress.stage is Stage.ENDED)
+
+    eventually(ended, OVER_WITHIN, "the airports are imported", interval=GLANCE)
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """Give what draws a bar for each layer."""
+    bars = Bars(
+        TextColumn("{task.description:>12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
+        console=console,
+    )
+    drawn: dict[int, Any] = {}
+    with bars:
+
+        def show(progress: Progress) -> None:
+            for layer in progress.layers:
+                if layer.layer not in drawn:
+                    drawn[layer.layer] = bars.add_task(
+                        f"layer {layer.layer + 1}", total=layer.total, failed=""
+                    )
+                bars.update(
+                    drawn[layer.layer],
+                    completed=layer.done + layer.failed,
+                    failed=f"{layer.failed} bad" if layer.failed else "",
+                )
+
+        yield show
+
+
+def _prepare(place: Place, schema: str) -> None:
+    migrate(place.dsn, schema=schema)
+    with psycopg.connect(place.dsn, autocommit=True) as connection:
+        for table in reversed(LAYERS):
+            connection.execute(
+                sql.SQL("drop table if exists {}").format(sql.Identifier(table))
+            )
+        connection.execute(statements()["airports_schema"].encode())
+
+
+def _worker(kept: ExitStack, name: str, env: dict[str, str]) -> ProcessContainer:
+    process = ProcessContainer(
+        [
+            *(sys.executable, "-m", "celery", "-A", "example_project.airports.app"),
+            *("worker", "-n", f"{name}@%h", "-c", "2", "-l", "INFO"),
+            *("--without-gossip", "--without-mingle"),
+        ],
+        name=name,
+        cwd=ROOT,
+        env=env,
+    )
+    with undisturbed():
+        process.start()
+    kept.callback(process.remove)
+    return process
