@@ -23,6 +23,7 @@ class PostTurn:
     task_id: str
     epoch: int
     """The fencing token: whoever begins after a lapse has a higher one."""
+    holder: str
     task: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -97,6 +98,7 @@ class Posting(Repository):
             job=job,
             task_id=task_id,
             epoch=epoch,
+            holder=holder,
             task=task,
             args=tuple(given["args"]),
             kwargs=given["kwargs"],
@@ -130,6 +132,7 @@ class Posting(Repository):
                 "end_post",
                 job=turn.job,
                 epoch=turn.epoch,
+                holder=turn.holder,
                 outcome=outcome.value,
                 value=value,
                 error=None if error is None else jsonb({**error}),

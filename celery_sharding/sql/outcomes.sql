@@ -205,7 +205,8 @@ where job.job = %(job)s
 
 /* celery_sharding:end_post */
 -- What Post came to is the job's outcome, if whoever ran it is still the one. He goes on
--- to tell Celery, so the row stays his for a lease.
+-- to tell Celery, so the row stays his for a lease. Written twice where the first answer
+-- was lost.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -219,7 +220,10 @@ set stage = 'delivering',
     sent_at = clock.now,
     decided_at = clock.now
 from clock
-where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'posting'
+where job.job = %(job)s
+    and job.epoch = %(epoch)s
+    and job.holder = %(holder)s
+    and job.stage in ('posting', 'delivering')
 
 /* celery_sharding:begin_delivery */
 -- Who gets this row tells Celery the outcome: nobody does, or who did is heard no more.

@@ -29,6 +29,5 @@ def declare(app: Any) -> None:
 
 def _entry(task: str, period: float, *, local: bool) -> dict[str, Any]:
     if local:
-        pecker = {"run": "local", "timeout": period * 0.9}
-        return {"task": task, "schedule": period, "pecker": pecker}
+        return {"task": task, "schedule": period, "pecker": {"run": "local"}}
     return {"task": task, "schedule": period, "options": {"expires": max(period, 1.0)}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from celery_pecker import deadline
 from celery_pecker.clock import monotonic
 from celery_pecker.foreign import survive
 from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 BEFORE_POST = (Stage.SUBMITTED, Stage.PLANNING, Stage.SHARDING)
 """Where a deadline counts: it is that of the last item."""
+LONGEST = 20.0
+"""Seconds for which a sweep goes on; the next one takes up what is left."""
 QUIET = 60.0
 """Seconds between two complaints that no worker is there."""
 
@@ -32,8 +35,16 @@ def sweep(app: Any) -> dict[str, int]:
     moved: jobs that were moved on; dealt: shards that were dealt to other workers. A
     job that cannot be moved is logged, and keeps no other waiting.
     """
+    # A local run has less than its period. Where the database is busy that is too
+    # little for any sweep to come to its end, just when something is to be repaired.
+    with deadline.detached():
+        return _sweep(app)
+
+
+def _sweep(app: Any) -> dict[str, int]:
     ledger = at(app, role="sweeper")
     settings = ShardingSettings.read(app.conf)
+    end = monotonic() + LONGEST
     lapsed = ledger.tickets.lapse()
     late = _late(ledger)
     due = ledger.upkeep.due(resend=settings.resend)
@@ -42,7 +53,9 @@ def sweep(app: Any) -> dict[str, int]:
     dealt = _deal(ledger)
     _complain(ledger, waiting=len(due.shards))
     moved = 0
-    for job in dict.fromkeys((*lapsed, *late, *due.jobs)):
+    for job in dict.fromkeys((*late, *lapsed, *due.jobs)):
+        if monotonic() >= end:
+            break
         error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
         if error is not None and not isinstance(error, PeckerError):
             _passed_on(error)
@@ -58,9 +71,9 @@ def _passed_on(error: BaseException) -> None:
 def _late(ledger: Ledger) -> list[int]:
     """Jobs beyond their deadline have failed; return them."""
     late = []
-    for job, task_id, deadline in ledger.upkeep.deadlines():
+    for job, task_id, seconds in ledger.upkeep.deadlines():
         message = (
-            f"the job {task_id} was to end within {deadline:g} s of its submission, and"
+            f"the job {task_id} was to end within {seconds:g} s of its submission, and"
             " did not"
         )
         if ledger.outcomes.decide(
