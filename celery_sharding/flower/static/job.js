@@ -37,7 +37,7 @@
         text(find("why"), row.why);
         find("why").classList.toggle("pecker-bad", row.state === "failed" || row.state === "starved");
         text(find("what"), (row.key ? `key ${row.key} · ` : "") + row.id + (row.leader ? ` · follows ${row.leader}` : ""));
-        drawActs(find("acts"), row, true, ask);
+        drawActs(find("acts"), row, true, () => ask());
         const how = row.ended ? row.state : percent(row.done + row.failed, row.total);
         document.title = `${how} ${row.task} · Flower`;
     }

@@ -51,7 +51,7 @@
         parts.cells.failed.classList.toggle("pecker-some", job.failed > 0);
         text(parts.at, time(job.submitted));
         text(parts.took, (job.ended ? "took " : "for ") + pecker.coarse(job.elapsed * 1e6));
-        drawActs(parts.cells.acts, job, false, ask);
+        drawActs(parts.cells.acts, job, false, () => ask());
     }
 
     function show(data) {
