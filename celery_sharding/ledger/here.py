@@ -7,22 +7,18 @@ import threading
 import weakref
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celery_pecker.database import Database
 from celery_pecker.settings import Settings
-
-if TYPE_CHECKING:
-    from celery_sharding.ledger.control import Control
-    from celery_sharding.ledger.outcomes import Outcomes
-    from celery_sharding.ledger.plans import Plans
-    from celery_sharding.ledger.reading import Reading
-    from celery_sharding.ledger.shards import Shards
-    from celery_sharding.ledger.submissions import Submissions
-    from celery_sharding.ledger.tickets import Tickets
-    from celery_sharding.ledger.upkeep import Upkeep
+from celery_sharding.ledger.control import Control
+from celery_sharding.ledger.outcomes import Outcomes
+from celery_sharding.ledger.plans import Plans
+from celery_sharding.ledger.reading import Reading
+from celery_sharding.ledger.shards import Shards
+from celery_sharding.ledger.submissions import Submissions
+from celery_sharding.ledger.tickets import Tickets
+from celery_sharding.ledger.upkeep import Upkeep
 
 PACKAGE = "celery_sharding"
 """Whose statements the ledger runs."""
@@ -37,55 +33,26 @@ class Ledger:
         """``now``: tests' own time; None where the database's clock counts."""
         self.database = database
         self.now = now
-
-    @cached_property
-    def submissions(self) -> Submissions:
+        self.submissions = Submissions(database, now)
         """Calls, and the items that were given in them."""
-        return self._made("submissions", "Submissions")
-
-    @cached_property
-    def plans(self) -> Plans:
+        self.plans = Plans(database, now)
         """Who plans, and what was planned."""
-        return self._made("plans", "Plans")
-
-    @cached_property
-    def tickets(self) -> Tickets:
+        self.tickets = Tickets(database, now)
         """Who may run shards of a job."""
-        return self._made("tickets", "Tickets")
-
-    @cached_property
-    def shards(self) -> Shards:
+        self.shards = Shards(database, now)
         """What is claimed, and how far it is."""
-        return self._made("shards", "Shards")
-
-    @cached_property
-    def outcomes(self) -> Outcomes:
+        self.outcomes = Outcomes(database, now)
         """Closing of layers and jobs, Post, and what Celery is to be told."""
-        return self._made("outcomes", "Outcomes")
-
-    @cached_property
-    def control(self) -> Control:
+        self.control = Control(database, now)
         """What users may do to a job."""
-        return self._made("control", "Control")
-
-    @cached_property
-    def reading(self) -> Reading:
+        self.reading = Reading(database, now)
         """How things stand."""
-        return self._made("reading", "Reading")
-
-    @cached_property
-    def upkeep(self) -> Upkeep:
+        self.upkeep = Upkeep(database, now)
         """What a dead process left, live executors, and the purge."""
-        return self._made("upkeep", "Upkeep")
 
     def close(self) -> None:
         """Drop the connection, if there is one; the next statement makes another."""
         self.database.close()
-
-    def _made(self, module: str, name: str) -> Any:
-        """Return a repository; its module is loaded by those who use it."""
-        kind = getattr(import_module(f"celery_sharding.ledger.{module}"), name)
-        return kind(self.database, self.now)
 
 
 class _Own(threading.local):

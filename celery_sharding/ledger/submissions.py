@@ -26,6 +26,11 @@ BRIEFLY = 5.0
 """Seconds for which a frozen caller may keep others from a job that it withdraws."""
 
 
+def names_items(given: object) -> bool:
+    """Whether it stands in a call in place of stored items."""
+    return isinstance(given, Mapping) and given.keys() == {ITEMS}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A call that is to become a job."""
@@ -68,11 +73,7 @@ class Submissions(Repository):
         """Return what was stored; raise InstanceNotFound where nothing is."""
         rows = self._run("load_items", ref=ref)
         if not rows:
-            message = (
-                f"the items that were given in the call ({ref}) are not in the ledger:"
-                " they were purged (sharding_retention), or it is another database"
-            )
-            raise InstanceNotFound(message)
+            raise InstanceNotFound(_absent(ref))
         body: bytes = rows[0][0]
         return body
 
@@ -82,7 +83,8 @@ class Submissions(Repository):
         Where its key has a leader that has not ended: the leader is returned, or with
         ``follow`` a row of its own that shares the leader's outcome. Raises
         Misconfigured for options that cannot be, ItemNotSerializable for arguments
-        that are no JSON; then nothing is stored.
+        that are no JSON, InstanceNotFound for items that were purged; then nothing is
+        stored. Items that are named are kept as if they were stored now.
         """
         told = as_json(check(new.options))
         call = {"args": [*new.args], "kwargs": {**new.kwargs}}
@@ -95,6 +97,9 @@ class Submissions(Repository):
             "call": encode(call, what=f"an argument of {new.task}"),
             "continuation": jsonb({**new.continuation}),
         }
+        refs = {one[ITEMS] for one in new.args if names_items(one)}
+        if refs and self._change("touch_items", refs=[*refs]) < len(refs):
+            raise InstanceNotFound(_absent(", ".join(sorted(refs))))
         try:
             return self._submitted(row, new.options.deadline, follow=follow)
         except psycopg.DataError as error:
@@ -158,3 +163,10 @@ class Submissions(Repository):
             if held:
                 return self._change("withdraw_job", job=held[0][0]) == 1
             return not self._run("known_job", task_id=task_id)
+
+
+def _absent(ref: str) -> str:
+    return (
+        f"the items that were given in the call ({ref}) are not in the ledger: they"
+        " were purged (sharding_retention), or it is another database"
+    )

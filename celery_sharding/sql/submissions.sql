@@ -14,6 +14,17 @@ select input.body
 from {schema}.pecker_inputs as input
 where input.ref = %(ref)s
 
+/* celery_sharding:touch_items */
+-- A call names items that were stored with its signature, perhaps long ago: they are kept
+-- as if they had been stored now. Fewer rows than references: some were purged.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_inputs as input
+set stored_at = clock.now
+from clock
+where input.ref = any (%(refs)s::text[])
+
 /* celery_sharding:submit_job */
 -- A new job; none if its task id is known, or its key has a leader that has not ended:
 -- the unique indexes decide, so of two callers at once one is first.

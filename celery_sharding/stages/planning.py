@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-from celery.exceptions import WorkerShutdown, WorkerTerminate
+from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
 
 from celery_pecker import deadline
 from celery_pecker.errors import LeaseLost
@@ -23,7 +22,7 @@ from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.plans import PlanTurn
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Job, Outcome, Placement
 from celery_sharding.plan import cut
 from celery_sharding.processor import Processor
@@ -38,6 +37,8 @@ BEGUN = 3
 """How often PreProcess is begun, at most: what killed its process would do so again."""
 TRIES, PAUSE = 5, 1.0
 """How often a plan is written to a ledger that does not answer, and seconds between."""
+CELERYS = (Ignore, Reject, Retry)
+"""What Celery's tracer would take for something else than a failure."""
 ENDS = (WorkerShutdown, WorkerTerminate)
 """A worker's own way out, raised in whatever runs."""
 BRIEFLY = 5.0
@@ -135,7 +136,7 @@ class _Call:
 
 def _understood(ledger: Ledger, given: Any) -> Any:
     """Return an argument as the caller gave it: items for what names them."""
-    if isinstance(given, Mapping) and given.keys() == {ITEMS}:
+    if names_items(given):
         return decode(ledger.submissions.load(given[ITEMS]))
     return from_json(given) if is_source(given) else given
 
@@ -180,6 +181,12 @@ def _judged(failure: BaseException, turn: PlanTurn) -> Exception:
     """
     if isinstance(failure, DatabaseUnavailable):
         raise failure
+    if isinstance(failure, CELERYS):
+        message = (
+            f"PreProcess of {turn.task} raised {type(failure).__name__}: a job is not"
+            f" retried, ignored or rejected as a message is"
+        )
+        return JobFailed(message)
     if isinstance(failure, Exception):
         return failure
     if isinstance(failure, SystemExit) and not isinstance(failure, ENDS):

@@ -18,8 +18,14 @@ from celery_sharding.errors import (
     Misconfigured,
 )
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.submissions import NewJob, Submissions, Submitted
+from celery_sharding.ledger.submissions import (
+    ITEMS,
+    NewJob,
+    Submissions,
+    Submitted,
+)
 from celery_sharding.model import Options, Outcome, Stage
+from tests.integration.sharding.conftest import Time
 
 Opened = Callable[[], Ledger]
 LEASE = 15.0
@@ -72,6 +78,24 @@ def test_items_that_are_not_there_are_named(ledger: Ledger) -> None:
     """The error says which, with its code."""
     with pytest.raises(InstanceNotFound, match=r"k_sc_ec_100004: .*ref-2"):
         ledger.submissions.load("ref-2")
+
+
+def test_a_call_of_items_that_were_purged_is_refused(ledger: Ledger) -> None:
+    """A signature may be older than sharding_retention; nothing is half-created."""
+    ledger.submissions.store("ref-1", b"j[1]", 1)
+    with pytest.raises(InstanceNotFound, match="ref-2"):
+        ledger.submissions.submit(call("a", args=({ITEMS: "ref-2"},)))
+    assert rows(ledger, "task_id") == []
+
+
+def test_a_call_keeps_the_items_that_it_names(ledger: Ledger, time: Time) -> None:
+    """A signature that is sent each day stored them once; the purge goes by age."""
+    ledger.submissions.store("ref-1", b"j[1]", 1)
+    time.step(86_400)
+    ledger.submissions.submit(call("a", args=({ITEMS: "ref-1"}, 7)))
+    with ledger.database._connected().cursor() as cursor:
+        found = cursor.execute(b"select stored_at from pecker_inputs").fetchall()
+    assert found == [(time(),)]
 
 
 # Calls

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from celery import Celery
-from celery.exceptions import WorkerShutdown
+from celery.exceptions import Ignore, WorkerShutdown
 
 from celery_pecker import deadline
 from celery_pecker.testing import eventually
@@ -133,7 +133,10 @@ def test_items_that_were_purged_fail_the_job(
     app: Celery, ledger: Ledger, submitted: Submit
 ) -> None:
     """They do not come back, however often the job is planned."""
-    assert plan(app, processor(), submitted(args=({ITEMS: "ref-1"},)))
+    ledger.submissions.store("ref-1", encode(stored([1])), 1)
+    task_id = submitted(args=({ITEMS: "ref-1"},))
+    asked(ledger, "delete from pecker_inputs returning ref")
+    assert plan(app, processor(), task_id)
     kind, message = reason(ledger)
     assert kind == "InstanceNotFound"
     assert "ref-1" in message
@@ -175,12 +178,18 @@ def test_a_chain_step_that_gives_nothing_to_work_on_is_told_so(
 # Failure
 
 
+def raises(error: Exception) -> None:
+    """It is raised."""
+    raise error
+
+
 @pytest.mark.parametrize(
     ("made", "kind", "words"),
     [
         (lambda: None, "Misconfigured", "None was given or returned"),
         (lambda: [1, object()], "ItemNotSerializable", "item 1 of layer 0"),
         (lambda: 1 / 0, "ZeroDivisionError", "division by zero"),
+        (lambda: raises(Ignore()), "JobFailed", "raised Ignore"),
         (lambda: sys.exit(3), "JobFailed", r"SystemExit(3)"),
         (lambda: (1 // (2 - at) for at in range(9)), "ZeroDivisionError", "zero"),
     ],
