@@ -204,8 +204,11 @@ def test_what_a_late_claim_of_who_has_let_go_took_is_found(
         claim(rivals.first, hold, 2)
     assert handed.result() is True
     assert [status for status, _, _ in standing(rivals, job)] == [202, 201]
+    later = holding(rivals.second, job, seq=hold.seq)
     assert rivals.second.tickets.lapse(job) == [job]
     assert [status for status, _, _ in standing(rivals, job)] == [100, 100]
+    claim(rivals.second, later, 2)
+    assert rivals.second.tickets.lapse(job) == []
 
 
 def test_two_that_close_the_last_shards_count_each_other(

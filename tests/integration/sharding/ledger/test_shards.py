@@ -85,6 +85,7 @@ def test_shards_are_claimed_in_order_and_once(
     """The first runs, the others wait for it; the next layer's are not there yet."""
     ready = planned(((3, 4, 5), (6,)))
     one, two = holding(ledger, ready.job), holding(ledger, ready.job, 2, "b")
+    assert claim(ledger, one, 2, layer=1) == []
     mine = claim(ledger, one, 2)
     assert [(s.shard, s.origin, s.count, s.cursor, s.ahead) for s in mine] == [
         (0, 0, 3, 0, 0),
@@ -92,7 +93,6 @@ def test_shards_are_claimed_in_order_and_once(
     ]
     assert [s.shard for s in claim(ledger, two, 2)] == [2]
     assert claim(ledger, one, 2) == []
-    assert claim(ledger, one, 2, layer=1) == []
     assert rows(
         ledger,
         "select status, ticket, epoch from pecker_shards where job = %s order by shard",

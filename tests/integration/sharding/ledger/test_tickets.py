@@ -105,9 +105,16 @@ def test_a_ticket_that_is_handed_on_is_the_next_ones(
     assert not ledger.tickets.renew(hold, LEASE).held
     assert ledger.shards.claim(hold, layer=0, most=2) == []
     assert standing(ledger, ready.job) == [(0, 100, 0), (1, 100, 0)]
+    step = Step(shard=0, cursor=1, ahead=1, done=1, failed=0)
+    assert not ledger.shards.write(hold, [step], lease=LEASE).held
     later = held(take(ledger, ready.job, 1, hold.seq, "b"))
     assert later.seq == hold.seq + 1
     assert ledger.tickets.renew(later, LEASE).go_on(1, 0)
+    assert not ledger.tickets.renew(hold, LEASE).held
+    assert not ledger.shards.write(hold, [step], lease=LEASE).held
+    assert ledger.shards.claim(hold, layer=0, most=2) == []
+    assert not ledger.tickets.hand_on(hold)
+    assert ledger.tickets.renew(later, LEASE).held
 
 
 def test_a_ticket_that_rests_is_not_summoned_before_its_time(
@@ -156,6 +163,21 @@ def test_tickets_are_made_when_the_concurrency_is_raised(
     alter(ledger, ready.job, "concurrency = 5")
     assert summon(ledger, ready.job) == [(3, 0), (4, 0), (5, 0)]
     assert take(ledger, ready.job, 5, 0) is not None
+
+
+def test_tickets_above_a_concurrency_that_was_lowered_count_until_they_end(
+    ledger: Ledger, planned: Callable[..., Any]
+) -> None:
+    """Else more shards would run than it allows."""
+    ready = planned(((1,) * 20,), concurrency=4)
+    assert len(summon(ledger, ready.job)) == 4
+    last = [held(take(ledger, ready.job, ticket, 0)) for ticket in (3, 4)]
+    alter(ledger, ready.job, "concurrency = 2")
+    for ticket in (1, 2):
+        ledger.tickets.rest(held(take(ledger, ready.job, ticket, 0)))
+    assert summon(ledger, ready.job) == []
+    assert ledger.tickets.rest(last[0])
+    assert summon(ledger, ready.job) == [(1, 1)]
 
 
 def test_shards_that_wait_for_their_time_are_no_use(
@@ -233,6 +255,7 @@ def test_holds_of_a_process_that_is_known_dead_end_at_once(
     assert ledger.tickets.lost("a@h:12:") == [ready.job]
     assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
     assert ledger.tickets.lost("a@h:12:") == []
+    assert take(ledger, ready.job, 1, 1) is None
     assert ledger.tickets.void(ready.job) == [ready.job]
     assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
     assert {status for _, status, _ in standing(ledger, ready.job)} == {100}
