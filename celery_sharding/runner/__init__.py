@@ -13,6 +13,6 @@ from celery_sharding.runner.book import Book, Lists, Stop, Work
 from celery_sharding.runner.outbox import Known
 from celery_sharding.runner.running import run_shard
 from celery_sharding.runner.shard import Shard
-from celery_sharding.runner.work import work
+from celery_sharding.runner.tickets import work
 
 __all__ = ["Book", "Known", "Lists", "Shard", "Stop", "Work", "run_shard", "work"]

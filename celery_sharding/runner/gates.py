@@ -28,7 +28,7 @@ def admitted(processor: Processor) -> float | None:
 
 def _ask(processor: Processor, database: str) -> tuple[bool, float]:
     gate = processor.gate
-    if not hasattr(gate, "admit") and callable(gate):
+    if isinstance(gate, type) or not hasattr(gate, "admit"):
         # Made in the process that uses it, not in the one that imports the task.
         gate = processor.gate = gate()
     answer: Any = gate.admit(database, 1.0)

@@ -49,6 +49,8 @@ class Slice:
         self._work = work
         self._batch = batch
         self._after = -1
+        self.stop: Stop | None = None
+        """Why the last shard stopped."""
         self.hung = Hung(holding, pool=work.pool, then=self._go_on)
 
     def run(self, seconds: float) -> bool:
@@ -63,7 +65,7 @@ class Slice:
                 if self._moved():
                     continue
                 return False
-            stop = self._run_batch(records, seconds)
+            stop = self.stop = self._run_batch(records, seconds)
             self._holding.flush()
             if self._holding.closing or stop is Stop.FAILED:
                 self._holding.closing = False
@@ -71,7 +73,9 @@ class Slice:
                 self._moved()
             if stop not in ON or monotonic() - begun >= seconds:
                 break
-        return not self._holding.away and self._holding.stop in GOES_ON
+        # The job's deadline is over here first: the ledger may not know it yet.
+        over = self._holding.away or self.stop is Stop.OVER
+        return not over and self._holding.stop in GOES_ON
 
     def _claim(self) -> list[Shard]:
         sent = monotonic()

@@ -14,46 +14,10 @@ from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.runner import Shard, work
 from celery_sharding.runner.holding import Holding
+from tests.integration.sharding.runner.looks import results, rows, shards
 
 Register = Callable[..., Any]
 Planner = Callable[..., Any]
-
-
-def rows(ledger: Ledger, query: str, *given: object) -> list[tuple[Any, ...]]:
-    """Return what the database has."""
-    connection = ledger.database._connected()
-    return connection.execute(query.encode(), given).fetchall()
-
-
-def shards(ledger: Ledger, job: int) -> list[tuple[int, int, int, int]]:
-    """Return status, cursor, done and failed of each shard."""
-    return rows(
-        ledger,
-        "select status, cursor, done, failed from pecker_shards where job = %s"
-        " order by shard",
-        job,
-    )
-
-
-def results(ledger: Ledger, job: int) -> list[Any]:
-    """Return what `ok` was given, in the order in which it is stored."""
-    found = rows(
-        ledger,
-        "select body from pecker_results where job = %s and at >= 0 order by shard, at",
-        job,
-    )
-    return [value for (body,) in found for value in codec.decode(bytes(body))]
-
-
-def seq(ledger: Ledger, job: int, ticket: int = 1) -> int:
-    """Return the number under which a ticket is to be had now."""
-    ((number,),) = rows(
-        ledger,
-        "select seq from pecker_tickets where job = %s and ticket = %s",
-        job,
-        ticket,
-    )
-    return int(number)
 
 
 def double(shard: Shard) -> None:

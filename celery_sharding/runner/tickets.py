@@ -89,19 +89,17 @@ class Runner:
         )
         with self._keeper.keeping(holding, part.hung):
             more = part.run(self._settings.slice)
-        return self._let_go(ledger, holding, turn, more=more)
-
-    def _let_go(
-        self, ledger: Ledger, holding: Holding, turn: Turn, *, more: bool
-    ) -> str:
         if holding.stop is Stop.LOST:
             return "lost"
-        if not more:
-            ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
-            return str(holding.stop or "nothing to claim")
-        if not ledger.tickets.hand_on(turn.hold):
-            return "lost"
+        if more:
+            return self._pass_on(ledger, turn)
+        ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
+        return str(holding.stop or part.stop or "nothing to claim")
+
+    def _pass_on(self, ledger: Ledger, turn: Turn) -> str:
         hold = turn.hold
+        if not ledger.tickets.hand_on(hold):
+            return "lost"
         send_tickets(
             self._app,
             turn.task,
