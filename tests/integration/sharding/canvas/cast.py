@@ -129,7 +129,7 @@ def cast(conf: Mapping[str, Any], *, notes: str | None = None) -> Cast:  # noqa:
         for item in shard:
             tell(f"slow:{item}", "began")
             if client is not None:
-                client.blpop([f"go:{item}"], timeout=20)
+                client.blpop([f"note:go:{item}"], timeout=20)
             shard.ok(item)
 
     slow.post_process(in_list)

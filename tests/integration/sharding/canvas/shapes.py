@@ -521,7 +521,7 @@ def stamps_go_on(scene: Scene) -> None:
     cast = scene.cast
     canvas = cast.planned.s(3) | cast.stamps.s()
     canvas.stamp(visitor=Stamped())
-    assert scene.run(canvas)["batch"] == ["b1"]
+    assert scene.run(canvas)["batch"] == "b1"
 
 
 @of_workers
@@ -532,7 +532,7 @@ def stamps_with_items(scene: Scene) -> None:
     one.stamp(visitor=Stamped())
     assert scene.run(one) == 6
     (stamps,) = scene.noted(key)
-    assert stamps["batch"] == ["b1"]
+    assert stamps["batch"] == "b1"
 
 
 @of_workers
@@ -720,6 +720,7 @@ def cancelled_in_a_chain(scene: Scene) -> None:
     result = begun(scene, cast.slow.s([item]) | cast.ident.s() | cast.ident.s(), item)
     result.parent.parent.cancel()
     scene.failure(result)
+    cast.tell(f"go:{item}", "on")
     scene.state(result, "REVOKED")
     scene.state(result.parent, "REVOKED")
 
@@ -732,6 +733,7 @@ def cancelled_in_a_header(scene: Scene) -> None:
     result = begun(scene, canvas, item)
     result.parent.results[0].cancel()
     scene.failure(result)
+    cast.tell(f"go:{item}", "on")
 
 
 @of_workers
@@ -742,6 +744,7 @@ def cancelled_with_an_errback(scene: Scene) -> None:
     result = begun(scene, canvas, item)
     result.revoke()
     scene.failure(result)
+    cast.tell(f"go:{item}", "on")
     assert scene.noted(f"errback:{result.id}") == ["id"]
 
 
