@@ -28,6 +28,7 @@ def rows(empty_dsn: str) -> str:
         connection.execute(
             'create table t (id integer, "a key" text, kind text, name text)'
         )
+        connection.execute("create sequence s")
         connection.execute(
             "insert into t select n, 'k%' || n, 'kind' || n % 3, 'name' || n"
             " from generate_series(1, 1000) as n"
@@ -109,6 +110,7 @@ def test_no_rows_are_no_parts(rows: str) -> None:
         ("select no from t", Misconfigured, 'refused the query: column "no" does'),
         ("select id from t", Misconfigured, "column q.k does not exist"),
         ("delete from t returning id as k", Misconfigured, "refused the query"),
+        ("select nextval('s') as k", Misconfigured, "in a read-only transaction"),
     ],
 )
 def test_a_query_that_cannot_be_cut_is_refused(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 
 from celery_sharding.errors import Misconfigured, NoExecutor
 from celery_sharding.model import Cut, Options
 from celery_sharding.plan import assign, cut, moves, reassign, sizes
-from celery_sharding.sources import KeyRange
+from celery_sharding.sources import KeyRange, Sizes
 
 
 def test_the_published_example() -> None:
@@ -78,6 +81,41 @@ def test_an_iterator_is_not_read_before_shards_are_asked_for() -> None:
     assert next(items) == 0
     next(shards)
     assert next(items) == 51
+
+
+@pytest.mark.parametrize(
+    ("items", "size", "executors", "counts"),
+    [
+        (11, (5, 10), 1, [6, 5]),
+        (55, (1, 10), 4, [10, 6, 6, 6, 6, 6, 5, 5, 5]),
+        (31, (1, 10), 1, [10, 7, 7, 7]),
+        (0, (1, 10), 4, []),
+    ],
+)
+def test_the_end_of_an_iterator_is_not_a_remainder(
+    items: int, size: tuple[int, int], executors: int, counts: list[int]
+) -> None:
+    """Its last shards are a round of their own, and none is left with hardly any."""
+    shards = cut(iter(range(items)), Options(size=size), executors)
+    assert [shard.count for shard in shards] == counts
+
+
+def test_parts_that_are_empty_are_left_out() -> None:
+    """A shard of nothing costs a claim; of one that cannot count, the most is meant."""
+
+    class Some(KeyRange):
+        """It gives what it was told to."""
+
+        def parts(
+            self, sizes: Sizes, conf: Mapping[str, Any]
+        ) -> Iterator[tuple[dict[str, Any], int | None]]:
+            """Give three parts."""
+            del sizes, conf
+            for count in (0, 3, None):
+                yield {"first": 1, "count": count}, count
+
+    shards = [*cut([Some(1, 3), ["a"]], Options(size=(1, 9)), 1)]
+    assert [(shard.layer, shard.count) for shard in shards] == [(0, 3), (0, 9), (1, 1)]
 
 
 def test_a_source_is_cut_where_it_is() -> None:
