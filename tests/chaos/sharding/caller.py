@@ -18,10 +18,10 @@ from tests.chaos.sharding.app import (
     CHAINED,
     INLINE,
     LINKED,
-    after,
     app,
     given,
     layered,
+    next_step,
     note,
     planned,
 )
@@ -36,11 +36,11 @@ def call(way: str, items: int, task_id: str) -> None:
     """Call a job in that way, under that id."""
     match way:
         case "linked":
-            planned.apply_async((items,), task_id=task_id, link=after.s())
+            planned.apply_async((items,), task_id=task_id, link=next_step())
         case "inline":
-            given.apply_async((layered(items),), task_id=task_id, link=after.s())
+            given.apply_async((layered(items),), task_id=task_id, link=next_step())
         case "chained":
-            chain(planned.s(items).set(task_id=task_id), after.s()).apply_async()
+            chain(planned.s(items).set(task_id=task_id), next_step()).apply_async()
 
 
 def main() -> int:

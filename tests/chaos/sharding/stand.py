@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+from kombu import Connection, Queue
 
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
-from tests.chaos.sharding.tables import TABLES, ask
+from tests.chaos.sharding.tables import TABLES, ask, next_queue
 
 APP = "tests.chaos.sharding.app"
 ROOT = Path(__file__).parents[3]
@@ -55,7 +56,8 @@ class Stand:
         self.dsn = dsn
         self.folder = Path(tempfile.mkdtemp(prefix="sharding-chaos-"))
         self._queue = queue
-        self._conf = {
+        self._nobodys = f"{queue}-nobody"
+        self._conf: dict[str, Any] = {
             "broker_url": broker_url,
             "result_backend": backend_url,
             "broker_connection_retry_on_startup": True,
@@ -86,6 +88,9 @@ class Stand:
     def __exit__(self, *_: object) -> None:
         for actor in self.actors:
             actor.process.remove()
+        with Connection(self._conf["broker_url"]) as connection:
+            for name in (self._queue, next_queue(self._queue), self._nobodys):
+                Queue(name)(connection.channel()).delete()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def await_ready(self, actor: Actor) -> None:
@@ -102,6 +107,20 @@ class Stand:
         """Return the actors of a role."""
         return [actor for actor in self.actors if actor.role == role]
 
+    def collect(self) -> None:
+        """What followed jobs stands in the table, each message as often as it came."""
+        with Connection(self._conf["broker_url"]) as connection:
+            channel: Any = connection.channel()
+            queue = Queue(next_queue(self._queue))(channel)
+            queue.queue_declare()
+            while (message := queue.get(no_ack=True)) is not None:
+                [value], *_ = message.payload
+                ask(
+                    self.dsn,
+                    "insert into chaos_next (token, task_id) values (%s, %s)",
+                    *(value["token"], value["task_id"]),
+                )
+
     def _process(self, role: str, number: int) -> ProcessContainer:
         conf = {**self._conf, "pecker_worker": role == "scheduler"}
         name = f"{role}{number}"
@@ -112,7 +131,7 @@ class Stand:
             # it takes no message of a job: it only sweeps
             "scheduler": [
                 *(*celery, *quiet, "-P", "threads", "-c", "1"),
-                *("-Q", f"{self._queue}-nobody-{secrets.token_hex(2)}"),
+                *("-Q", self._nobodys),
             ],
             "caller": ["-m", "tests.chaos.sharding.caller"],
         }[role]

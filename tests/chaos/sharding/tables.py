@@ -24,6 +24,11 @@ EVERY = 0.25
 """After which part of the items progress is told."""
 
 
+def next_queue(queue: str) -> str:
+    """Return the queue on which what follows a job lies."""
+    return f"{queue}-next"
+
+
 def ask(dsn: str, query: str, *given: object) -> list[Any]:
     """Return the rows of a question, or of what it returns."""
     with psycopg.connect(dsn, autocommit=True) as connection:
