@@ -70,9 +70,9 @@ def rerun(
 ) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
     with Desk.open(ctx, json=json) as desk:
-        many = desk.ledger.control.rerun(task_id, shards)
-        if not desk.told({"task_id": task_id, "shards": many}):
-            click.echo(f"{many:,} shards of {task_id} run again")
+        items = desk.ledger.control.rerun(task_id, shards)
+        if not desk.told({"task_id": task_id, "items": items}):
+            click.echo(f"{items:,} items of {task_id} run again")
 
 
 @click.command(cls=CeleryCommand)

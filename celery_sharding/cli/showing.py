@@ -94,7 +94,7 @@ def _tables(seen: Look) -> Iterator[Table]:
         known = MEANINGS[code]
         table.add_row(str(code), f"{many:,}{each}", f"{known.name}: {known.why}")
     yield table
-    table = table_of("shard", "runs for", "items", "worker", "code", "deaths")
+    table = table_of("shard", "claimed for", "items", "worker", "code", "deaths")
     for one in seen.stragglers:
         table.add_row(
             str(one.shard),

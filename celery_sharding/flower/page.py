@@ -127,7 +127,7 @@ def retry(source: Source, name: str, by: str) -> dict[str, Any]:
     """Run the failed items once more."""
     del by
     items = _anew(source, name).control.retry_failed(name)
-    return {"said": f"{items:,} items run again, and then Post."}
+    return {"said": f"{items:,} items run again." if items else "No item is left."}
 
 
 def _anew(source: Source, name: str) -> Ledger:

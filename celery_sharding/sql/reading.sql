@@ -132,12 +132,14 @@ coded as (
                else case
                    when ticket.seq is null then case when read.runs then 'j' else 'b' end
                    when shard.status = 201 then case
-                       when shard.claimed_at
+                       when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
                            < read.now - %(patience)s * interval '1 second' then 'f'
                        else 'd'
                    end
                    when extract(epoch from read.now - shard.claimed_at) > least(
-                       read.shard_deadline, (shard.cursor + 1) * read.item_timeout
+                       read.shard_deadline,
+                       case when shard.cursor = 0 and shard.deaths = 0
+                           then read.item_timeout end
                    ) then 'h'
                    else 'e'
                end
@@ -163,9 +165,10 @@ order by layer, first
 -- untaken:  what may be claimed is not: nobody holds a ticket, none lies idle until a
 --           moment that was told, and for long nothing was claimed or begun (401).
 -- 101:      its layer is the one that runs, and it waits for no moment.
--- 402:      claimed for long, and not begun.
--- 203:      it runs longer than it may. Of items only their number is known here: had
---           none taken too long, so many would have ended by now.
+-- 402:      claimed for long, and not begun. One that ran before, and was given back, has
+--           the moment of its first claim, which says nothing of this one.
+-- 203:      it runs longer than it may, or none of its items has ended for longer than
+--           one may take.
 -- 403:      the ticket under which it was claimed is held no more, or has moved on: it
 --           waits for the sweep that gives it back. Of a job that has left the stage,
 --           it just did not end.
@@ -203,13 +206,15 @@ coded as (
                end
                when ticket.seq is null then case when read.runs then 403 else 100 end
                when shard.status = 201 then case
-                   when shard.claimed_at
+                   when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
                        < read.now - %(patience)s * interval '1 second' then 402
                    else 201
                end
-               when extract(epoch from read.now - shard.claimed_at)
-                   > least(read.shard_deadline, (shard.cursor + 1) * read.item_timeout)
-                   then 203
+               when extract(epoch from read.now - shard.claimed_at) > least(
+                   read.shard_deadline,
+                   case when shard.cursor = 0 and shard.deaths = 0
+                       then read.item_timeout end
+               ) then 203
                else 202
            end::integer as code
     from read

@@ -173,7 +173,7 @@
                 const name = Object.values(data.codes).find(known => known[0] === one.code)[1];
                 const link = el("button", {type: "button", class: "shard-link"}, count(one.shard));
                 link.addEventListener("click", () => choose(one.shard));
-                return [link, pecker.coarse(one.spent * 1e6), `${count(one.cursor)} of ${count(one.items)}`, one.hostname || "–",
+                return [link, pecker.ago(one.spent * 1e6), `${count(one.cursor)} of ${count(one.items)}`, one.hostname || "–",
                     `${one.code} ${name}` + (one.deaths ? `, ${plural(one.deaths, "death")}` : "")];
             },
         })));

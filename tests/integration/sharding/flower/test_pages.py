@@ -169,6 +169,33 @@ def test_an_action_on_an_unknown_job_is_refused(site: Site, name: str) -> None:
     assert "k_sc_ec_000004" in told.json()["error"]
 
 
+def cut(dsn: str) -> None:
+    """All connections of Flower to the ledger were dropped by the server."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+            " where application_name = 'celery_sharding:flower'"
+        )
+
+
+def test_a_server_that_was_restarted_is_asked_again(
+    site: Site, written: Written, shared_dsn: str
+) -> None:
+    """Nobody sees an error for it; what is done is done once, over a new connection."""
+    midway(written, "cut")
+    assert site.data("/sharding/job", id="cut")["row"]["paused"] is False
+    for path, query in (
+        ("/sharding", {"search": "cut"}),
+        ("/sharding/job", {"id": "cut"}),
+    ):
+        cut(shared_dsn)
+        site.data(path, **query, other="not asked lately")
+    cut(shared_dsn)
+    told = site.post("/sharding/act", act="pause", name="cut")
+    assert told.status_code == 200, told.text
+    assert column(shared_dsn, "cut", "paused") is True
+
+
 def test_nothing_is_done_without_a_token_nor_by_strangers_pages(
     site: Site, written: Written, shared_dsn: str
 ) -> None:

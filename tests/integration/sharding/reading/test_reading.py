@@ -84,7 +84,12 @@ CODES: dict[int, tuple[Code, dict[str, Any]]] = {
     12: (Code.WAITING, {"status": 100, "not_before": -5}),
     13: (Code.TIMED_OUT, {"status": 203}),
     14: (Code.DIED, {"status": 403}),
-    15: (Code.WAITING, {"status": 100, "layer": 1}),
+    15: (
+        Code.RUNNING,
+        {"status": 202, "ticket": 1, "epoch": 7, "ago": 11, "deaths": 1},
+    ),
+    16: (Code.PUSHED, {"status": 201, "ticket": 1, "epoch": 7, "ago": 39, "cursor": 3}),
+    17: (Code.WAITING, {"status": 100, "layer": 1}),
 }
 """The code, and what it is told from; ages in seconds."""
 
@@ -92,7 +97,7 @@ CODES: dict[int, tuple[Code, dict[str, Any]]] = {
 def _coded(written: Written, **given: Any) -> int:
     options = Options(shard_deadline=40.0, item_timeout=10.0)
     job = written.job("a", options=options, total=160, layers=2, **given)
-    written.layer(job, 0, shards=15, open=15)
+    written.layer(job, 0, shards=17, open=17)
     written.layer(job, 1, started_at=None)
     written.hold(job, 1)
     written.hold(job, 2, leased_until=written.ago(1))
@@ -200,7 +205,7 @@ def test_shards_are_found_by_code_layer_and_number(
     assert [row.shard for row in died] == [8, 9, 10, 14]
     page = reading.shards(job, status=[Code.DIED, Code.FAILED], after=8, most=1)
     assert [row.shard for row in page] == [9]
-    assert [row.shard for row in reading.shards(job, layer=1)] == [15]
+    assert [row.shard for row in reading.shards(job, layer=1)] == [17]
     assert reading.shard(job, 4).hostname == "w1"
     with pytest.raises(InstanceNotFound, match=r"^k_sc_ec_100004: .*99"):
         reading.shard(job, 99)
@@ -212,7 +217,7 @@ def test_stragglers_are_those_claimed_longest_ago(
     """Ended ones are none."""
     job = _coded(written)
     found = ledger.reading.stragglers(job, most=3)
-    assert [row.shard for row in found] == [5, 6, 3]
+    assert [row.shard for row in found] == [5, 6, 16]
     assert found[0].spent == pytest.approx(41)
 
 
