@@ -18,6 +18,7 @@ from math import inf
 from typing import Any
 
 from celery_pecker.clock import monotonic
+from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of
 from celery_sharding.runner import failures
@@ -28,6 +29,10 @@ from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
 
 NOTHING = Known()
+NO_ITEM = (
+    "shard.fail(…) was called with no item in hand; raise an error, and the shard fails"
+    " as a whole"
+)
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
@@ -90,6 +95,7 @@ class Course:
                 yield items[index]
                 if batch is None:
                     if self.failing or self.stop is not None:
+                        self.limits.lift()
                         self.settle()
                         if self.stop is not None:
                             return
@@ -100,6 +106,13 @@ class Course:
 
     def _ready(self) -> bool:
         """Say whether another item may be given; what is due is written."""
+        self.limits.lift()
+        try:
+            return self._look_on()
+        finally:
+            self.limits.again()
+
+    def _look_on(self) -> bool:
         if self.stop is not None:
             return False
         if self.batch is not None:
@@ -117,9 +130,7 @@ class Course:
         now = monotonic()
         due = self.at >= self.window.limit or now >= self.book.due
         if self.stop is None and due:
-            self.limits.lift()
             self.stop = self.book.write(self._step(now))
-        self.limits.again()
 
     def _step(self, now: float) -> Step:
         """Return what is to be written, with the items that may be begun after it."""
@@ -166,6 +177,18 @@ class Course:
             self.cursor + room, self.window.limit, self.count, *self._unreadable[:1]
         )
 
+    def put_off(self) -> bool:
+        """Items that have not ended are tried again in a shard of their own.
+
+        False: they were tried often enough.
+        """
+        if not self.retried or self.cursor >= self.count:
+            return False
+        for index in range(self.cursor, self.count):
+            self.outbox.again(index)
+        self.cursor = self.at = self.count
+        return True
+
     def _pass_unreadable(self) -> None:
         """Items that nobody could read have failed; the processor is not given them."""
         while self._unreadable and self._unreadable[0] == self.at:
@@ -192,6 +215,8 @@ class Course:
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """The item in hand will have failed when it ends."""
+        if self.in_hand is None:
+            raise ShardingError(NO_ITEM)
         self.failing[self.at - 1] = (error, code)
 
     def raised_by_item(self, error: Exception) -> None:

@@ -64,7 +64,10 @@ class Limits:
         """Return what the function returned, or what it raised; struck if too slow."""
         if self._none:
             return foreign.attempt(function, *args)
-        return foreign.attempt(copy_context().run, self._bounded, function, *args)
+        try:
+            return foreign.attempt(copy_context().run, self._bounded, function, *args)
+        finally:
+            self.lift()
 
     def _bounded(self, function: Callable[..., Any], *args: Any) -> Any:
         self.again()

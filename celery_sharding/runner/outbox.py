@@ -41,6 +41,7 @@ class Outbox:
         self._retried = retried
         self._cursor = min(record.cursor, len(items))
         self._done, self._failed = record.done, record.failed
+        self._ends = self._cursor
         self._failures: list[Failure] = []
         self._amiss: set[int] = set()
         """Items since the last step that did not end well."""
@@ -63,6 +64,11 @@ class Outbox:
             self._again.append(failure.place)
         else:
             self._failed += 1
+
+    def again(self, index: int) -> None:
+        """An item was not begun, and will be tried again."""
+        self._amiss.add(index)
+        self._again.append(self._record.place(index))
 
     def fail_whole(self, failure: Failure) -> None:
         """The shard fails as a whole."""
@@ -89,8 +95,12 @@ class Outbox:
             end -= 1
         taken = kept[:end]
         del kept[:end]
+        self._ends = cursor
         body = self._encoded(taken)
-        result = self._result(value) if ended and value is not None else None
+        result = None
+        if ended and value is not None:
+            result = self._result(value)
+            status = Code.FAILED if result is None else status
         since = range(self._cursor, cursor)
         self._done += len(since) - len(self._amiss)
         mended: tuple[tuple[int, int], ...] = ()
@@ -141,10 +151,13 @@ class Outbox:
         return True
 
     def _unfit(self, index: int, error: ItemNotSerializable) -> None:
-        if self._cursor <= index and index not in self._amiss:
-            item = self._items[index]
-            told = failures.of_item(self._record, index, item, error)
-            self.fail(index, told, again=self._retried)
+        """The item fails whose result it was; the shard, where that has ended."""
+        if not self._cursor <= index < self._ends or index in self._amiss:
+            self._failures.append(failures.of_shard(self._record, error))
+            return
+        item = self._items[index]
+        told = failures.of_item(self._record, index, item, error)
+        self.fail(index, told, again=self._retried)
 
     def _result(self, value: Any) -> bytes | None:
         try:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from celery_sharding.model import Code
+from celery_sharding.model import Code, Step
 from celery_sharding.model import Shard as Record
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
@@ -42,8 +42,24 @@ def run_shard(
 
 def fail_shard(course: Course, error: BaseException | str) -> Stop:
     """The shard has failed as a whole, without a call."""
-    course.outbox.fail_whole(failures.of_shard(course.record, error))
-    return course.book.write(course.last_step(Code.FAILED, None)) or Stop.END
+    return course.book.write(_failed(course, error, Code.FAILED)) or Stop.END
+
+
+def _failed(course: Course, error: BaseException | str, code: Code) -> Step:
+    """Return the step that ends a shard which failed as a whole.
+
+    Where items are tried again, so are those that it did not come to.
+    """
+    if code is Code.FAILED and course.put_off():
+        logger.warning(
+            "sharding: shard %s of job %s failed, and is tried again: %r",
+            course.record.shard,
+            course.work.job.id,
+            error,
+        )
+        return course.last_step(Code.SUCCEEDED, None)
+    course.outbox.fail_whole(failures.of_shard(course.record, error, code))
+    return course.last_step(code, None)
 
 
 class Running:
@@ -130,6 +146,8 @@ class Running:
             course.settle()
             if course.stop is None and course.at >= course.count:
                 course.stop = Stop.END
+        elif struck and course.stop is None and course.at > began:
+            pass  # between two items: the next call goes on
         elif course.stop in (None, Stop.END):
             self._whole = (error, Code.TIMED_OUT if struck else Code.FAILED)
         else:
@@ -166,21 +184,18 @@ class Running:
         stop = course.stop or Stop.END
         if stop is Stop.LOST:
             return stop
-        status = STATUS.get(stop, Code.WAITING)
         if stop is Stop.TIMED_OUT:
             given = course.work.options.shard_deadline
             late = f"it took longer than its shard_deadline of {given} s"
             self._whole = (late, Code.TIMED_OUT)
         if self._whole is not None:
-            error, code = self._whole
-            course.outbox.fail_whole(failures.of_shard(course.record, error, code))
-            status = code
+            return course.book.write(_failed(course, *self._whole)) or stop
+        status = STATUS.get(stop, Code.WAITING)
         return course.book.write(course.last_step(status, self._value)) or stop
 
 
 STATUS = {
     Stop.END: Code.SUCCEEDED,
     Stop.FAILED: Code.FAILED,
-    Stop.TIMED_OUT: Code.TIMED_OUT,
 }
 """How a shard ends; else it is given back as it is."""

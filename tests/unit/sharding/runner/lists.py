@@ -1,0 +1,82 @@
+"""Shards that run over lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from celery_sharding import codec
+from celery_sharding.model import Job, Options, Step
+from celery_sharding.model import Shard as Record
+from celery_sharding.processor import Processor
+from celery_sharding.runner import Known, Lists, Shard, Stop, Work, run_shard
+
+
+class Told(Lists):
+    """A book that is due at each item, and says stop from a given cursor on."""
+
+    def __init__(self, at: int | None = None, stop: Stop = Stop.PAUSED) -> None:
+        super().__init__([])
+        self._at, self._stop = at, stop
+
+    @property
+    def due(self) -> float:
+        """Always."""
+        return 0.0
+
+    def write(self, step: Step) -> Stop | None:
+        """Keep the step; say stop."""
+        super().write(step)
+        told = self._at is not None and step.cursor >= self._at
+        return self._stop if told and not step.status.ended else None
+
+
+def record(count: int, **given: Any) -> Record:
+    """Return a shard that was just claimed."""
+    plain = {"cursor": 0, "ahead": 0, "done": 0, "failed": 0, "deaths": 0, "attempt": 0}
+    return Record(
+        **{"shard": 7, "layer": 0, "origin": 7, "lo": 0, "hi": count, **plain, **given}
+    )
+
+
+def run(
+    process: Callable[[Shard], Any],
+    count: int = 10,
+    *,
+    book: Lists | None = None,
+    given: Record | None = None,
+    again: Sequence[int] = (),
+    items: Sequence[Any] | None = None,
+    **options: Any,
+) -> tuple[Stop, Lists]:
+    """Run a shard of the items 0, 10, 20 and so on."""
+    told = Options(**options)
+    book = book or Lists()
+    processor = Processor(name="t", process=process, options=told)
+    work = Work(job=Job(id="j", task="t"), options=told)
+    stop = run_shard(
+        processor,
+        given or record(count),
+        items or [10 * index for index in range(count)],
+        work=work,
+        book=book,
+        known=Known(again=again),
+    )
+    return stop, book
+
+
+def results(book: Lists) -> list[Any]:
+    """Return all results in the order in which they are stored: by cursor."""
+    rows = [codec.decode(one.results) for one in book.steps if one.results]
+    return [value for body in rows for value in body]
+
+
+def places(book: Lists) -> list[int]:
+    """Return where what failed lies."""
+    return [one.place for step in book.steps for one in step.failures]
+
+
+def double(shard: Shard) -> None:
+    """Give each item twice as large."""
+    for item in shard:
+        shard.ok(2 * item)
