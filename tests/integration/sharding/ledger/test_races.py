@@ -20,6 +20,20 @@ from celery_sharding.ledger.here import Ledger
 from celery_sharding.model import Code, Failure, Hold, Shard, Step, Word
 
 LEASE = 15.0
+FIRST = Shard(
+    shard=0,
+    layer=0,
+    origin=0,
+    lo=0,
+    hi=4,
+    cursor=0,
+    ahead=0,
+    done=0,
+    failed=0,
+    deaths=0,
+    attempt=0,
+)
+"""The first shard of a job, as its holder has it."""
 WAITING = "select count(*) from pg_locks where not granted"
 
 
@@ -183,15 +197,7 @@ def test_the_end_of_a_hold_behind_its_claim_frees_what_was_claimed(
         assert len(claim(rivals.first, hold, 2)) == 2
     assert ended.result() == [job]
     assert standing(rivals, job) == [(100, None, 1)] * 2
-    assert not close(rivals.first, hold, Shard(**_of(hold))).held
-
-
-def _of(hold: Hold) -> dict[str, Any]:
-    """Return the first shard as its holder has it."""
-    zero = dict.fromkeys(
-        ("shard", "layer", "origin", "lo", "cursor", "ahead", "done", "failed"), 0
-    )
-    return {**zero, "hi": 4, "deaths": 0, "attempt": 0}
+    assert not close(rivals.first, hold, FIRST).held
 
 
 def test_what_a_late_claim_of_who_has_let_go_took_is_found(
@@ -205,6 +211,7 @@ def test_what_a_late_claim_of_who_has_let_go_took_is_found(
     assert handed.result() is True
     assert [status for status, _, _ in standing(rivals, job)] == [202, 201]
     later = holding(rivals.second, job, seq=hold.seq)
+    assert close(rivals.second, later, FIRST).lost == (0,)
     assert rivals.second.tickets.lapse(job) == [job]
     assert [status for status, _, _ in standing(rivals, job)] == [100, 100]
     claim(rivals.second, later, 2)
@@ -238,6 +245,23 @@ def test_two_that_try_items_again_make_shards_of_their_own(
     assert rivals.rows(
         "select shard, origin, picks from pecker_shards where shard > 2 order by shard"
     ) == [(3, 0, [3]), (4, 1, [1, 2])]
+
+
+def test_numbers_that_another_has_dealt_meanwhile_are_dealt_anew(
+    rivals: Rivals, planned: Callable[..., Any]
+) -> None:
+    """Where the layers' own counts are wrong, the shards' numbers are not."""
+    job = planned(((4, 4),)).job
+    rivals.rows("update pecker_layers set shards = 0 where job = %s", job)
+    one, two = holding(rivals.first, job), holding(rivals.second, job, 2)
+    (mine,), (other,) = claim(rivals.first, one), claim(rivals.second, two)
+    with rivals.behind(lambda: close(rivals.second, two, other, 1)) as word:
+        close(rivals.first, one, mine, 3)
+    assert word.result().held
+    assert counts(rivals, job)[1:] == (2, 6)
+    assert rivals.rows(
+        "select shard, origin from pecker_shards where shard > 1 order by shard"
+    ) == [(2, 0), (3, 1)]
 
 
 def test_a_repeated_write_behind_its_first_copy_counts_nothing_twice(
