@@ -22,6 +22,8 @@ INTERNAL: Mapping[str, Any] = {
     "shared": False,
 }
 
+KNOWN = "_celery_sharding"
+
 
 class Sharding:
     """Sharded jobs of an app.
@@ -48,6 +50,8 @@ class Sharding:
                 raise Misconfigured(message)
         self.app = app
         app.conf.update({f"{PREFIX}{name}": value for name, value in settings.items()})
+        if app.__dict__.setdefault(KNOWN, self) is not self:
+            return  # it has all of it; only settings are new
         _own_tasks(app)
         revoked.connect()
         worker.install(app)

@@ -11,7 +11,12 @@ from celery import Celery
 from kombu.utils.json import dumps
 
 from celery_pecker.clock import SYSTEM
+from celery_sharding.codec import REFUSALS
+from celery_sharding.errors import ItemNotSerializable
 
+ONE = "pecker"
+"""How headers begin that are of one message: the slot of a schedule that it is, and
+what its sender had left. Another that said so would be refused, or struck."""
 NOT_KEPT = frozenset(
     {
         "add_to_parent",
@@ -51,6 +56,9 @@ def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, 
         for key, value in options.items()
         if key not in NOT_KEPT and value is not None
     }
+    if "headers" in told:
+        headers: Any = told["headers"]
+        told["headers"] = {k: v for k, v in headers.items() if not k.startswith(ONE)}
     for key in ("link", "link_error"):
         if key in told and not isinstance(told[key], (list, tuple)):
             told[key] = [told[key]]
@@ -64,7 +72,11 @@ def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, 
     if parent and not told.get("root_id"):
         told["root_id"] = parent.request.root_id or parent.request.id
     told.setdefault("root_id", task_id)
-    plain: dict[str, Any] = json.loads(dumps(told))
+    try:
+        plain: dict[str, Any] = json.loads(dumps(told))
+    except REFUSALS as error:
+        message = f"what a sharded job is called with must be JSON, links too: {error}"
+        raise ItemNotSerializable(message) from error
     return plain
 
 

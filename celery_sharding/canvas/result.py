@@ -80,11 +80,15 @@ class ShardedResult(AsyncResult[Any]):
 
     def retry_failed(self) -> int:
         """Run the failed items of an ended job again, then Post; return how many."""
-        return flow.retry_failed(self.app, self.ledger, self._named)
+        count = flow.retry_failed(self.app, self.ledger, self._named)
+        self._cache = None  # there will be another
+        return count
 
     def rerun(self, shards: Sequence[int]) -> int:
         """Run those shards of an ended job again, then Post; return how many items."""
-        return flow.rerun(self.app, self.ledger, self._named, shards)
+        count = flow.rerun(self.app, self.ledger, self._named, shards)
+        self._cache = None  # there will be another
+        return count
 
     def set(
         self, *, concurrency: int | None = None, max_failed: int | str | None = None

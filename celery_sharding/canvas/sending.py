@@ -1,0 +1,120 @@
+"""The message of a job is sent once its row stands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kombu.exceptions import OperationalError
+
+from celery_pecker import deadline
+from celery_sharding import errors
+from celery_sharding.canvas import continuation
+from celery_sharding.canvas.submission import SUBMITTED, Call, submit
+from celery_sharding.ledger import at
+from celery_sharding.messages import AGAIN
+
+if TYPE_CHECKING:
+    from celery_sharding.canvas.task import ShardedTask
+
+logger = logging.getLogger(__name__)
+
+REFUSED = "refused"
+"""What the header of a message says that brings the reason why its call is refused."""
+
+
+class Sender:
+    """Sends the message of a call, by Celery's own apply_async."""
+
+    def __init__(self, task: ShardedTask, apply_async: Callable[..., Any]) -> None:
+        self._task = task
+        self._apply_async = apply_async
+
+    def send(self, call: Call, options: Mapping[str, Any]) -> Any:
+        """Return the result of the job, or of the one that has its key already.
+
+        Raises what is wrong with the call, or why it could not be sent: then there is
+        no job.
+        """
+        app = self._task.app
+        submitted, call = submit(app, self._task.processor, call)
+        if submitted.leader is not None and not call.follow:
+            return self._task.AsyncResult(submitted.leader)
+        result = self._task.AsyncResult(call.task_id)
+        with ExitStack() as undo:
+            if submitted.fresh:
+                undo.push(partial(self._undone, call))
+            result = self._publish(call, options, SUBMITTED)
+            undo.pop_all()
+        self._note_sent(call, options)
+        return result
+
+    def forward(self, call: Call, options: Mapping[str, Any]) -> Any:
+        """As `send`, for a task that has succeeded: nothing of this is its failure.
+
+        A call that is refused becomes a job that fails. Where the ledger does not
+        answer, the message brings all of the call, and its worker submits it. Where the
+        broker does not take it, the sweeper sends it.
+        """
+        try:
+            _, call = submit(self._task.app, self._task.processor, call)
+        except (errors.Misconfigured, errors.ShardingError, TypeError) as error:
+            told = {"type": type(error).__name__, "message": str(error)}
+            return self._publish(replace(call, args=(), kwargs=told), options, REFUSED)
+        except errors.DatabaseUnavailable as error:
+            logger.warning(
+                "sharding: %s is submitted by the worker that gets it: %s",
+                call.task_id,
+                error,
+            )
+            return self._publish(call, options, None)
+        try:
+            result = self._publish(call, options, SUBMITTED)
+        except (OperationalError, OSError) as error:
+            logger.warning(
+                "sharding: %s not sent, the sweeper sends it: %s", call.task_id, error
+            )
+            return self._task.AsyncResult(call.task_id)
+        self._note_sent(call, options)
+        return result
+
+    def _undone(self, call: Call, _kind: Any, error: Any, _trace: Any) -> bool:
+        """Withdraw a job that could not be sent; return whether it runs all the same.
+
+        Then its message was taken, though the broker's answer was lost.
+        """
+        submissions = at(self._task.app, role="caller").submissions
+        gone = submissions.withdraw(call.task_id)
+        return not gone and isinstance(error, (OperationalError, OSError))
+
+    def _note_sent(self, call: Call, options: Mapping[str, Any]) -> None:
+        """Nobody need send the message again before it can have been taken."""
+        submissions = at(self._task.app, role="caller").submissions
+        try:
+            submissions.sent(call.task_id, after=continuation.wait_of(options))
+        except errors.DatabaseUnavailable as error:
+            logger.debug("sharding: nobody noted that %s is sent: %s", self, error)
+
+    def _publish(self, call: Call, options: Mapping[str, Any], said: str | None) -> Any:
+        headers = {**(options.get("headers") or {})}
+        if said is not None:
+            headers[AGAIN] = said
+        # A job has a deadline of its own, not that of the run that calls it.
+        with deadline.detached():
+            return self._apply_async(
+                call.args,
+                dict(call.kwargs),
+                call.task_id,
+                **{**options, "headers": headers},
+            )
+
+
+def as_refused(told: Mapping[str, Any]) -> Exception:
+    """Return the reason why a call is refused, as it was raised where it was made."""
+    kind = getattr(errors, told["type"], None) or TypeError
+    error: Exception = kind(told["message"])
+    return error
