@@ -241,10 +241,11 @@ def test_a_job_that_is_not_planned_by_its_deadline_has_failed(
     """PreProcess is bound by it, as items are."""
 
     def pre_process(job: Job) -> Iterator[int]:
-        while True:
+        ticks = threading.Event()
+        for at in range(500):
             deadline.check()
-            threading.Event().wait(0.01)
-            yield 1
+            ticks.wait(0.01)
+            yield at
 
     assert plan(app, processor(pre_process), submitted(deadline=0.2))
     assert reason(ledger)[0] == "JobDeadlineExceeded"
