@@ -20,6 +20,8 @@ from celery_sharding.runner.hung import Hung
 
 IDLE = 60.0
 """Seconds after which a keeper that has nothing to keep lets its connection go."""
+GLANCE = 1.0
+"""Seconds between two looks at what is kept: another item is in hand by then."""
 RETRY = 0.5
 """Seconds until it asks again where there was no answer."""
 
@@ -68,8 +70,9 @@ class Keeper:
                         break
                     continue
                 due = min(min(held.renew_at, hung.due) for held, hung in kept)
-                if due > monotonic():
-                    self._changed.wait(due - monotonic())
+                left = min(due - monotonic(), GLANCE)
+                if left > 0:
+                    self._changed.wait(left)
                     continue
             refused = [self._look(ledger, *one) for one in kept]
             if any(refused):

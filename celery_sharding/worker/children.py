@@ -35,15 +35,23 @@ class Children:
     def report(self, ledger: Ledger) -> None:
         """What they held is free, and their jobs go on."""
         for process in sorted(self._gone):
-            jobs = ledger.tickets.lost(self._executor.prefix(process))
-            for job in jobs:
-                logger.warning(
-                    "sharding: process %s died over job %s: its shards go on elsewhere",
-                    process,
-                    job,
-                )
-                flow.go_on(self._app, ledger, job)
+            self._free(ledger, self._executor.prefix(process), f"process {process}")
             self._gone.discard(process)
+
+    def report_former(self, ledger: Ledger) -> None:
+        """What an earlier worker of this one's name held is free.
+
+        A container that starts again keeps its name: nobody waits for a lease then.
+        """
+        hostname = self._executor.hostname
+        self._free(ledger, f"{hostname}:", f"an earlier {hostname}")
+
+    def _free(self, ledger: Ledger, prefix: str, who: str) -> None:
+        for job in ledger.tickets.lost(prefix):
+            logger.warning(
+                "sharding: %s died over job %s: its shards go on elsewhere", who, job
+            )
+            flow.go_on(self._app, ledger, job)
 
 
 def processes(pool: Any) -> frozenset[int]:

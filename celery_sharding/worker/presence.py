@@ -39,7 +39,13 @@ class Presence:
         )
 
     def start(self) -> None:
-        """The thread runs."""
+        """What an earlier life of this worker held is free, and the thread runs.
+
+        Before the first message is taken: names of this life begin alike.
+        """
+        ledger = at(self._worker.app, role="executor")
+        self._tell(ledger, self._children.report_former)
+        ledger.close()
         self._thread.start()
 
     def stop(self) -> None:

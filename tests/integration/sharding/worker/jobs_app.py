@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from celery_pecker.clock import pause
 from celery_sharding import Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"
-POISON = "poison"
+POISON, DEAF = "poison", "deaf"
 SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
 
 
@@ -24,7 +25,7 @@ def make(conf: dict[str, Any]) -> Celery:
     app.conf.update(conf)
     sharding = Sharding(app)
 
-    @sharding.task(name="jobs.note")
+    @sharding.task(name="jobs.note", item_timeout=2.0)
     def note(shard: Shard) -> None:
         """Each item stands in `seen`; `shard.ok` is given it with the process."""
         pace = float(shard.job.kwargs.get("pace", 0.0))
@@ -36,6 +37,9 @@ def make(conf: dict[str, Any]) -> Celery:
                 )
                 if item == POISON:
                     os.kill(os.getpid(), signal.SIGKILL)
+                if item == DEAF:
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+                    Event().wait()
                 pause(pace)
                 shard.ok([item, os.getpid()])
 

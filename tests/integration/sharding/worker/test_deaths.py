@@ -12,7 +12,7 @@ import pytest
 from celery_pecker.testing import eventually
 from celery_sharding.model import Code
 from tests.integration.sharding.worker.conftest import Jobs
-from tests.integration.sharding.worker.jobs_app import POISON
+from tests.integration.sharding.worker.jobs_app import DEAF, POISON
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
@@ -56,6 +56,30 @@ def test_an_item_that_kills_its_process_is_found_and_alone_reported(jobs: Make) 
     (error,) = result.errors()
     assert (error.item, error.code) == (POISON, Code.DIED)
     assert made.seen()[POISON] <= 10
+
+
+def test_a_child_that_hangs_where_nothing_reaches_it_is_replaced(jobs: Make) -> None:
+    """Its item is reported, and the rest goes on in a new process."""
+    made = jobs(sharding_lease=600.0)
+    made.worker("-P", "prefork", "-c", "1")
+    given = [*range(5), DEAF, *range(5, 10)]
+    result = made.note.apply_async((given,))
+    assert result.get(timeout=40.0) == {"total": 11, "done": 10, "failed": 1}
+    (error,) = result.errors()
+    assert (error.item, error.code) == (DEAF, Code.TIMED_OUT)
+    assert {*made.seen().values()} == {1}
+    assert len({*made.pids()}) == 2
+
+
+def test_a_worker_that_was_killed_and_starts_again_goes_on_at_once(jobs: Make) -> None:
+    """What its earlier life held is free when it is there again."""
+    made = jobs(sharding_lease=600.0)
+    worker = made.worker("-P", "threads", "-c", "2")
+    result = made.note.apply_async(([*range(60)],), {"pace": 0.05})
+    eventually(lambda: len(made.seen()) > 10, 30.0, "it is in the middle")
+    worker.kill("SIGKILL")
+    worker.start()
+    assert result.get(timeout=40.0) == {"total": 60, "done": 60, "failed": 0}
 
 
 def test_a_frozen_worker_that_wakes_writes_nothing(jobs: Make) -> None:

@@ -8,7 +8,6 @@ from celery_sharding import codec
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.runner import Shard, Stop
-from celery_sharding.sources import Unreadable
 from tests.unit.sharding.runner.lists import double, places, record, results, run
 
 
@@ -147,23 +146,6 @@ def test_a_result_that_is_no_json_fails_its_item() -> None:
     step = book.steps[-1]
     assert (places(book), step.done, step.failed) == ([5], 9, 1)
     assert len(results(book)) == 9
-
-
-@pytest.mark.parametrize("batch", [None, 3, 1])
-def test_what_a_source_could_not_read_fails_without_a_call(batch: int | None) -> None:
-    """Wherever in the shard it lies."""
-    broken = Unreadable("x", "it is no JSON")
-    items = [broken, 1, 2, broken, broken, 5, broken]
-
-    def process(shard: Shard) -> None:
-        for item in shard:
-            shard.ok(item)
-
-    _, book = run(process, 7, items=items, batch=batch)
-    assert (results(book), places(book)) == ([1, 2, 5], [0, 3, 4, 6])
-    told = next(one for step in book.steps for one in step.failures)
-    assert (told.type, told.message) == ("Unreadable", "it is no JSON")
-    assert (book.steps[-1].done, book.steps[-1].failed) == (3, 4)
 
 
 def test_a_shard_that_fails_before_its_items_is_tried_again_with_them() -> None:
