@@ -151,7 +151,7 @@ order by error.shard, error.place
 -- wrote:   the shards that are this hold's and open, by their own rows: what is looked at
 --          again after a wait is the row that is written to, and nothing else. All that
 --          follows is of these. A write that is repeated because its answer was lost
---          finds them closed, and counts nothing twice.
+--          finds them closed or given back, counts nothing twice, and has lost nothing.
 -- extra:   items that failed and are to be tried again are shards of their own.
 -- number:  after all that the layers have. The row of the layer is locked and counted up
 --          by now, so two writers never deal the same numbers.
@@ -172,8 +172,11 @@ fence as (
 given as materialized (
     select step.*, step.status not in (100, 201, 202) as ended,
            known.hi - known.lo as planned,
-           known.epoch = %(seq)s and known.ticket = %(ticket)s
-               and known.status not in (100, 201, 202) as closed
+           step.status not in (201, 202)
+               and known.status = step.status
+               and known.cursor = step.cursor
+               and known.epoch = %(seq)s
+               and coalesce(known.ticket, %(ticket)s) = %(ticket)s as repeated
     from unnest(
         %(shards)s::integer[], %(cursors)s::integer[], %(aheads)s::integer[],
         %(dones)s::integer[], %(failed)s::integer[], %(statuses)s::integer[],
@@ -352,7 +355,7 @@ select job.stage, job.paused, job.concurrency, job.layer,
        array(
            select given.shard
            from given
-           where not coalesce(given.closed, false)
+           where not coalesce(given.repeated, false)
                and not exists (select from wrote where wrote.shard = given.shard)
            order by given.shard
        ) as lost

@@ -281,8 +281,14 @@ def test_a_write_that_is_repeated_counts_once(
         assert (word.held, word.layer_open, word.lost) == (True, 1, ())
     close = done(second, done=1, again=((0,), 0.0))
     for _ in range(2):
-        assert write(ledger, hold, close).layer_open == 1
+        word = write(ledger, hold, close)
+        assert (word.layer_open, word.lost) == (1, ())
     assert layer_of(ledger, ready.job) == (6, 3, 1, 4, 1)
+    (again,) = claim(ledger, hold)
+    back = Step(shard=2, cursor=0, ahead=0, done=0, failed=0, status=Code.WAITING)
+    for _ in range(2):
+        assert write(ledger, hold, back).lost == ()
+    assert write(ledger, hold, done(again)).lost == (2,)
     assert rows(ledger, "select count(*) from pecker_results") == [(3,)]
 
 
