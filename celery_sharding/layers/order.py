@@ -1,7 +1,7 @@
 """Items that wait for one another, sorted into layers.
 
 By Kahn's algorithm over places in the list, a layer at a time: graphlib took 13 s for
-a million items that name three others each, which this does in three.
+a million items that name three others each, which this does in half of it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def toposort(
         freed = []
         for place in ready:
             for follower in behind[place] or ():
-                waiting[follower] -= 1
-                if not waiting[follower]:
+                waiting[follower] = count = waiting[follower] - 1
+                if not count:
                     freed.append(follower)
         freed.sort()
         ready = freed
@@ -65,7 +65,10 @@ def _reader(named: Field) -> Callable[[Any], Any]:
         return named
 
     def read(item: Any) -> Any:
-        if isinstance(named, int) or isinstance(item, Mapping):
+        # Most items are dicts, and asking an ABC takes longer than all else here.
+        if isinstance(item, dict) or isinstance(named, int):
+            return item[named]
+        if isinstance(item, Mapping):
             return item[named]
         return getattr(item, named)
 
@@ -115,10 +118,14 @@ def _edges(
     waiting = [0] * len(items)
     behind: list[list[int] | None] = [None] * len(items)
     tuples = any(isinstance(key, tuple) for key in keys)
+    place_of = places.get
     for place, told in enumerate(_told(items, read, "after", named)):
-        for wanted in () if told is None else _several(told, tuples=tuples):
+        if told is None:
+            continue
+        count = 0
+        for wanted in _several(told, tuples=tuples):
             try:
-                before = places.get(wanted)
+                before = place_of(wanted)
             except TypeError as error:
                 message = f"item {place} waits for what cannot be a key: {error}"
                 raise Misconfigured(message) from error
@@ -132,16 +139,20 @@ def _edges(
                 continue
             followers = behind[before]
             if followers is None:
-                followers = behind[before] = []
-            followers.append(place)
-            waiting[place] += 1
+                behind[before] = [place]
+            else:
+                followers.append(place)
+            count += 1
+        waiting[place] = count
     return waiting, behind
 
 
 def _several(told: Any, *, tuples: bool) -> Iterable[Any]:
     """Return the keys that `after` told, be it one or several."""
-    if isinstance(told, (list, AbstractSet, Iterator)) or (
-        isinstance(told, tuple) and not tuples
+    if (
+        isinstance(told, list)
+        or isinstance(told, (AbstractSet, Iterator))
+        or (isinstance(told, tuple) and not tuples)
     ):
         # Told twice, it is waited for twice, and freed twice: the sum is right.
         return told
