@@ -149,10 +149,8 @@ def _edges(
 
 def _several(told: Any, *, tuples: bool) -> Iterable[Any]:
     """Return the keys that `after` told, be it one or several."""
-    if (
-        isinstance(told, list)
-        or isinstance(told, (AbstractSet, Iterator))
-        or (isinstance(told, tuple) and not tuples)
+    if isinstance(told, (list, AbstractSet, Iterator)) or (
+        isinstance(told, tuple) and not tuples
     ):
         # Told twice, it is waited for twice, and freed twice: the sum is right.
         return told
