@@ -67,7 +67,7 @@ def _logging_stays() -> Iterator[None]:
         root.removeHandler(handler)
     logging.disable(disabled)
     for name in root.manager.loggerDict:
-        if name.partition(".")[0] in {"celery_pecker", "throttle"}:
+        if name.partition(".")[0] in {"celery_pecker", "celery_sharding", "throttle"}:
             logger = logging.getLogger(name)
             logger.disabled, logger.propagate = False, True
             logger.setLevel(logging.NOTSET)

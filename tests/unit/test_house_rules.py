@@ -13,7 +13,7 @@ import throttle
 HOUSES = (celery_pecker, celery_sharding, throttle)
 PACKAGES = [Path(path) for one in HOUSES for path in one.__path__]
 BROAD = {"Exception", "BaseException"}
-CATCHES_ALL = {"loop.py", "foreign.py"}
+CATCHES_ALL = {"loop.py", "foreign.py", "runner/foreign.py"}
 """The loop, and the caller of code that is not ours.
 
 Ruff's BLE001 lets a broad `except` pass that logs, which is how most of them look.
