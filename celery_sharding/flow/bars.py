@@ -63,6 +63,7 @@ class _Said:
                         return
                 continue
             survive(f"telling the progress of {stands.task_id}", _say, app, stands)
+            self.waiting.task_done()
 
 
 _said = _Said()
@@ -76,6 +77,11 @@ def say(app: Any, stands: Threshold) -> None:
     if stands.continuation.get("ignore_result"):
         return
     _said.put(app, stands)
+
+
+def idle() -> bool:
+    """Whether all was said that this process had to say."""
+    return not _said.waiting.unfinished_tasks
 
 
 def _say(app: Any, stands: Threshold) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 
 ONLY_AFTER = ("link", "link_error", "chain", "chord", "group_id", "group_index")
 """What happens once, however often items of a job are run again."""
-DEATHS = ("x-death", "x-first-death-", "x-last-death-", "x-delivery-count")
-"""Headers that RabbitMQ adds; a message that has them may be taken for a cycle."""
+NOT_KEPT = ("x-death", "x-first-death-", "x-last-death-", "x-delivery-count", "pecker")
+"""Beginnings of headers that are of one message. RabbitMQ's: it may take the next one
+for a cycle. The scheduler's: the message that is sent again would be dropped as a
+second run of the slot, or struck at the deadline of who called the job."""
 
 
 def from_request(request: Any) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def _headers(request: Any) -> dict[str, Any] | None:
     return {
         key: value
         for key, value in (request.headers or {}).items()
-        if key not in stamps and not key.startswith(DEATHS)
+        if key not in stamps and not key.startswith(NOT_KEPT)
     } or None
 
 

@@ -205,21 +205,25 @@ where job.job = any (%(jobs)s::bigint[]) and job.stage = 'ended'
 
 /* celery_sharding:purge_inputs */
 -- Items that were given in calls long ago, some at a time. Who plans a job reads them, so
--- while a job that old is not planned, all stay.
+-- while a job that old is not planned, all stay; and for an hour in any case, because they
+-- are stored before the job that names them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+old as materialized (
+    select clock.now - greatest(%(retention)s::float8, 3600) * interval '1 second' as at
+    from clock
 )
 delete from {schema}.pecker_inputs as input
 where input.ctid = any (array(
     select one.ctid
-    from {schema}.pecker_inputs as one, clock
-    where one.stored_at <= clock.now - %(retention)s::float8 * interval '1 second'
+    from {schema}.pecker_inputs as one, old
+    where one.stored_at <= old.at
         and not exists (
             select from {schema}.pecker_jobs as job
             where job.stage <> 'ended'
                 and job.stage in ('submitted', 'planning')
-                and job.submitted_at
-                    <= clock.now - %(retention)s::float8 * interval '1 second'
+                and job.submitted_at <= old.at
         )
     limit %(most)s
 ))

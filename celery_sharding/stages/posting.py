@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
-from celery.exceptions import Ignore, Reject, Retry
+from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
 
 from celery_pecker.foreign import survive
 from celery_sharding.codec import decode, encode
@@ -30,6 +30,8 @@ TRIES, PAUSE = 10, 1.0
 between: it may have cost hours."""
 CELERYS = (Ignore, Reject, Retry)
 """What Celery's tracer takes for something else than a failure."""
+ENDS = (WorkerShutdown, WorkerTerminate)
+"""A worker's own way out, raised in whatever runs."""
 
 
 def post(
@@ -111,6 +113,10 @@ def _judged(error: BaseException, turn: PostTurn) -> Exception:
 
     Nor does a ledger that went away while Post read its results: it is run again.
     """
+    if isinstance(error, SystemExit) and not isinstance(error, ENDS):
+        # Told as it is, it would end each process that hears of it.
+        message = f"PostProcess of {turn.task} raised SystemExit({error.code!r})"
+        return JobFailed(message)
     if isinstance(error, DatabaseUnavailable) or not isinstance(error, Exception):
         raise error
     if isinstance(error, CELERYS):

@@ -1,0 +1,477 @@
+"""Whatever a dead process left is taken up: no message is load-bearing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from celery import Celery
+
+from celery_pecker import deadline
+from celery_sharding import Sharding, sweeper
+from celery_sharding.ledger import Ledger, at
+from celery_sharding.ledger.submissions import NewJob
+from celery_sharding.messages import PURGE, SWEEP, WORK
+from celery_sharding.model import Options, Outcome, Placement, Planned, Stage
+from celery_sharding.sweeper import sweeping
+from tests.integration.sharding.conftest import Planner, Time
+from tests.integration.sharding.flow.conftest import Lying
+from tests.integration.sharding.shift import LEASE, ended, run_job, run_layer, taken
+
+# redis-py says so of what Celery's backend calls.
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated setex")
+
+Tell = Callable[..., None]
+Submit = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def by_the_database(time: Time) -> None:
+    """All ledgers go by the database's clock: the sweeper has one of its own."""
+    time.at = None
+
+
+def later(tell: Tell, seconds: float = 60.0) -> None:
+    """All that stands in the ledger was written so much earlier."""
+    moved = {
+        "jobs": ("leased_until", "sent_at", "submitted_at", "told_at", "deadline_at"),
+        "tickets": ("sent_at", "leased_until", "wake_at"),
+        "executors": ("seen_at",),
+    }
+    for table, columns in moved.items():
+        sets = ", ".join(f"{one} = {one} - interval '{seconds} s'" for one in columns)
+        tell(f"update pecker_{table} set {sets}")  # noqa: S608
+
+
+# Each stage
+
+
+def test_a_job_whose_message_was_lost_gets_another(
+    app: Celery, submitted: Submit, lying: Lying, tell: Tell
+) -> None:
+    """At once where nobody wrote that it was sent, else when it was not taken."""
+    task_id = submitted()
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [task_id]
+    sweeper.sweep(app)
+    assert lying() == []
+    later(tell)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [task_id]
+
+
+def test_a_job_that_may_not_start_yet_is_left_alone(
+    app: Celery, ledger: Ledger, submitted: Submit, lying: Lying
+) -> None:
+    """Its message lies with a worker until then."""
+    ledger.submissions.sent(submitted(), after=3_600)
+    sweeper.sweep(app)
+    assert lying() == []
+
+
+def test_a_planner_that_died_is_followed_by_another(
+    app: Celery, ledger: Ledger, submitted: Submit, lying: Lying, tell: Tell
+) -> None:
+    """Once its lease is over."""
+    task_id = submitted()
+    ledger.submissions.sent(task_id)
+    assert ledger.plans.begin(task_id, "dead:1:a", LEASE) is not None
+    sweeper.sweep(app)
+    assert lying() == []
+    later(tell)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [task_id]
+
+
+def test_shards_of_a_dead_worker_go_on(
+    app: Celery, ledger: Ledger, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """Its ticket is sent anew."""
+    ready = planned(((1,),))
+    turn = taken(ledger, ready.job)
+    ledger.shards.claim(turn.hold, layer=0, most=1)
+    assert sweeper.sweep(app)["lapsed"] == 0
+    assert lying() == []
+    later(tell)
+    assert sweeper.sweep(app)["lapsed"] == 1
+    assert [one.args for one in lying()] == [[ready.job, 1, turn.hold.seq + 1]]
+
+
+def test_a_ticket_that_was_lost_is_sent_again(
+    app: Celery, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """With the same number: a copy of it that comes late is nobody's."""
+    ready = planned(((1,),))
+    sweeper.sweep(app)
+    first = lying()
+    sweeper.sweep(app)
+    assert lying() == []
+    later(tell)
+    sweeper.sweep(app)
+    assert [one.args for one in lying()] == [one.args for one in first]
+    assert first[0].args == [ready.job, 1, 0]
+
+
+def test_a_layer_whose_last_worker_died_is_closed(
+    app: Celery, ledger: Ledger, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """It had written its last shard, and said nothing more."""
+    ready = planned(((1,), (1,)))
+    run_layer(ledger, ready.job)
+    sweeper.sweep(app)
+    assert ledger.reading.job(ready.task_id).layer == 1
+    assert [one.task for one in lying()] == [WORK]
+    later(tell)
+    run_layer(ledger, ready.job)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [ready.task_id]
+
+
+def test_a_post_that_was_left_is_called_for_again(
+    app: Celery, ledger: Ledger, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """And so is an outcome that was not told."""
+    ready = planned()
+    run_job(ledger, ready.job)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [ready.task_id]
+    assert ledger.outcomes.begin_post(ready.task_id, "dead:1:a", LEASE) is not None
+    sweeper.sweep(app)
+    assert lying() == []
+    later(tell)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [ready.task_id]
+    turn = ledger.outcomes.begin_post(ready.task_id, "dead:2:a", LEASE)
+    assert turn is not None
+    assert ledger.outcomes.post_done(turn, b"j1", lease=LEASE)
+    sweeper.sweep(app)
+    assert lying() == []
+    later(tell)
+    sweeper.sweep(app)
+    assert [one.id for one in lying()] == [ready.task_id]
+
+
+def test_an_ended_or_paused_job_is_left_alone(
+    app: Celery, ledger: Ledger, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """Nothing is to be done."""
+    ready = planned()
+    run_job(ledger, ready.job)
+    ended(ledger, ready.task_id)
+    paused = planned()
+    ledger.control.pause(paused.task_id)
+    later(tell)
+    assert sweeper.sweep(app)["moved"] == 0
+    assert lying() == []
+
+
+def test_a_follower_that_was_overlooked_shares_the_outcome(
+    app: Celery, ledger: Ledger, submitted: Submit, tell: Tell
+) -> None:
+    """Its leader was decided while it came."""
+    leader = submitted(key="k")
+    new = NewJob(
+        task_id="follower",
+        task="proj.import_rows",
+        args=(),
+        kwargs={},
+        continuation={},
+        options=Options(),
+        key="k",
+    )
+    ledger.submissions.submit(new, follow=True)
+    ledger.control.cancel(leader)
+    tell(
+        "update pecker_jobs set stage = 'submitted', outcome = null"
+        " where task_id = 'follower'"
+    )
+    sweeper.sweep(app)
+    decided = ledger.outcomes.decided("follower")
+    assert decided is not None
+    assert (decided.stage, decided.outcome) == (Stage.ENDED, Outcome.CANCELLED)
+    assert str(app.AsyncResult("follower").state) == "REVOKED"
+
+
+# Deadlines
+
+
+def test_a_job_beyond_its_deadline_has_failed(
+    app: Celery, ledger: Ledger, planned: Planner, lying: Lying, tell: Tell
+) -> None:
+    """Not before; and not once its items have ended."""
+    ready = planned(deadline=30)
+    posting = planned(deadline=30)
+    run_job(ledger, posting.job)
+    sweeper.sweep(app)
+    assert ledger.reading.job(ready.task_id).outcome is None
+    later(tell)
+    assert sweeper.sweep(app)["late"] == 1
+    decided = ledger.outcomes.decided(ready.task_id)
+    assert decided is not None
+    assert decided.error is not None
+    assert decided.error["type"] == "JobDeadlineExceeded"
+    assert "within 30 s of its submission" in decided.error["message"]
+    assert ledger.reading.job(posting.task_id).outcome is None
+
+
+# Placement
+
+
+def test_shards_of_a_worker_that_is_gone_are_dealt_to_others(
+    app: Celery, ledger: Ledger, submitted: Submit, tell: Tell
+) -> None:
+    """Only those move, and evenly; to anybody where no worker is left."""
+    task_id = submitted(placement=Placement.EVEN)
+    turn = ledger.plans.begin(task_id, "planner:1:a", LEASE)
+    assert turn is not None
+    owners = ["a", "a", "a", "b", "b", "b", "c", "c", "c"]
+    shards = [Planned(layer=0, count=1, body=b"j[1]", owner=one) for one in owners]
+    ledger.plans.write(turn, shards)
+
+    def dealt() -> list[str | None]:
+        rows = ledger.database._connected().execute(
+            "select owner from pecker_shards order by shard"
+        )
+        return [row[0] for row in rows]
+
+    for name in "abc":
+        ledger.upkeep.seen(name, 1)
+    assert sweeper.sweep(app)["dealt"] == 0
+    ledger.upkeep.gone("a")
+    assert sweeper.sweep(app)["dealt"] == 3
+    assert dealt() == ["b", "b", "c", *owners[3:]]
+    ledger.upkeep.gone("b")
+    ledger.upkeep.gone("c")
+    sweeper.sweep(app)
+    assert set(dealt()) == {None}
+
+
+# The sweep itself
+
+
+def test_a_job_that_cannot_be_moved_keeps_no_other_waiting(
+    app: Celery,
+    planned: Planner,
+    lying: Lying,
+    tell: Tell,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is logged."""
+    broken, well = planned(((1,),)), planned(((1,),))
+    tell(
+        "update pecker_jobs set options = '{\"size\": null}' where job = %s", broken.job
+    )
+    with caplog.at_level(logging.ERROR):
+        assert sweeper.sweep(app)["moved"] == 1
+    assert f"sweeping the sharded job {broken.job} failed" in caplog.text
+    assert [one.args[0] for one in lying()] == [well.job]
+
+
+def test_it_is_said_that_no_worker_is_there(
+    app: Celery,
+    ledger: Ledger,
+    planned: Planner,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Once in a minute, as long as jobs wait."""
+    sweeping._complained.clear()
+    said = "k_sc_ec_300006: 1 sharded jobs wait for a worker that runs them"
+    with caplog.at_level(logging.WARNING):
+        sweeper.sweep(app)
+        assert said not in caplog.text
+        planned()
+        sweeper.sweep(app)
+        assert said in caplog.text
+        caplog.clear()
+        sweeper.sweep(app)
+        assert said not in caplog.text
+        ledger.upkeep.seen("a@host", 4)
+        sweeper.sweep(app)
+        assert said not in caplog.text
+
+
+def test_what_a_sweep_sends_does_not_inherit_its_deadline(
+    app: Celery, planned: Planner, lying: Lying
+) -> None:
+    """A ticket would be struck in the middle of its shards."""
+    planned(((1,),))
+    with deadline.within(0.9):
+        sweeper.sweep(app)
+    [ticket] = lying()
+    assert not [name for name in ticket.headers if name.startswith("pecker")]
+
+
+# Declaring
+
+
+def test_the_app_has_the_two_schedules(app: Celery) -> None:
+    """Sent, where there is a scheduler of its own; on a worker's thread, where not."""
+    app.finalize()
+    assert app.conf.beat_schedule[SWEEP] == {
+        "task": SWEEP,
+        "schedule": 1.0,
+        "options": {"expires": 1.0},
+    }
+    assert app.conf.beat_schedule[PURGE]["schedule"] == 3_600.0
+
+
+def test_workers_that_are_schedulers_sweep_on_a_thread(dsn: str) -> None:
+    """And what the app says of such an entry itself stays."""
+    made = Celery("own", broker="memory://", set_as_current=False)
+    made.conf.update(
+        pecker_dsn=dsn,
+        pecker_worker=True,
+        sharding_sweep=2.5,
+        beat_schedule={PURGE: {"task": PURGE, "schedule": 60.0}},
+    )
+    Sharding(made)
+    made.finalize()
+    assert made.conf.beat_schedule == {
+        PURGE: {"task": PURGE, "schedule": 60.0},
+        SWEEP: {"task": SWEEP, "schedule": 2.5, "pecker": {"run": "local"}},
+    }
+    made.close()
+
+
+def test_the_sweeper_can_be_left_out(dsn: str) -> None:
+    """For apps that another one sweeps for."""
+    made = Celery("own", broker="memory://", set_as_current=False)
+    made.conf.update(pecker_dsn=dsn, sharding_sweeper=False)
+    Sharding(made)
+    made.finalize()
+    assert not made.conf.beat_schedule
+    made.close()
+
+
+# The purge
+
+
+def test_jobs_that_ended_long_ago_are_forgotten(
+    app: Celery, ledger: Ledger, planned: Planner, tell: Tell
+) -> None:
+    """With all that hangs on them; others stay."""
+    old, young, running = planned(), planned(), planned()
+    for ready in (old, young):
+        run_job(ledger, ready.job, {(0, 1)})
+        ended(ledger, ready.task_id)
+    tell(
+        "update pecker_jobs set ended_at = ended_at - interval '8 days' where job = %s",
+        old.job,
+    )
+    ledger.submissions.store("old", b"j[]", 0)
+    ledger.submissions.store("young", b"j[]", 0)
+    tell(
+        "update pecker_inputs set stored_at = stored_at - interval '8 days'"
+        " where ref = 'old'"
+    )
+    assert sweeper.purge(app) > 0
+    tables = ("jobs", "layers", "shards", "items", "results", "item_errors", "tickets")
+    for table in tables:
+        rows = ledger.database._connected().execute(
+            f"select distinct job from pecker_{table}".encode()  # noqa: S608
+        )
+        left = {row[0] for row in rows}
+        expected = {young.job, running.job}
+        if table in {"results", "item_errors"}:
+            expected = {young.job}
+        assert left == expected, table
+    rows = ledger.database._connected().execute("select ref from pecker_inputs")
+    assert [row[0] for row in rows] == ["young"]
+    assert sweeper.purge(app) == 0
+
+
+def test_the_purge_takes_small_bites(
+    ledger: Ledger, planned: Planner, tell: Tell
+) -> None:
+    """And the job itself last: nothing is left without a name."""
+    ready = planned(((1,) * 25,))
+    run_job(ledger, ready.job)
+    ended(ledger, ready.task_id)
+    tell("update pecker_jobs set ended_at = ended_at - interval '1 day'")
+    bites = []
+    while gone := ledger.upkeep.purge(60.0, most=10):
+        bites.append(gone)
+        rows = ledger.database._connected().execute("select job from pecker_shards")
+        if rows.fetchone():
+            assert ledger.reading.job(ready.task_id).job == ready.job
+    assert len(bites) == 3
+    assert max(bites) <= 10 * 6 + 1
+
+
+def test_a_leader_is_kept_for_who_follows_it(
+    ledger: Ledger, submitted: Submit, tell: Tell
+) -> None:
+    """Even where nothing is to be kept."""
+    leader = submitted(key="k")
+    new = NewJob(
+        task_id="follower",
+        task="proj.import_rows",
+        args=(),
+        kwargs={},
+        continuation={},
+        options=Options(),
+        key="k",
+    )
+    ledger.submissions.submit(new, follow=True)
+    ledger.control.cancel(leader)
+    tell(
+        "update pecker_jobs set stage = 'ended', ended_at = clock_timestamp()"
+        " where task_id = %s",
+        leader,
+    )
+    ledger.upkeep.purge(0.0)
+    assert ledger.reading.job(leader).task_id == leader
+
+
+def test_items_of_a_job_that_waits_for_long_are_kept(
+    ledger: Ledger, submitted: Submit, tell: Tell
+) -> None:
+    """It is not planned yet; nor are those of a call that is just being made."""
+    ledger.submissions.store("mine", b"j[]", 0)
+    ledger.upkeep.purge(0.0)
+    submitted()
+    tell("update pecker_jobs set submitted_at = submitted_at - interval '8 days'")
+    tell("update pecker_inputs set stored_at = stored_at - interval '8 days'")
+    ledger.upkeep.purge(86_400.0)
+    assert ledger.submissions.load("mine") == b"j[]"
+    tell("update pecker_jobs set stage = 'sharding'")
+    ledger.upkeep.purge(86_400.0)
+    with pytest.raises(LookupError):
+        ledger.submissions.load("mine")
+
+
+# Workers
+
+
+def test_workers_count_while_they_are_heard(ledger: Ledger, tell: Tell) -> None:
+    """For fifteen seconds each time."""
+    assert ledger.upkeep.slots() is None
+    ledger.upkeep.seen("a@host", 4, "a.dq")
+    ledger.upkeep.seen("b@host", 2)
+    ledger.upkeep.seen("b@host", 3)
+    assert ledger.upkeep.slots() == 7
+    assert [
+        (one.hostname, one.slots, one.direct_queue) for one in ledger.upkeep.live()
+    ] == [
+        ("a@host", 4, "a.dq"),
+        ("b@host", 3, None),
+    ]
+    ledger.upkeep.gone("b@host")
+    assert ledger.upkeep.slots() == 4
+    later(tell, 16)
+    assert ledger.upkeep.slots() is None
+    later(tell, 86_400)
+    ledger.upkeep.purge(0.0)
+    ledger.upkeep.seen("a@host", 1)
+    assert len(ledger.upkeep.live()) == 1
+
+
+def test_the_sweepers_ledger_is_its_own(app: Celery) -> None:
+    """The application name tells it from a runner's in pg_stat_activity."""
+    name = (
+        at(app, role="sweeper")
+        .database._connected()
+        .execute("select current_setting('application_name')")
+    )
+    assert name.fetchall() == [("celery_sharding:sweeper",)]
