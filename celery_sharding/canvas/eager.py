@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from celery_sharding.codec import decode, encode
 from celery_sharding.errors import JobDeadlineExceeded
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import ITEMS
-from celery_sharding.model import ItemError, Job, Planned, Progress
+from celery_sharding.model import ItemError, Job, Options, Planned, Progress
 from celery_sharding.model import Shard as Record
 from celery_sharding.plan import cut
 from celery_sharding.runner import Lists, Stop, Work, run_shard
@@ -31,8 +32,16 @@ from celery_sharding.sources import from_json, is_source, read
 if TYPE_CHECKING:
     from celery_sharding.canvas.task import ShardedTask
 
-_last: ContextVar[list[Outcomes] | None] = ContextVar("last", default=None)
-"""Where a job in this process leaves what came of it."""
+
+@dataclass(slots=True)
+class Kept:
+    """How a job in this process is to run, and what came of it."""
+
+    options: Options
+    outcomes: Outcomes = field(default_factory=Outcomes)
+
+
+_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 
 
 class EagerShardedResult(EagerResult[Any]):
@@ -55,17 +64,17 @@ class EagerShardedResult(EagerResult[Any]):
 
 
 @contextmanager
-def kept() -> Iterator[list[Outcomes]]:
-    """What a job inside comes to is the last of the list."""
-    some: list[Outcomes] = []
-    token = _last.set(some)
+def kept(options: Options) -> Iterator[Kept]:
+    """The job that is run inside runs so; what it comes to is kept."""
+    mine = Kept(options)
+    token = _kept.set(mine)
     try:
-        yield some
+        yield mine
     finally:
-        _last.reset(token)
+        _kept.reset(token)
 
 
-def as_result(result: Any, some: list[Outcomes]) -> EagerShardedResult:
+def as_result(result: Any, mine: Kept) -> EagerShardedResult:
     """Return Celery's result, with what the job came to."""
     made = EagerShardedResult(
         result.id,
@@ -74,7 +83,7 @@ def as_result(result: Any, some: list[Outcomes]) -> EagerShardedResult:
         traceback=result.traceback,
         name=result.name,
     )
-    made.outcomes = some[-1] if some else Outcomes()
+    made.outcomes = mine.outcomes
     return made
 
 
@@ -92,11 +101,12 @@ def carried(
 
 def run(task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return what the job returns, or raise what it fails with."""
-    outcomes = Outcomes()
-    some = _last.get()
-    if some is not None:
-        some.append(outcomes)
-    return _Eager(task, args, kwargs, outcomes).run()
+    mine = _kept.get() or Kept(task.options_of(kwargs))
+    token = _kept.set(None)  # jobs that this one calls are others
+    try:
+        return _Eager(task, args, kwargs, mine).run()
+    finally:
+        _kept.reset(token)
 
 
 class _Eager:
@@ -107,12 +117,12 @@ class _Eager:
         task: ShardedTask,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        outcomes: Outcomes,
+        mine: Kept,
     ) -> None:
         app = task.app
         self._conf = app.conf
         self._processor = task.processor
-        self._options = task.options_of(kwargs)
+        self._options = mine.options
         args = tuple(_understood(app, one) for one in carried(task, args, kwargs))
         told = decode(encode([args, kwargs], what=f"an argument of {task.name}"))
         self._args = args if task.processor.pre_process is None else tuple(told[0])
@@ -122,7 +132,7 @@ class _Eager:
             args=self._args,
             kwargs=told[1],
         )
-        self._outcomes = outcomes
+        self._outcomes = mine.outcomes
         self._told = 0
 
     def run(self) -> Any:

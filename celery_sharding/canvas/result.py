@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from celery import Celery
+from celery.exceptions import TimeoutError  # noqa: A004  # what Celery raises here
 from celery.result import AsyncResult
 
+from celery_pecker.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.model import Code, ItemError, Progress
+from celery_sharding.model import Code, ItemError, Progress, Stage
 
 if TYPE_CHECKING:
     from celery_sharding.ledger.rows import ShardRow
 
 PAGE = 1_000
 """Shards that are read at once."""
+GLANCE = 0.2
+"""Seconds between two looks at a job that runs again."""
 
 
 class ShardedResult(AsyncResult[Any]):
@@ -24,6 +29,9 @@ class ShardedResult(AsyncResult[Any]):
 
     Its id is enough: ``ShardedResult.restore(id, app=app)`` gives it anywhere.
     """
+
+    _repeated = False
+    """Whether the backend may still have the value of a run before."""
 
     @classmethod
     def restore(cls, task_id: str, app: Celery | None = None) -> Self:
@@ -34,6 +42,31 @@ class ShardedResult(AsyncResult[Any]):
     def ledger(self) -> Ledger:
         """This thread's way to the ledger."""
         return at(self.app, role="caller")
+
+    def get(self, timeout: float | None = None, *args: Any, **options: Any) -> Any:
+        """Return the job's value once it has ended, or raise why it failed.
+
+        After `retry_failed` and `rerun` of this result: once it has ended again. Till
+        then the backend has the value of the run before.
+        """
+        if self._repeated:
+            began = monotonic()
+            self._await_end(timeout)
+            if timeout is not None:
+                timeout = max(timeout - (monotonic() - began), 0.0)
+            self._repeated, self._cache = False, None
+        return super().get(timeout, *args, **options)
+
+    wait = get
+
+    def _await_end(self, timeout: float | None) -> None:
+        over = None if timeout is None else monotonic() + timeout
+        pause = threading.Event()
+        while self.progress.stage is not Stage.ENDED:
+            if over is not None and monotonic() >= over:
+                message = f"{self.id} did not end again within {timeout} s"
+                raise TimeoutError(message)
+            pause.wait(GLANCE)
 
     # How it stands
 
@@ -81,13 +114,13 @@ class ShardedResult(AsyncResult[Any]):
     def retry_failed(self) -> int:
         """Run the failed items of an ended job again, then Post; return how many."""
         count = flow.retry_failed(self.app, self.ledger, self._named)
-        self._cache = None  # there will be another
+        self._repeated = True
         return count
 
     def rerun(self, shards: Sequence[int]) -> int:
         """Run those shards of an ended job again, then Post; return how many items."""
         count = flow.rerun(self.app, self.ledger, self._named, shards)
-        self._cache = None  # there will be another
+        self._repeated = True
         return count
 
     def set(

@@ -97,6 +97,10 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         given.setdefault("backend", self.backend)
         return ShardedResult(task_id, task_name=self.name, **given)
 
+    def delay(self, *args: Any, **kwargs: Any) -> ShardedResult:
+        """The job is submitted, and its message sent; return its result."""
+        return self.apply_async(args, kwargs)
+
     def apply_async(
         self,
         args: Any = None,
@@ -105,7 +109,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         *rest: Any,
         sharding: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> ShardedResult:
         """The job is submitted, and its message sent; return its result.
 
         As Celery's. ``sharding``: options of the job that are to be others than the
@@ -123,12 +127,15 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         if chosen.queue and not WHERE & options.keys():
             options["queue"] = chosen.queue
         app = self.app
+        celerys: Callable[..., Any] = super().apply_async
         if app.conf.task_always_eager:
             args = eager.carried(self, args, kwargs)
-            return super().apply_async(args, kwargs, task_id, **options)
+            return self._typed(
+                celerys(args, kwargs, task_id, sharding=sharding, **options)
+            )
         if task_id is not None and task_id == self.request.id:
             # Its own message once more, after it found no database.
-            return super().apply_async(args, kwargs, task_id, **options)
+            return self._typed(celerys(args, kwargs, task_id, **options))
         options = continuation.timed(options)
         own = task_id or uuid()
         exec_options: Mapping[str, Any] = self._get_exec_options()  # type: ignore[attr-defined]  # not in the stubs
@@ -140,12 +147,15 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             options=chosen,
             follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
         )
-        sender = Sender(self, super().apply_async)
-        return (
-            sender.forward(call, options)
-            if _forwarded(app, options)
-            else sender.send(call, options)
-        )
+        sender = Sender(self, celerys)
+        send = sender.forward if _forwarded(app, options) else sender.send
+        return self._typed(send(call, options))
+
+    @staticmethod
+    def _typed(result: Any) -> ShardedResult:
+        """Return it: of a job in the caller, what stands for one that has ended."""
+        found: ShardedResult = result
+        return found
 
     def _chosen(
         self, kwargs: Mapping[str, Any], given: Mapping[str, Any] | None
@@ -157,11 +167,11 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         self, args: Any = None, kwargs: Any = None, **options: Any
     ) -> Any:
         """Run the job here and now; return a result that has ended."""
-        options.pop("sharding", None)
+        chosen = self._chosen(kwargs or {}, options.pop("sharding", None))
         self.app.finalize(auto=True)  # it knows this task from then on
-        with eager.kept() as some:
+        with eager.kept(chosen) as kept:
             result = super().apply(args, kwargs, **options)
-        return eager.as_result(result, some)
+        return eager.as_result(result, kept)
 
     # How it runs
 

@@ -15,6 +15,7 @@ from celery_sharding import FailFast, Isolate, Retry, ShardedTask, Sharding
 
 BAD = 13
 """An item that fails, in every task that looks at items."""
+OURS = ("pecker_", "sharding_")
 CONF = "SHARDING_CAST"
 """Where a worker finds its configuration."""
 
@@ -40,6 +41,8 @@ class Cast:
     """Its Post raises."""
     slow: ShardedTask
     """Waits for a word before its item ends: to be cancelled meanwhile."""
+    mended: ShardedTask
+    """Its items fail while they are text that nobody has mended."""
     keyed: ShardedTask
     """One job for each second argument."""
     add: Any
@@ -58,6 +61,8 @@ class Cast:
     """An errback of one argument."""
     saw_error: Any
     """An errback of three."""
+    stranger: Celery
+    """An app on the same broker that has never heard of sharded jobs."""
     notes: Callable[[str], list[Any]]
     """What was noted under a key."""
     tell: Callable[[str, Any], None]
@@ -134,6 +139,23 @@ def cast(conf: Mapping[str, Any], *, notes: str | None = None) -> Cast:  # noqa:
 
     slow.post_process(in_list)
 
+    @sharding.task(name="cast.mended", size=(1, 1))
+    def mended(shard: Any) -> None:
+        for item in shard:
+            if isinstance(item, str) and not noted(f"mended:{item}"):
+                message = "not mended yet"
+                raise ValueError(message)
+            shard.ok(item)
+
+    @mended.post_process
+    def by_kind(_job: Any, results: Iterator[Any], _errors: Any) -> list[Any]:
+        return sorted(results, key=str)
+
+    stranger = Celery("stranger", set_as_current=False)
+    stranger.conf.update(
+        {key: it for key, it in conf.items() if not key.startswith(OURS)}
+    )
+
     def task(name: str, **given: Any) -> Callable[[Callable[..., Any]], Any]:
         return app.task(name=f"cast.{name}", shared=False, **given)
 
@@ -193,6 +215,8 @@ def cast(conf: Mapping[str, Any], *, notes: str | None = None) -> Cast:  # noqa:
         patient=patient,
         refuses=declare("refuses", post=refusing),
         slow=slow,
+        mended=mended,
+        stranger=stranger,
         keyed=declare("keyed", post=summed, key="{1}"),
         add=add,
         total=total,

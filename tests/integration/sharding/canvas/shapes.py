@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from celery import chain, chord, group, signature
-from celery.canvas import StampingVisitor
+from celery.canvas import StampingVisitor  # type: ignore[attr-defined]
 from celery.exceptions import TaskRevokedError
 
 from celery_pecker.clock import SYSTEM, new_tag
 from celery_pecker.testing import eventually
 from celery_sharding import (
+    Isolate,
     JobCancelled,
     KeyRange,
+    ShardedResult,
     TooManyFailed,
     layers,
     sharded,
@@ -34,7 +36,7 @@ class Scene:
 
     cast: Cast
     eager: bool = False
-    queue: str | None = None
+    queue: str = ""
 
     def run(self, canvas: Any, **options: Any) -> Any:
         """Return the value that a canvas came to."""
@@ -566,8 +568,8 @@ def replaced_in_a_header(scene: Scene) -> None:
 def no_result_wanted(scene: Scene) -> None:
     """No result wanted."""
     cast, key = scene.cast, new_tag()
-    one = cast.rows.s([1, 2]).set(ignore_result=True, link=cast.note.s(key))
-    result = one.apply_async()
+    one = cast.rows.s([1, 2]).set(link=cast.note.s(key))
+    result = one.apply_async(ignore_result=True)
     assert scene.noted(key) == [6]
     assert result.state == "PENDING"
 
@@ -666,7 +668,7 @@ def a_body_that_fails(scene: Scene) -> None:
 def a_group_in_which_one_fails(scene: Scene) -> None:
     """A group in which one fails."""
     cast = scene.cast
-    result = group(cast.rows.s([1, 2]), cast.refuses.s([1])).apply_async()
+    result: Any = group(cast.rows.s([1, 2]), cast.refuses.s([1])).apply_async()
     good, bad = result.results
     assert scene.value(good) == 6
     assert isinstance(scene.failure(bad), ValueError)
@@ -690,6 +692,81 @@ def a_step_with_too_many_items(scene: Scene) -> None:
     result = (cast.listing.s(10_000) | cast.rows.s()).apply_async()
     assert "give a Source" in str(scene.failure(result))
     scene.state(result.parent, "SUCCESS")
+
+
+# What is done to a job while it runs, and after
+
+
+@shape
+def options_of_a_call(scene: Scene) -> None:
+    """Options of a call."""
+    result = scene.cast.rows.apply_async(
+        ([1, BAD, 3],), sharding={"on_error": Isolate(max_failed=0)}
+    )
+    assert isinstance(scene.failure(result), TooManyFailed)
+
+
+@of_workers
+def paused_and_resumed(scene: Scene) -> None:
+    """Paused and resumed."""
+    cast, first, second = scene.cast, new_tag(), new_tag()
+    result = cast.slow.apply_async(([first, second],), sharding={"concurrency": 1})
+    scene.noted(f"slow:{first}")
+    result.pause()
+    cast.tell(f"go:{first}", "on")
+    eventually(lambda: result.progress.done == 1, PATIENCE, "the first is done")
+    assert result.progress.paused
+    assert cast.notes(f"slow:{second}") == []
+    result.set(concurrency=2, max_failed="50%")
+    result.resume()
+    cast.tell(f"go:{second}", "on")
+    assert scene.value(result) == sorted([first, second])
+
+
+@of_workers
+def failed_items_again(scene: Scene) -> None:
+    """Failed items again."""
+    cast, mark, key = scene.cast, new_tag(), new_tag()
+    result = cast.mended.apply_async(([1, mark, 3],), link=cast.note.s(key))
+    assert scene.value(result) == [1, 3]
+    assert [error.item for error in result.errors()] == [mark]
+    cast.tell(f"mended:{mark}", "now")
+    assert result.retry_failed() == 1
+    assert len(scene.value(result)) == 3
+    assert [*result.errors()] == []
+    # What follows had its turn.
+    assert scene.noted(key) == [[1, 3]]
+
+
+@of_workers
+def shards_again(scene: Scene) -> None:
+    """Shards again."""
+    result = scene.cast.rows.delay([1, 2, 3])
+    assert scene.value(result) == 12
+    numbers = [row.shard for row in result.shards(status=301)]
+    assert result.rerun(shards=numbers[:1]) >= 1
+    assert scene.value(result) == 12
+    assert result.progress.done == 3
+
+
+@of_workers
+def restored_by_its_id(scene: Scene) -> None:
+    """Restored by its id."""
+    cast = scene.cast
+    called = cast.rows.delay([1, BAD, 3])
+    result = ShardedResult.restore(called.id, cast.app)
+    assert scene.value(result) == 8
+    assert sorted(result.results()) == [2, 6]
+    assert (result.progress.total, result.progress.failed) == (3, 1)
+
+
+@of_workers
+def of_a_worker_that_does_not_know_it(scene: Scene) -> None:
+    """A plain app sends it by name: its message is all that there is."""
+    sent = scene.cast.stranger.send_task("cast.rows", args=([1, 2, 3],))
+    assert scene.value(scene.cast.rows.AsyncResult(sent.id)) == 12
+    sent = scene.cast.stranger.send_task("cast.planned", args=(1, 2))
+    assert "pre_process" in str(scene.failure(sent))
 
 
 # What is cancelled
@@ -746,6 +823,18 @@ def cancelled_with_an_errback(scene: Scene) -> None:
     scene.failure(result)
     cast.tell(f"go:{item}", "on")
     assert scene.noted(f"errback:{result.id}") == ["id"]
+
+
+@of_workers
+def revoked_by_celery(scene: Scene) -> None:
+    """Revoked by celery."""
+    cast = scene.cast
+    canvas = cast.rows.s([1, 2]).set(countdown=2) | cast.add.s(1)
+    result = canvas.apply_async()
+    cast.app.control.revoke(result.parent.id)
+    scene.state(result.parent, "REVOKED")
+    scene.state(result, "REVOKED")
+    assert result.parent.progress.outcome == "cancelled"
 
 
 @of_workers

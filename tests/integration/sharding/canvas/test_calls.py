@@ -305,7 +305,7 @@ def test_a_message_that_cannot_be_built_leaves_no_job(
     with pytest.raises(SerializerNotInstalled):
         task.apply_async(([1, 2],), serializer="morse")
     with pytest.raises(ItemNotSerializable, match="links too"):
-        task.apply_async(([1, 2],), link=task.si([1]).set(soft_time_limit=object()))
+        task.apply_async(([1, 2],), link=task.si([1], 2j))
     assert rows(NOTHING_STORED) == []
 
 

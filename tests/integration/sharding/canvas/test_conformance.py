@@ -75,6 +75,7 @@ def scene(
         finally:
             node.teardown()
             close(made.app)
+            close(made.stranger)
             if broker == "rabbitmq":
                 with Connection(broker_url) as connection:
                     Queue(queue)(connection.channel()).delete()
