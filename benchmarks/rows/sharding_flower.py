@@ -73,10 +73,10 @@ where task_id = 'large';
 
 insert into {schema}.pecker_layers
     (job, layer, total, shards, open, done, failed, started_at)
-select job, layer, 250000, 2500,
-    case when layer < 2 then 0 when layer = 2 then 2436 else 2500 end,
-    case when layer < 2 then 247500 else 0 end, 0, now() - interval '5 minutes'
-from {schema}.pecker_jobs, generate_series(0, 3) as layer where task_id = 'large';
+select job, nth, 250000, 2500,
+    case when nth < 2 then 0 when nth = 2 then 2436 else 2500 end,
+    case when nth < 2 then 247500 else 0 end, 0, now() - interval '5 minutes'
+from {schema}.pecker_jobs, generate_series(0, 3) as nth where task_id = 'large';
 
 insert into {schema}.pecker_item_errors
     (job, origin, place, shard, layer, code, attempt, type, message, traceback, worker,
