@@ -3,7 +3,7 @@
     "use strict";
 
     const {el, text, attribute, count, plural, time, iso, span} = pecker;
-    const {drawBadge, bar, drawBar, percent, rate, left, drawActs} = pecker.sharding;
+    const {drawBadge, bar, drawBar, percent, rate, left, took, part, drawActs} = pecker.sharding;
     const {make, swatch, LETTERS} = pecker.grid;
     const find = id => document.getElementById(id);
     const given = new URLSearchParams(location.search);
@@ -51,10 +51,10 @@
         };
         put("items", percent(ended, row.total), `${count(ended)} of ${plural(row.total, "item")}`, "active");
         put("rate", rate(row.rate), row.eta !== null ? left(row.eta) + " left"
-            : (row.ended ? "took " : "for ") + pecker.coarse(row.elapsed * 1e6), "active");
+            : took(row), "active");
         put("held", count(row.held), `at most ${count(row.concurrency)} · ${plural(row.executors, "worker")} live`,
             row.state === "starved" ? "danger" : "success");
-        put("failed", count(row.failed), row.failed ? percent(row.failed, row.total) + " of all" : "none", row.failed ? "danger" : "success");
+        put("failed", count(row.failed), row.failed ? part(row.failed, row.total) + " of all" : "none", row.failed ? "danger" : "success");
     }
 
     // A press on a status shows where it is, and dims all others.

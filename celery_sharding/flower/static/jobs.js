@@ -50,7 +50,7 @@
         text(parts.cells.failed, count(job.failed));
         parts.cells.failed.classList.toggle("pecker-some", job.failed > 0);
         text(parts.at, time(job.submitted));
-        text(parts.took, (job.ended ? "took " : "for ") + pecker.coarse(job.elapsed * 1e6));
+        text(parts.took, pecker.sharding.took(job));
         drawActs(parts.cells.acts, job, false, () => ask());
     }
 

@@ -61,6 +61,17 @@ pecker.sharding = (function () {
 
     const left = seconds => seconds === null ? "–" : pecker.coarse(seconds * 1e6);
 
+    // What did not end is read again and again: without tenths that flicker.
+    function took(row) {
+        const us = row.elapsed * 1e6;
+        return row.ended ? "took " + pecker.span(us) : "for " + pecker.coarse(us);
+    }
+
+    // Of what is few: some are never none.
+    function part(some, total) {
+        return some * 1000 < total ? "under 0.1%" : percent(some, total);
+    }
+
     function jobUrl(id) {
         return places.job + "?id=" + encodeURIComponent(id);
     }
@@ -129,5 +140,5 @@ pecker.sharding = (function () {
         place.replaceChildren(...wanted.map(what => button(what, row.id, wide, done)));
     }
 
-    return {badge, drawBadge, bar, drawBar, percent, rate, left, jobUrl, drawActs};
+    return {drawBadge, bar, drawBar, percent, part, rate, left, took, jobUrl, drawActs};
 })();
