@@ -14,7 +14,7 @@ from celery import Celery
 
 from celery_pecker.database import Database
 from celery_pecker.settings import Settings
-from celery_sharding import Sharding
+from celery_sharding import ShardedTask, Sharding
 from celery_sharding.ledger.here import PACKAGE, Ledger
 
 
@@ -78,3 +78,42 @@ def rows(dsn: str) -> Callable[[str], list[tuple[Any, ...]]]:
             return connection.execute(statement.encode()).fetchall()
 
     return ask
+
+
+@pytest.fixture
+def task(sharding: Sharding) -> ShardedTask:
+    """Give a task whose first argument is its items."""
+
+    @sharding.task(name="calls.rows")
+    def rows(shard: Any) -> None:
+        for row in shard:
+            shard.ok(row)
+
+    return rows
+
+
+@pytest.fixture
+def planned(sharding: Sharding) -> ShardedTask:
+    """Give a task whose items come of PreProcess."""
+
+    @sharding.task(name="calls.planned")
+    def rows(shard: Any) -> None:
+        for row in shard:
+            shard.ok(row)
+
+    @rows.pre_process
+    def plan(job: Any, first: int, last: int = 3) -> Any:
+        return [*range(first, last)]
+
+    return rows
+
+
+@pytest.fixture
+def add(app: Celery) -> Any:
+    """Give a plain task."""
+
+    @app.task(name="calls.add", shared=False)
+    def plus(one: int, other: int = 0) -> int:
+        return one + other
+
+    return plus
