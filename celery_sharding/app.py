@@ -67,7 +67,7 @@ class Sharding:
         return ShardingSettings.read(self.app.conf)
 
     @overload
-    def task(self, function: Callable[..., Any], /) -> ShardedTask: ...
+    def task(self, function: Callable[..., Any], /, **options: Any) -> ShardedTask: ...
 
     @overload
     def task(

@@ -22,8 +22,6 @@ from celery_sharding.ledger import Ledger
 Messages = Callable[[], list[dict[str, Any]]]
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
-BIG = [f"row {number:05}" for number in range(1_000)]
-"""Items that would be seen in a message."""
 NOTHING_STORED = "select task_id from pecker_jobs"
 
 
