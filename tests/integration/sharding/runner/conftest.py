@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
+from celery_pecker.clock import new_tag
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
@@ -20,7 +21,12 @@ Register = Callable[..., Processor]
 def app(dsn: str) -> Iterator[Celery]:
     """Give an app that has no broker to speak of."""
     app = Celery("runner-tests", broker="memory://", set_as_current=False)
-    app.conf.update(pecker_dsn=dsn, sharding_slice=5.0, sharding_flush=0.05)
+    app.conf.update(
+        pecker_dsn=dsn,
+        sharding_slice=5.0,
+        sharding_flush=0.05,
+        task_default_queue=new_tag(),  # brokers in memory are the process' own
+    )
     yield app
     at(app).close()
     app.close()

@@ -58,8 +58,9 @@ def test_an_item_that_takes_too_long_is_struck_and_alone_reported(
 def test_items_that_are_quick_may_take_longer_together(
     app: Celery, ledger: Ledger, register: Register, planned: Planner
 ) -> None:
-    """The time is each item's own."""
+    """The time is each item's own, also between two writes."""
     enlist(app, "here", "solo")
+    app.conf.sharding_flush = 10.0
 
     def process(shard: Shard) -> None:
         for item in shard:

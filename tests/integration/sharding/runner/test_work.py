@@ -10,11 +10,12 @@ from celery import Celery
 
 from celery_sharding import codec
 from celery_sharding.ledger import Ledger
-from celery_sharding.model import Code
+from celery_sharding.model import Code, Step
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.runner import Shard, work
+from celery_sharding.runner.failures import of_item
 from celery_sharding.runner.holding import Holding
-from tests.integration.sharding.runner.looks import results, rows, shards
+from tests.integration.sharding.runner.looks import results, rows, seq, shards
 
 Register = Callable[..., Any]
 Planner = Callable[..., Any]
@@ -95,6 +96,32 @@ def test_what_fails_is_tried_again_in_a_shard_of_its_own(
     assert [(place, attempt) for place, _, attempt in found] == [(3, 2)]
     counts = rows(ledger, "select done, failed, open from pecker_layers")
     assert counts == [(19, 1, 0)]
+
+
+def test_what_a_dead_holder_was_to_try_again_is_tried_again(
+    app: Celery, ledger: Ledger, register: Register, planned: Planner
+) -> None:
+    """It stood in the memory of who died; the ledger knows what failed."""
+    ready = planned(((10,),), on_error=Retry(1, backoff=0.0))
+    turn = ledger.tickets.take(
+        ready.job, 1, 0, holder="gone:1:a", hostname="gone", lease=60.0
+    )
+    assert turn is not None
+    (record,) = ledger.shards.claim(turn.hold, layer=0, most=1)
+    told = of_item(record, 3, 3, "not yet")
+    step = Step(shard=0, cursor=5, ahead=10, done=4, failed=0, failures=(told,))
+    assert ledger.shards.write(turn.hold, [step], lease=60.0).held
+    ledger.tickets.lost("gone:1:")
+    seen: list[tuple[int, int]] = []
+
+    def process(shard: Shard) -> None:
+        seen.extend((item, shard.attempt) for item in shard)
+
+    register(process)
+    work(app, ready.job, 1, seq(ledger, ready.job))
+    assert seen == [*((item, 1) for item in range(5, 10)), (3, 2)]
+    assert rows(ledger, "select done, failed, open from pecker_layers") == [(10, 0, 0)]
+    assert rows(ledger, "select count(*) from pecker_item_errors") == [(0,)]
 
 
 def test_the_first_failure_ends_a_job_that_fails_fast(
