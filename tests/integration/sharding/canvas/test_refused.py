@@ -60,6 +60,15 @@ def test_an_item_that_is_no_json_is_named(task: ShardedTask, rows: Rows) -> None
     assert rows(NOTHING_STORED) == []
 
 
+def test_an_argument_that_is_no_json_is_refused(
+    planned: ShardedTask, rows: Rows
+) -> None:
+    """An argument that is no JSON is refused."""
+    with pytest.raises(ItemNotSerializable, match=r"an argument of calls\.planned"):
+        planned.delay(object())
+    assert rows(NOTHING_STORED) == []
+
+
 def test_a_call_without_items_is_refused(task: ShardedTask) -> None:
     """A call without items is refused."""
     with pytest.raises(Misconfigured, match="no pre_process"):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from celery import Celery, chain, group
 from celery._state import _task_stack  # type: ignore[attr-defined]
+from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError, SerializerNotInstalled
 
 from celery_pecker import deadline
@@ -103,6 +104,19 @@ def test_a_job_has_no_deadline_of_who_calls_it(
     assert message["headers"]["pecker"] == slot
     ((told,),) = rows("select continuation -> 'headers' from pecker_jobs")
     assert told == {"mine": "kept"}
+
+
+def test_a_message_whose_job_is_gone_makes_no_other(
+    task: ShardedTask, rows: Rows
+) -> None:
+    """It was withdrawn, or purged: who called it was told so, or knows how it ended."""
+    task.push_request(
+        id="gone", called_directly=False, headers={"sharding": "submitted"}
+    )
+    with pytest.raises(Ignore):
+        task.run([1, 2])
+    task.pop_request()
+    assert rows(NOTHING_STORED) == []
 
 
 # What Celery forwards: the task before has succeeded
