@@ -74,7 +74,8 @@ def say(app: Any, stands: Threshold) -> None:
     global _said  # noqa: PLW0603  # a fork has the parent's queue, and no thread
     if _said.process != os.getpid():
         _said = _Said()
-    if stands.continuation.get("ignore_result"):
+    task = app.tasks.get(stands.task)
+    if stands.continuation.get("ignore_result", getattr(task, "ignore_result", False)):
         return
     _said.put(app, stands)
 

@@ -25,8 +25,7 @@ def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
     stands = ledger.outcomes.advance(job)
     if stands is None:
         return None
-    # Before the job's own message: the last threshold is told before Post begins.
-    tell_progress(app, ledger, job, moved=stands.moved)
+    tell_progress(app, ledger, job, stands.stage)
     if stands.stage is Stage.SHARDING:
         summon(app, ledger, job, settings)
     else:

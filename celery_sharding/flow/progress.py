@@ -14,14 +14,13 @@ EVERY = 1.0
 """Seconds between two tellings of a job, whoever does them."""
 
 
-def tell_progress(app: Any, ledger: Ledger, job: int, *, moved: bool = False) -> None:
-    """Progress is told, if nobody told it within the last second or a layer closed.
+def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
+    """Progress is told, if nobody told it within the last second.
 
     Notify's message is sent as long as a threshold is due: the ledger drops what comes
-    twice.
+    twice. Once the items have ended each call looks, for there are few.
     """
-    turn = ledger.outcomes.tell(job, every=EVERY)
-    if not turn and not moved:
+    if stage is Stage.SHARDING and not ledger.outcomes.tell(job, every=EVERY):
         return
     stands = ledger.outcomes.threshold(job)
     if stands is None:

@@ -6,23 +6,28 @@ from collections.abc import Mapping
 from traceback import format_exception
 from typing import Any
 
-from celery_sharding.codec import encode
-from celery_sharding.errors import ItemNotSerializable, ShardingError
+from celery_pecker.foreign import call
+from celery_sharding.errors import ShardingError
 
 LONGEST = 10_000
 """Characters of a message, and of a traceback: of that one the end."""
+LARGE = 1e300
+"""Numbers from here on are told as text."""
 
 
 def reason_of(error: BaseException) -> dict[str, Any]:
     """Return code, type, module, args, message and traceback of an exception."""
     kind = type(error)
+    name = kind.__qualname__
+    # Users' classes: what tells of a failure may fail itself, and is not to lose it.
+    trace = call(f"the traceback of {name}", [name], format_exception, error)
     return {
-        "code": getattr(error, "code", "") if isinstance(error, ShardingError) else "",
-        "type": kind.__qualname__,
+        "code": error.code if isinstance(error, ShardingError) else "",
+        "type": name,
         "module": kind.__module__,
         "args": [_plain(one) for one in error.args],
-        "message": _storable(str(error))[:LONGEST],
-        "traceback": _storable("".join(format_exception(error)))[-LONGEST:],
+        "message": _storable(call(f"str() of {name}", name, str, error))[:LONGEST],
+        "traceback": _storable("".join(trace))[-LONGEST:],
     }
 
 
@@ -36,16 +41,15 @@ def as_celery(reason: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what can be stored: an argument that is no JSON as what it says."""
+    """Return an argument as JSON of PostgreSQL has it; another as what it says."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) < LARGE:  # NaN is not
+        return value
     if isinstance(value, str):
         return _storable(value)[:LONGEST]
-    try:
-        size = len(encode(value))
-    except ItemNotSerializable:
-        size = LONGEST + 1
-    if size > LONGEST or not isinstance(value, bool | int | float | None):
-        return _storable(repr(value))[:LONGEST]
-    return value
+    said = call("repr() of an exception's argument", type(value).__name__, repr, value)
+    return _storable(said)[:LONGEST]
 
 
 def _storable(text: str) -> str:

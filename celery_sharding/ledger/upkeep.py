@@ -40,8 +40,8 @@ class Due:
 
     @property
     def jobs(self) -> list[int]:
-        """All of them, each once."""
-        return [*dict.fromkeys((*self.messages, *self.shards, *self.followers))]
+        """All of them, each once; first those for which no result backend is asked."""
+        return [*dict.fromkeys((*self.shards, *self.messages, *self.followers))]
 
 
 class Upkeep(Repository):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery.exceptions import WorkerShutdown, WorkerTerminate
+
 from celery_pecker.foreign import survive
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
@@ -11,6 +13,9 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.telling import Threshold
 from celery_sharding.model import Job
 from celery_sharding.processor import Processor
+
+ENDS = (KeyboardInterrupt, WorkerShutdown, WorkerTerminate)
+"""What ends this process, whatever it runs."""
 
 
 def notify(app: Any, task_id: str) -> int:
@@ -27,13 +32,15 @@ def notify(app: Any, task_id: str) -> int:
         if processor is None or processor.notify is None:
             break
         if ledger.outcomes.notified(stands.job, stands.notified + 1):
-            survive(
+            failed = survive(
                 f"Notify of {stands.task} ({task_id})",
                 _call,
                 ledger,
                 processor,
                 stands,
             )
+            if isinstance(failed, ENDS):
+                raise failed
             told += 1
         stands = _standing(ledger, task_id)
     return told

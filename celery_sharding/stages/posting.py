@@ -20,6 +20,7 @@ from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery
+from celery_sharding.stages.notifying import notify
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ def post(
     until = delivery.Until()
     with ExitStack() as stack:
         stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
+        # Messages of Notify may have been lost, and after Post nobody looks any more.
+        notify(app, task_id)
         body, failure = _run(ledger, processor, turn)
         if not _written(ledger, turn, body, failure, lease):
             logger.warning(

@@ -53,7 +53,7 @@ def _sweep(app: Any) -> dict[str, int]:
     dealt = _deal(ledger)
     _complain(ledger, waiting=len(due.shards))
     moved = 0
-    for job in dict.fromkeys((*late, *lapsed, *due.jobs)):
+    for job in dict.fromkeys((*lapsed, *late, *due.jobs)):
         if monotonic() >= end:
             break
         error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
