@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from celery import Celery
@@ -22,6 +23,8 @@ PAGE = 1_000
 """Shards that are read at once."""
 GLANCE = 0.2
 """Seconds between two looks at a job that runs again."""
+BLINK, SETTLED = 0.02, 10.0
+"""Seconds between two looks at a job whose value is stored, and until it is left so."""
 
 
 class ShardedResult(AsyncResult[Any]):
@@ -60,13 +63,23 @@ class ShardedResult(AsyncResult[Any]):
     wait = get
 
     def _await_end(self, timeout: float | None) -> None:
-        over = None if timeout is None else monotonic() + timeout
+        over = inf if timeout is None else monotonic() + timeout
         pause = threading.Event()
         while self.progress.stage is not Stage.ENDED:
-            if over is not None and monotonic() >= over:
+            if monotonic() >= over:
                 message = f"{self.id} did not end again within {timeout} s"
                 raise TimeoutError(message)
             pause.wait(GLANCE)
+
+    def _settle(self) -> None:
+        """Whoever has its value may say what is next, though Celery is still being told.
+
+        The value is there a moment before the ledger knows that it is.
+        """
+        over = monotonic() + SETTLED
+        pause = threading.Event()
+        while self.progress.stage is Stage.DELIVERING and monotonic() < over:
+            pause.wait(BLINK)
 
     # How it stands
 
@@ -113,12 +126,14 @@ class ShardedResult(AsyncResult[Any]):
 
     def retry_failed(self) -> int:
         """Run the failed items of an ended job again, then Post; return how many."""
+        self._settle()
         count = flow.retry_failed(self.app, self.ledger, self._named)
         self._repeated = True
         return count
 
     def rerun(self, shards: Sequence[int]) -> int:
         """Run those shards of an ended job again, then Post; return how many items."""
+        self._settle()
         count = flow.rerun(self.app, self.ledger, self._named, shards)
         self._repeated = True
         return count
