@@ -22,7 +22,7 @@ GRADES = (
 )
 """Codes, the one in need of a look last: where neighbours share a place in a grid, it
 shows the last of theirs. In a grid each is a letter, the first "a": `read_grid` of
-sql/reading.sql writes them."""
+sql/grid.sql writes them."""
 LETTERS: Mapping[str, Code] = {
     chr(ord("a") + place): code for place, code in enumerate(GRADES)
 }
