@@ -17,6 +17,7 @@ from benchmarks.charts import (
     holding,
     pace,
     precision,
+    sharding,
     snapshot,
 )
 from benchmarks.results import Results
@@ -38,6 +39,8 @@ CHARTS = {
     "throttle_hook": (holding.draw_hook, "throttle_hook"),
     "throttle_gate": (asking.draw_gate, "throttle_gate"),
     "throttle_step": (asking.draw_step, "throttle_step"),
+    "sharding_many": (sharding.draw_many, "sharding_many"),
+    "sharding_kill": (sharding.draw_kill, "sharding_kill"),
 }
 """By name: who draws it, and from which row."""
 
