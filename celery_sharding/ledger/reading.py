@@ -124,7 +124,7 @@ class Reading(Repository):
         rows = self._run(
             "list_results", job=job, shard=shard, at=at, most=most, bytes=PAGE_BYTES
         )
-        return [_result(*row) for row in rows]
+        return [ResultRow(shard, at, bytes(body)) for shard, at, body in rows]
 
     def each_error(self, task_id: str) -> Iterator[ItemError]:
         """Give all failed items, one by one, in memory of one page."""
@@ -135,7 +135,10 @@ class Reading(Repository):
             after = (page[-1].origin, page[-1].place)
 
     def each_result(self, task_id: str) -> Iterator[Any]:
-        """Give all results, one by one, in memory of one page."""
+        """Give all results, one by one, in memory of one page as it is stored.
+
+        And of one write decoded: results may be ten times as large as they are stored.
+        """
         job, after = self.job(task_id).leading, (-1, -1)
         while page := self.results(job, after=after):
             after = (page[-1].shard, page[-1].at)
@@ -211,8 +214,3 @@ def _error(row: Sequence[Any]) -> ErrorRow:
         at=at,
     )
     return ErrorRow(origin, place, error)
-
-
-def _result(shard: int, at: int, body: bytes) -> ResultRow:
-    value = decode(bytes(body))
-    return ResultRow(shard, at, value if at >= 0 else [value])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from celery_sharding.codec import decode
 from celery_sharding.model import (
     Code,
     ItemError,
@@ -164,7 +165,13 @@ class ResultRow(NamedTuple):
     shard: int
     at: int
     """The cursor; -1: what the processor returned at the shard's end."""
-    values: list[Any]
+    body: bytes
+
+    @property
+    def values(self) -> list[Any]:
+        """What it came to, decoded at each look: a page of them may be a large one."""
+        value = decode(self.body)
+        return value if self.at >= 0 else [value]
 
 
 class ExecutorRow(NamedTuple):
