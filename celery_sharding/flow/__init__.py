@@ -4,6 +4,7 @@
     progress   the result backend hears how far the job is, and Notify is called
     cancelled  Celery hears that a job was cancelled
     acting     what users do to a job, and what follows at once
+    owners     which workers a job's shards may be dealt to
 
 Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
 the same again (a worker at the end of its slice, the sweeper) completes what is left.
@@ -21,6 +22,7 @@ from celery_sharding.flow.acting import (
     set_options,
 )
 from celery_sharding.flow.onward import go_on
+from celery_sharding.flow.owners import serving
 
 __all__ = [
     "cancel",
@@ -29,6 +31,7 @@ __all__ = [
     "rerun",
     "resume",
     "retry_failed",
+    "serving",
     "set_concurrency",
     "set_options",
 ]

@@ -27,28 +27,47 @@ def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
         return None
     tell_progress(app, ledger, job, stands.stage)
     if stands.stage is Stage.SHARDING:
-        summon(app, ledger, job, settings)
+        summon(app, ledger, job, settings, even=stands.even)
     else:
         send(app, ledger, job, settings)
     return stands.stage
 
 
-def summon(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
-    """Tickets that are of use are sent; return how many."""
+def summon(
+    app: Any,
+    ledger: Ledger,
+    job: int,
+    settings: ShardingSettings,
+    *,
+    even: bool = False,
+) -> int:
+    """Tickets that are of use are sent; return how many.
+
+    ``even``: the job's shards belong to workers, and each ticket goes to one of them.
+    """
     slots = ledger.upkeep.slots()
-    tickets = ledger.tickets.summon(job, slots=slots, resend=settings.resend)
-    if not tickets:
+    resend = settings.resend
+    where: dict[str | None, list[tuple[int, int, int]]] = {}
+    if even:
+        for one in ledger.placing.summon(job, slots=slots, resend=resend):
+            where.setdefault(one.queue, []).append((job, one.ticket, one.seq))
+    else:
+        tickets = ledger.tickets.summon(job, slots=slots, resend=resend)
+        where[None] = [(job, ticket, seq) for ticket, seq in tickets]
+    count = sum(map(len, where.values()))
+    stands = ledger.outcomes.threshold(job) if count else None
+    if stands is None:
         return 0
-    stands = ledger.outcomes.threshold(job)
-    if stands is not None:
+    for direct, some in where.items():
         send_tickets(
             app,
             stands.task,
-            [(job, ticket, seq) for ticket, seq in tickets],
+            some,
             continuation=stands.continuation,
             queue=stands.queue,
+            direct=direct,
         )
-    return len(tickets)
+    return count
 
 
 def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:

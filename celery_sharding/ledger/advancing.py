@@ -9,7 +9,7 @@ from typing import Any
 from celery_sharding.errors import TooManyFailed
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.model import Outcome, Stage
+from celery_sharding.model import Outcome, Placement, Stage
 from celery_sharding.policies import from_json, policy_of
 
 OPEN: Sequence[Stage] = (
@@ -29,6 +29,8 @@ class Advanced:
     layer: int
     moved: bool
     """Whether it was this that moved it."""
+    even: bool = False
+    """Whether its shards belong to workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,12 @@ class Advancing(Repository):
                 moved = self._close(job, standing)
             if moved:
                 standing = self._standing(job) or standing
-        return Advanced(stage=standing.stage, layer=standing.layer, moved=moved)
+        return Advanced(
+            stage=standing.stage,
+            layer=standing.layer,
+            moved=moved,
+            even=standing.options.get("placement") == Placement.EVEN,
+        )
 
     def decide(
         self,

@@ -13,6 +13,7 @@ from celery_pecker.database import Database
 from celery_pecker.settings import Settings
 from celery_sharding.ledger.control import Control
 from celery_sharding.ledger.outcomes import Outcomes
+from celery_sharding.ledger.placing import Placing
 from celery_sharding.ledger.plans import Plans
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.shards import Shards
@@ -37,6 +38,8 @@ class Ledger:
         """Calls, and the items that were given in them."""
         self.plans = Plans(database, now)
         """Who plans, and what was planned."""
+        self.placing = Placing(database, now)
+        """Shards that belong to workers."""
         self.tickets = Tickets(database, now)
         """Who may run shards of a job."""
         self.shards = Shards(database, now)

@@ -73,10 +73,22 @@ class Upkeep(Repository):
 
     # Workers
 
-    def seen(self, hostname: str, slots: int, direct_queue: str | None = None) -> None:
-        """That worker lives, and runs as many shards at once."""
+    def seen(
+        self,
+        hostname: str,
+        slots: int,
+        direct_queue: str | None = None,
+        *,
+        queues: Sequence[str] = (),
+    ) -> None:
+        """That worker lives, runs as many shards at once, and takes of these queues."""
         self._change(
-            "see_executor", hostname=hostname, slots=slots, direct_queue=direct_queue
+            "see_executor",
+            hostname=hostname,
+            slots=slots,
+            direct_queue=direct_queue,
+            queues=[*queues],
+            fresh=FRESH,
         )
 
     def gone(self, hostname: str) -> None:
@@ -102,24 +114,6 @@ class Upkeep(Repository):
         """Return how many shards live workers run at once; None: none was seen."""
         found = self._run("live_slots", fresh=FRESH)[0][0]
         return None if found is None else int(found)
-
-    def orphans(
-        self, live: Sequence[str], *, most: int = 100_000
-    ) -> dict[int, list[int]]:
-        """Return the shards, by job, that were dealt to a worker that is not live."""
-        found: dict[int, list[int]] = {}
-        for job, shard in self._run("orphaned_shards", live=[*live], most=most):
-            found.setdefault(job, []).append(shard)
-        return found
-
-    def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
-        """Those shards wait for those workers, or any (None); return how many."""
-        return self._change(
-            "deal_shards",
-            job=job,
-            shards=[shard for shard, _ in owners],
-            owners=[owner for _, owner in owners],
-        )
 
     # The purge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kombu import Queue
@@ -36,6 +36,43 @@ def _to_queue(app: Any, name: str, *, asked: bool) -> dict[str, Any]:
     known = app.amqp.queues
     if name in known or (asked and known.create_missing):
         return {"queue": name}
-    # It is there, for a message came from it. Declared with other arguments than its
-    # own it would be refused.
+    return _there(name)
+
+
+def _there(name: str) -> dict[str, Any]:
+    # It is there: a message came from it, or a worker consumes from it. Declared with
+    # other arguments than its own it would be refused.
     return {"queue": Queue(name), "declare": []}
+
+
+def to_worker(route: Mapping[str, Any], direct: str) -> dict[str, Any]:
+    """Return the same route to the queue that one worker alone consumes from."""
+    kept = {
+        key: value
+        for key, value in route.items()
+        if key not in {"exchange", "routing_key", "queue", "declare"}
+    }
+    return {**kept, **_there(direct)}
+
+
+def queues_of(
+    app: Any, task: str, continuation: Mapping[str, Any], queue: str | None = None
+) -> Sequence[str] | None:
+    """Return the queues by which messages of a job come to workers; None: not known.
+
+    Arguments are those of `route_of`.
+    """
+    route = route_of(app, task, continuation, queue)
+    named = route.get("queue")
+    if named is not None:
+        return [getattr(named, "name", named)]
+    if "exchange" not in route and "routing_key" not in route:
+        return [app.conf.task_default_queue]
+    exchange, key = route.get("exchange"), route.get("routing_key")
+    found = [
+        name
+        for name, known in app.amqp.queues.items()
+        if known.routing_key == key
+        and (not exchange or known.exchange.name == getattr(exchange, "name", exchange))
+    ]
+    return found or None

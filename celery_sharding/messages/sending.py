@@ -12,7 +12,7 @@ from celery_pecker import deadline
 from celery_pecker.clock import new_tag
 from celery_sharding.messages.continuation import without_links
 from celery_sharding.messages.names import AGAIN, NOTIFY, RUN, WORK
-from celery_sharding.messages.route import route_of
+from celery_sharding.messages.route import route_of, to_worker
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,16 @@ def send_tickets(
     *,
     continuation: Mapping[str, Any],
     queue: str | None = None,
+    direct: str | None = None,
 ) -> bool:
     """Whether the broker took the tickets: each is (job, ticket, seq).
 
     ``task`` and ``continuation`` are the job's, ``queue`` that of its options.
+    ``direct``: the queue of the one worker that is to have them.
     """
     route = route_of(app, task, continuation, queue)
+    if direct is not None:
+        route = to_worker(route, direct)
     sent = [_ours(app, WORK, [*ticket], root=None) for ticket in tickets]
     return _publish(app, WORK, sent, route)
 

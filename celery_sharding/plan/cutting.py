@@ -54,6 +54,9 @@ def cut(
     """
     least, most = options.size
     wanted = max(min(executors, options.concurrency), 1)
+    if options.placement is Placement.EVEN and owners:
+        # The same number for each, wherever there are items enough.
+        wanted += -wanted % len(owners)
     measure = Sizes(least=least, most=most, wanted=wanted)
     layer = 0
     for data in layers_of(given):

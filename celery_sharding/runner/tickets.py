@@ -8,10 +8,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from celery_pecker.clock import monotonic
+from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import send_tickets
-from celery_sharding.model import Job, Turn
+from celery_sharding.model import Job, Placement, Turn
 from celery_sharding.processor import Processor
 from celery_sharding.runner.batches import Batches
 from celery_sharding.runner.book import Stop, Work
@@ -58,6 +59,8 @@ class Runner:
         processor = self._processor(turn)
         wake = STRANGE if processor is None else admitted(processor)
         if processor is None or wake is not None:
+            if processor is None and turn.options.placement is Placement.EVEN:
+                ledger.placing.disown(job, executor.hostname)
             ledger.tickets.rest(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
         return self._hold(ledger, executor, turn, processor, opened)
@@ -91,9 +94,13 @@ class Runner:
             more = part.run(self._settings.slice)
         if holding.stop is Stop.LOST:
             return "lost"
-        if more:
+        even = turn.options.placement is Placement.EVEN
+        if more and not even:
             return self._pass_on(ledger, turn)
-        ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
+        rested = ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
+        if even and rested:
+            # Not to whoever comes: to a worker that has open shards, which may be this.
+            flow.go_on(self._app, ledger, turn.hold.job)
         return str(holding.stop or part.stop or "nothing to claim")
 
     def _pass_on(self, ledger: Ledger, turn: Turn) -> str:

@@ -181,7 +181,7 @@ none as (
     where shard.job = %(job)s and shard.failed <> 0
 )
 insert into {schema}.pecker_shards
-    (job, shard, layer, origin, lo, hi, picks, reference)
+    (job, shard, layer, origin, lo, hi, picks, reference, owner)
 select origin.job,
        (
            select max(shard.shard)
@@ -189,7 +189,7 @@ select origin.job,
            where shard.job = %(job)s
        ) + parts.nth,
        origin.layer, parts.origin, 0, cardinality(parts.picks), parts.picks,
-       origin.reference
+       origin.reference, origin.owner
 from parts
 join {schema}.pecker_shards as origin
     on origin.job = %(job)s and origin.shard = parts.origin

@@ -214,6 +214,7 @@ wrote as (
         and shard.epoch = %(seq)s
         and shard.status in (201, 202)
     returning shard.job, shard.shard, shard.layer, shard.origin, shard.attempt,
+        shard.owner,
         shard.done, shard.failed, shard.reference, given.ended,
         case when given.ended and given.count is not null
             then given.count - given.planned
@@ -277,6 +278,7 @@ mended as (
 ),
 extra as materialized (
     select wrote.job, wrote.layer, wrote.origin, wrote.attempt, wrote.reference,
+           wrote.owner,
            told.picks::integer[] as picks, told.delay,
            row_number() over (order by told.shard) as nth
     from unnest(
@@ -327,11 +329,12 @@ number as materialized (
 ),
 repeated as (
     insert into {schema}.pecker_shards (
-        job, shard, layer, origin, lo, hi, attempt, not_before, picks, reference
+        job, shard, layer, origin, lo, hi, attempt, not_before, picks, reference, owner
     )
     select extra.job, number.first + extra.nth - 1, extra.layer, extra.origin, 0,
            cardinality(extra.picks), extra.attempt + 1,
-           clock.now + extra.delay * interval '1 second', extra.picks, extra.reference
+           clock.now + extra.delay * interval '1 second', extra.picks, extra.reference,
+           extra.owner
     from extra, number, clock
 ),
 grown as (

@@ -61,16 +61,26 @@ limit %(most)s
 
 /* celery_sharding:see_executor */
 -- A worker that runs shards is there, with so many at once.
+--
+-- started_at:  since when it is heard of without a gap: only who was heard of all the
+--              time can witness that another was not.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 insert into {schema}.pecker_executors as executor
-    (hostname, slots, direct_queue, started_at, seen_at)
-select %(hostname)s, %(slots)s, %(direct_queue)s, clock.now, clock.now
+    (hostname, slots, direct_queue, queues, started_at, seen_at)
+select %(hostname)s, %(slots)s, %(direct_queue)s, %(queues)s, clock.now, clock.now
 from clock
 on conflict (hostname) do update
 set slots = excluded.slots,
     direct_queue = excluded.direct_queue,
+    queues = excluded.queues,
+    started_at = case
+        when executor.seen_at
+                > excluded.seen_at - %(fresh)s::float8 * interval '1 second'
+            then executor.started_at
+        else excluded.started_at
+    end,
     seen_at = excluded.seen_at
 
 /* celery_sharding:forget_executor */
@@ -106,27 +116,6 @@ with clock as materialized (
 select sum(executor.slots)
 from {schema}.pecker_executors as executor, clock
 where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
-
-/* celery_sharding:orphaned_shards */
--- Shards that wait for a worker that they were dealt to and that is there no more.
-select shard.job, shard.shard
-from {schema}.pecker_jobs as job
-join {schema}.pecker_shards as shard on shard.job = job.job
-where job.stage <> 'ended'
-    and job.stage = 'sharding'
-    and job.options ->> 'placement' = 'even'
-    and shard.status = 100
-    and shard.owner is not null
-    and shard.owner <> all (%(live)s::text[])
-order by shard.job, shard.shard
-limit %(most)s
-
-/* celery_sharding:deal_shards */
--- These shards wait for other workers, or for any (null).
-update {schema}.pecker_shards as shard
-set owner = dealt.owner
-from unnest(%(shards)s::integer[], %(owners)s::text[]) as dealt (shard, owner)
-where shard.job = %(job)s and shard.shard = dealt.shard and shard.status = 100
 
 /* celery_sharding:ended_long_ago */
 -- Jobs that may be forgotten: nobody who follows one waits for its outcome.

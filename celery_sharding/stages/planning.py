@@ -17,7 +17,7 @@ from celery_sharding.errors import (
     JobFailed,
     Misconfigured,
 )
-from celery_sharding.flow import go_on
+from celery_sharding.flow import go_on, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.plans import PlanTurn
@@ -87,7 +87,7 @@ class _Call:
         # Nobody has announced a worker yet: as many shards as may run at once.
         self._executors = ledger.upkeep.slots() or turn.options.concurrency
         even = turn.options.placement is Placement.EVEN
-        self._owners = [one.hostname for one in ledger.upkeep.live()] if even else []
+        self._serving = serving(app, ledger, turn.job) if even else []
 
     def cut_into(self, spool: Spool) -> None:
         """All shards lie in the spool. What the user's code raises is raised."""
@@ -99,7 +99,7 @@ class _Call:
                     turn.options,
                     self._executors,
                     conf=self._conf,
-                    owners=self._owners,
+                    owners=self._owners(),
                 )
                 spool.take(shards)
             except deadline.DeadlineExceeded as error:
@@ -110,6 +110,21 @@ class _Call:
                     " submission, and was not planned by then"
                 )
                 raise JobDeadlineExceeded(message) from error
+
+    def _owners(self) -> list[str]:
+        """Return the workers that shards are dealt to: those that tickets can reach.
+
+        None, if nobody is there yet: then shards are for whoever comes.
+        """
+        owners = [one.hostname for one in self._serving if one.direct_queue]
+        if self._serving and not owners:
+            message = (
+                "placement='even' needs worker_direct=True: shards belong to workers,"
+                " and their tickets reach a worker by a queue of its own only; none of"
+                f" {', '.join(one.hostname for one in self._serving)} has one"
+            )
+            raise Misconfigured(message)
+        return owners
 
     def _given(self) -> Any:
         """Return what the job works on: what PreProcess says, or the first argument."""

@@ -9,7 +9,7 @@ from celery_pecker import deadline
 from celery_pecker.clock import monotonic
 from celery_pecker.foreign import survive
 from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
-from celery_sharding.flow import go_on
+from celery_sharding.flow import go_on, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Outcome, Stage
@@ -50,7 +50,7 @@ def _sweep(app: Any) -> dict[str, int]:
     due = ledger.upkeep.due(resend=settings.resend)
     for job in due.followers:
         ledger.upkeep.catch_up(job)
-    dealt = _deal(ledger)
+    dealt = _deal(app, ledger)
     _complain(ledger, waiting=len(due.shards))
     moved = 0
     for job in dict.fromkeys((*lapsed, *late, *due.jobs)):
@@ -86,11 +86,14 @@ def _late(ledger: Ledger) -> list[int]:
     return late
 
 
-def _deal(ledger: Ledger) -> int:
-    """Shards of workers that are gone wait for others; return how many."""
-    live = [one.hostname for one in ledger.upkeep.live()]
+def _deal(app: Any, ledger: Ledger) -> int:
+    """Shards of workers that are gone wait for others; return how many.
+
+    Where no worker that serves their job can be reached alone, they are for any.
+    """
     dealt = 0
-    for job, orphans in ledger.upkeep.orphans(live).items():
+    for job, orphans in ledger.placing.orphans().items():
+        live = [one.hostname for one in serving(app, ledger, job) if one.direct_queue]
         owners: list[tuple[int, str | None]] = [(shard, None) for shard in orphans]
         if live:
             owners = [
@@ -98,7 +101,7 @@ def _deal(ledger: Ledger) -> int:
                 for hostname, shards in assign(orphans, live).items()
                 for shard in shards
             ]
-        dealt += ledger.upkeep.deal(job, owners)
+        dealt += ledger.placing.deal(job, owners)
     return dealt
 
 

@@ -79,11 +79,15 @@ class Presence:
         foreign.survive("telling of this executor", told)
 
     def _seen(self, ledger: Ledger) -> None:
-        pool, conf = self._worker.pool, self._worker.app.conf
+        pool = self._worker.pool
         slots = getattr(pool, "num_processes", None) or self._worker.concurrency
-        queue = worker_direct(self._executor.hostname).name
+        consumed = [*self._worker.app.amqp.queues.consume_from]
+        direct = worker_direct(self._executor.hostname).name
         ledger.upkeep.seen(
-            self._executor.hostname, int(slots), queue if conf.worker_direct else None
+            self._executor.hostname,
+            int(slots),
+            direct if direct in consumed else None,
+            queues=consumed,
         )
 
     def _gone(self, ledger: Ledger) -> None:

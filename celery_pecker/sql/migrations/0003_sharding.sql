@@ -212,7 +212,12 @@ create table {schema}.pecker_executors (
     hostname text primary key,
     slots integer not null,
     direct_queue text,
+    queues text[] not null default '{}',
     started_at timestamptz not null,
     seen_at timestamptz not null
 );
 comment on table {schema}.pecker_executors is 'workers that run shards, as last seen';
+comment on column {schema}.pecker_executors.queues is
+    'those that it consumes from: shards of their jobs may be dealt to it';
+comment on column {schema}.pecker_executors.started_at is
+    'since when it is heard of without a gap';

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from celery import Celery
+from celery.signals import before_task_publish
 
 from celery_pecker import deadline
-from celery_sharding import Sharding, sweeper
+from celery_pecker.runs import handing_on
+from celery_sharding import Sharding, flow, sweeper
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.messages import PURGE, SWEEP, WORK
@@ -236,7 +238,7 @@ def test_shards_of_a_worker_that_is_gone_are_dealt_to_others(
         return [row[0] for row in rows]
 
     for name in "abc":
-        ledger.upkeep.seen(name, 1)
+        ledger.upkeep.seen(name, 1, f"{name}.dq", queues=[app.conf.task_default_queue])
     assert sweeper.sweep(app)["dealt"] == 0
     ledger.upkeep.gone("a")
     assert sweeper.sweep(app)["dealt"] == 3
@@ -291,15 +293,34 @@ def test_it_is_said_that_no_worker_is_there(
         assert said not in caplog.text
 
 
-def test_what_a_sweep_sends_does_not_inherit_its_deadline(
-    app: Celery, planned: Planner, lying: Lying
+@pytest.fixture
+def handed_on() -> Iterator[None]:
+    """Messages tell of the deadline that they are sent under, as in a worker."""
+    handing_on.install()
+    yield
+    before_task_publish.disconnect(dispatch_uid=handing_on.UID)
+
+
+@pytest.mark.parametrize("sent_by", [sweeper.sweep, lambda app: _all(app)])
+def test_what_is_sent_does_not_inherit_the_senders_deadline(
+    app: Celery,
+    planned: Planner,
+    lying: Lying,
+    handed_on: None,
+    sent_by: Callable[[Celery], object],
 ) -> None:
     """A ticket would be struck in the middle of its shards."""
     planned(((1,),))
     with deadline.within(0.9):
-        sweeper.sweep(app)
+        sent_by(app)
     [ticket] = lying()
     assert not [name for name in ticket.headers if name.startswith("pecker")]
+
+
+def _all(app: Celery) -> None:
+    """All jobs go on, under the deadline of who says so."""
+    for job in at(app).upkeep.due(resend=10.0).jobs:
+        flow.go_on(app, at(app), job)
 
 
 # Declaring

@@ -1,0 +1,77 @@
+"""Shards that belong to workers: who has them, and tickets that reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.upkeep import FRESH, Executor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressed:
+    """A ticket that is to be published, and where."""
+
+    ticket: int
+    seq: int
+    queue: str | None
+    """The queue of the worker whose shards wait; None: that of the job."""
+
+
+class Placing(Repository):
+    """Jobs with ``placement="even"``."""
+
+    def serving(self, queues: Sequence[str] | None) -> list[Executor]:
+        """Return the live workers that consume from one of these queues, by name.
+
+        None: it is not known which the job's are; then those of any.
+        """
+        rows = self._run(
+            "serving_executors",
+            fresh=FRESH,
+            queues=None if queues is None else [*queues],
+        )
+        return [
+            Executor(
+                hostname=hostname,
+                slots=slots,
+                direct_queue=direct_queue,
+                started_at=started_at,
+                seen_at=seen_at,
+            )
+            for hostname, slots, direct_queue, started_at, seen_at in rows
+        ]
+
+    def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
+        """Return the open shards, by job, whose worker is gone or has no queue now."""
+        found: dict[int, list[int]] = {}
+        for job, shard in self._run("orphaned_shards", fresh=FRESH, most=most):
+            found.setdefault(job, []).append(shard)
+        return found
+
+    def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
+        """Those shards are for those workers, or any (None); return how many."""
+        return self._change(
+            "deal_shards",
+            job=job,
+            shards=[shard for shard, _ in owners],
+            owners=[owner for _, owner in owners],
+        )
+
+    def disown(self, job: int, hostname: str) -> int:
+        """What was dealt to that worker is for any; return how many shards."""
+        return self._change("disown_shards", job=job, hostname=hostname)
+
+    def summon(self, job: int, *, slots: int | None, resend: float) -> list[Addressed]:
+        """Return tickets that are to be published, each to a worker with open shards.
+
+        As many as `Tickets.summon` would; never to a worker that has none of its own.
+        """
+        rows = self._run(
+            "summon_owned", job=job, slots=slots, resend=resend, fresh=FRESH
+        )
+        return [
+            Addressed(ticket=ticket, seq=seq, queue=queue)
+            for ticket, seq, queue in sorted(rows)
+        ]

@@ -1,0 +1,210 @@
+/* celery_sharding:serving_executors */
+-- Workers that were seen of late and take messages of these queues (null: of any).
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
+       executor.seen_at
+from {schema}.pecker_executors as executor, clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+    and (%(queues)s::text[] is null or executor.queues && %(queues)s::text[])
+order by executor.hostname
+
+/* celery_sharding:orphaned_shards */
+-- Open shards, running ones too, whose owner is gone: all of them at once, so that they
+-- can be dealt evenly. A holder that lives on goes on with what it holds.
+--
+-- gone:     it said good-bye, or cannot be reached any more, or was not heard of while
+--           another was.
+-- witness:  who was heard of all that time. After PostgreSQL was away everybody seems
+--           dead but who speaks first, and must not get the shards of all others.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+known as materialized (
+    select executor.hostname, executor.direct_queue,
+           executor.seen_at > past.moment as live,
+           executor.seen_at > past.moment and executor.started_at <= past.moment
+               as witness
+    from {schema}.pecker_executors as executor
+    cross join (
+        select clock.now - %(fresh)s::float8 * interval '1 second' as moment from clock
+    ) as past
+)
+select shard.job, shard.shard
+from {schema}.pecker_jobs as job
+join {schema}.pecker_shards as shard on shard.job = job.job
+where job.stage <> 'ended'
+    and job.stage = 'sharding'
+    and job.options ->> 'placement' = 'even'
+    and (shard.status = 100 or shard.status in (201, 202))
+    and shard.owner is not null
+    and not exists (
+        select
+        from known
+        where known.hostname = shard.owner
+            and case
+                when known.live then known.direct_queue is not null
+                else not exists (select from known as other where other.witness)
+            end
+    )
+order by shard.job, shard.shard
+limit %(most)s
+
+/* celery_sharding:deal_shards */
+-- These shards are for other workers, or for any (null), from their next claim on.
+update {schema}.pecker_shards as shard
+set owner = dealt.owner
+from unnest(%(shards)s::integer[], %(owners)s::text[]) as dealt (shard, owner)
+where shard.job = %(job)s
+    and shard.shard = dealt.shard
+    and (shard.status = 100 or shard.status in (201, 202))
+
+/* celery_sharding:disown_shards */
+-- What was dealt to a worker that cannot run it is for any.
+update {schema}.pecker_shards as shard
+set owner = null
+where shard.job = %(job)s
+    and shard.owner = %(hostname)s
+    and (shard.status = 100 or shard.status in (201, 202))
+
+/* celery_sharding:summon_owned */
+-- As summon_tickets, where shards have owners: each ticket is sent to one who has some.
+--
+-- reach:   workers that have a queue of their own; what was sent to one that is not
+--          among them any more is lost, and is sent to another at once.
+-- known:   what becomes of each ticket. `hostname` is who holds it, or whom it was sent
+--          to; null: the job's queue, for shards that are anybody's.
+-- room:    how many tickets an owner has use for: one for each shard that it may claim,
+--          and no more than its slots and one.
+-- needs:   as many of those as the concurrency leaves, whoever has fewest out first.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+job as materialized (
+    select job.job, job.concurrency, job.layer
+    from {schema}.pecker_jobs as job
+    where job.job = %(job)s
+        and job.stage = 'sharding'
+        and not job.paused
+),
+reach as materialized (
+    select executor.hostname, executor.direct_queue, executor.slots
+    from {schema}.pecker_executors as executor, clock
+    where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+        and executor.direct_queue is not null
+),
+known as materialized (
+    select ticket.ticket, ticket.hostname, ticket.state = 'held' as held,
+           ticket.state = 'sent'
+               and ticket.sent_at > clock.now - %(resend)s * interval '1 second'
+               and (
+                   ticket.hostname is null
+                   or ticket.hostname in (select reach.hostname from reach)
+               ) as sent,
+           ticket.state = 'idle' and ticket.wake_at > clock.now as rests
+    from job
+    cross join clock
+    join {schema}.pecker_tickets as ticket on ticket.job = job.job
+),
+ready as materialized (
+    select shard.owner, count(*) as shards
+    from {schema}.pecker_shards as shard
+    where shard.job = (select job.job from job)
+        and shard.layer = (select job.layer from job)
+        and shard.status = 100
+        and (
+            shard.not_before is null
+            or shard.not_before <= (select clock.now from clock)
+        )
+    group by shard.owner
+),
+room as materialized (
+    select ready.owner, tally.out,
+           least(
+               ready.shards - tally.sent,
+               coalesce(reach.slots, %(slots)s::integer) + 1 - tally.out
+           ) as tickets
+    from ready
+    left join reach on reach.hostname = ready.owner
+    cross join lateral (
+        select count(*) filter (
+                   where known.sent and known.hostname is not distinct from ready.owner
+               ) as sent,
+               count(*) filter (
+                   where (known.held or known.sent)
+                       and (ready.owner is null or known.hostname = ready.owner)
+               ) as out
+        from known
+    ) as tally
+    where ready.owner is null
+        or reach.hostname is not null
+),
+wanted as materialized (
+    select job.concurrency
+        - (select count(*) from known where known.held or known.sent) as tickets
+    from job
+),
+needs as materialized (
+    select room.owner,
+           row_number() over (order by room.out + nth.ticket, room.owner) as nth
+    from job, room, lateral generate_series(
+        1, least(room.tickets, job.concurrency)
+    ) as nth (ticket)
+    order by nth
+    limit (select greatest(wanted.tickets, 0) from wanted)
+),
+chosen as materialized (
+    select ticket.job, ticket.ticket
+    from {schema}.pecker_tickets as ticket
+    where ticket.job = (select job.job from job)
+        and ticket.ticket <= (select job.concurrency from job)
+        and ticket.state in ('idle', 'sent')
+        and ticket.ticket in (
+            select known.ticket from known where not known.sent and not known.rests
+        )
+    order by ticket.state desc, ticket.ticket
+    limit (select count(*) from needs)
+    for update of ticket skip locked
+),
+placed as materialized (
+    select chosen.job, chosen.ticket, row_number() over (order by chosen.ticket) as nth
+    from chosen
+),
+sent as (
+    update {schema}.pecker_tickets as ticket
+    set state = 'sent',
+        sent_at = clock.now,
+        wake_at = null,
+        hostname = needs.owner
+    from placed
+    join needs on needs.nth = placed.nth
+    cross join clock
+    where ticket.job = placed.job
+        and ticket.ticket = placed.ticket
+    returning ticket.ticket, ticket.seq, ticket.hostname
+),
+missing as materialized (
+    select nth.ticket,
+           (select count(*) from chosen) + row_number() over (order by nth.ticket) as nth
+    from job, lateral generate_series(1, job.concurrency) as nth (ticket)
+    where nth.ticket not in (select known.ticket from known)
+),
+made as (
+    insert into {schema}.pecker_tickets as ticket
+        (job, ticket, state, sent_at, hostname)
+    select job.job, missing.ticket, 'sent', clock.now, needs.owner
+    from missing
+    join needs on needs.nth = missing.nth
+    cross join job
+    cross join clock
+    on conflict (job, ticket) do nothing
+    returning ticket.ticket, ticket.seq, ticket.hostname
+)
+select told.ticket, told.seq, reach.direct_queue
+from (
+    select sent.ticket, sent.seq, sent.hostname from sent
+    union all
+    select made.ticket, made.seq, made.hostname from made
+) as told
+left join reach on reach.hostname = told.hostname
