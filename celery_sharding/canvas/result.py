@@ -72,9 +72,9 @@ class ShardedResult(AsyncResult[Any]):
             pause.wait(GLANCE)
 
     def _settle(self) -> None:
-        """Whoever has its value may say what is next, though Celery is still being told.
+        """Wait a moment for a job whose outcome Celery is just being told.
 
-        The value is there a moment before the ledger knows that it is.
+        Who has its value, and runs it again at once, would come too early.
         """
         over = monotonic() + SETTLED
         pause = threading.Event()
