@@ -56,10 +56,7 @@ def measure(run: Run) -> Sample:
         paused = _call(field, log, result.pause)
         resumed = _resumed(field, log, result.resume)
         field.rest(1.0)
-        cancelled = _call(field, log, result.cancel)
-        ended = eventually(
-            lambda: time.time() if result.ready() else 0.0, 60.0, "it is told"
-        )
+        cancelled = _call(field, log, result.cancel, result.ready)
         state = result.state
         app.close()
     return {
@@ -67,21 +64,31 @@ def measure(run: Run) -> Sample:
         "pause": paused,
         "resume": resumed,
         "cancel": cancelled,
-        "told_s": round(ended - cancelled["at"], 2),
         "state": state,
     }
 
 
-def _call(field: Field, log: Path | None, act: Callable[[], Any]) -> Sample:
-    """Return what the call asked, and when the last item after it was begun."""
+def _call(
+    field: Field,
+    log: Path | None,
+    act: Callable[[], Any],
+    told: Callable[[], bool] | None = None,
+) -> Sample:
+    """Return what the call asked, and when the last item after it was begun.
+
+    ``told``: and when this was true.
+    """
     said, took, at = _heard(log, act)
+    told_s = None
+    if told is not None and field.until(told, 60.0):
+        told_s = round(time.time() - at, 3)
     field.until(lambda: time.time() - touched.latest(field.folder) > QUIET, 60.0)
     last = touched.latest(field.folder)
     return {
         "statements": said,
         "call_ms": round(took * 1e3, 1),
         "effective_s": round(max(last - at, 0.0), 3),
-        "at": at,
+        "told_s": told_s,
     }
 
 

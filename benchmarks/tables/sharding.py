@@ -134,9 +134,11 @@ def control(samples: list[Sample]) -> str:
                     NONE if asked is None else f"{len(asked)}",
                     f"{told['call_ms']:.1f}",
                     f"{told['effective_s']:.2f}",
+                    said(told.get("told_s"), "{:.2f}"),
                 ]
             )
-    return grid(("what", "statements", "call, ms", "effective after, s"), lines)
+    head = ("what", "statements", "call, ms", "effective after, s")
+    return grid((*head, "Celery was told after, s"), lines)
 
 
 def flower(samples: list[Sample]) -> str:
