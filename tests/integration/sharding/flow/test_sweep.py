@@ -293,15 +293,21 @@ def test_it_is_said_that_no_worker_is_there(
         assert said not in caplog.text
 
 
+def all_go_on(app: Celery) -> None:
+    """All jobs go on, under the deadline of who says so."""
+    for job in at(app).upkeep.due(resend=10.0).jobs:
+        flow.go_on(app, at(app), job)
+
+
 @pytest.fixture
 def handed_on() -> Iterator[None]:
     """Messages tell of the deadline that they are sent under, as in a worker."""
-    handing_on.install()
+    handing_on.connect()
     yield
     before_task_publish.disconnect(dispatch_uid=handing_on.UID)
 
 
-@pytest.mark.parametrize("sent_by", [sweeper.sweep, lambda app: _all(app)])
+@pytest.mark.parametrize("sent_by", [sweeper.sweep, all_go_on])
 def test_what_is_sent_does_not_inherit_the_senders_deadline(
     app: Celery,
     planned: Planner,
@@ -315,12 +321,6 @@ def test_what_is_sent_does_not_inherit_the_senders_deadline(
         sent_by(app)
     [ticket] = lying()
     assert not [name for name in ticket.headers if name.startswith("pecker")]
-
-
-def _all(app: Celery) -> None:
-    """All jobs go on, under the deadline of who says so."""
-    for job in at(app).upkeep.due(resend=10.0).jobs:
-        flow.go_on(app, at(app), job)
 
 
 # Declaring
