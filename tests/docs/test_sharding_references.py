@@ -89,12 +89,13 @@ def test_pages_that_the_code_names_are_there() -> None:
 
 
 def said_by(path: Path) -> set[str]:
-    """Return the longest words of each line of the log that a file writes."""
+    """Return the longest words of each line that a file logs from INFO up."""
     calls = [
         node
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).startswith("logger.")
+        and not ast.unparse(node.func).endswith(".debug")
         and isinstance(node.args[0], ast.Constant)
     ]
     texts = [str(ast.literal_eval(node.args[0])) for node in calls]
