@@ -48,6 +48,15 @@ WORKERS = 3
 ATTEMPTS = 3
 SIZES = ((4, 3, 1, 2), (2, 2))
 OPEN = (100, 201, 202)
+WRITES: dict[str, Any] = {
+    "who": st.integers(0, 99),
+    "nth": st.integers(0, 99),
+    "status": st.sampled_from(
+        [Code.RUNNING, Code.RUNNING, Code.SUCCEEDED, Code.SUCCEEDED, Code.WAITING]
+    ),
+    "twice": st.booleans(),
+}
+"""Which of the shards that somebody thinks are his own, and what is written of it."""
 
 
 @dataclass
@@ -137,15 +146,25 @@ class Ledgers(RuleBasedStateMachine):
         self.tickets: dict[int, tuple[int, str]] = {}
         self.until: dict[int, datetime] = {}
         self._learn_tickets()
+        for worker in range(WORKERS):
+            self.work(worker, None, keep=True, most=2)
 
     # What happens to tickets
 
-    @rule(seconds=st.sampled_from([0.5, 3.0, 6.0, 11.0]))
-    def pass_time(self, seconds: float) -> None:
-        """Time goes on; nobody is told."""
-        self.at += timedelta(seconds=seconds)
+    @rule(
+        worker=st.integers(0, WORKERS - 1),
+        slots=st.sampled_from([None, None, 0, 2]),
+        keep=st.booleans(),
+        most=st.integers(1, 3),
+    )
+    def work(self, worker: int, slots: int | None, keep: bool, most: int) -> None:
+        """Tickets are summoned; a worker takes the last, and claims."""
+        self.summon(slots)
+        if self.messages:
+            self.deliver(len(self.messages) - 1, worker, keep)
+        if self.holders:
+            self.claim(len(self.holders) - 1, most, renew=False)
 
-    @rule(slots=st.sampled_from([None, 0, 2]))
     def summon(self, slots: int | None) -> None:
         """Messages are sent; together with who holds they are no more than may be."""
         found = self.own.tickets.summon(self.job, slots=slots, resend=RESEND)
@@ -192,17 +211,17 @@ class Ledgers(RuleBasedStateMachine):
         self.holders.append(Holder(turn.hold, ledger))
 
     @precondition(lambda self: self.holders)
-    @rule(who=st.integers(0, 99))
-    def renew(self, who: int) -> None:
+    @rule(who=st.integers(0, 99), how=st.sampled_from(["renew", "hand on", "rest"]))
+    def speak(self, who: int, how: str) -> None:
         """A holder is heard, whether it still is one or not."""
         holder = self._pick(who)
-        self._heard(holder, holder.ledger.tickets.renew(holder.hold, LEASE))
+        if how == "renew":
+            self._heard(holder, holder.ledger.tickets.renew(holder.hold, LEASE))
+        else:
+            self.let_go(holder, on=how == "hand on")
 
-    @precondition(lambda self: self.holders)
-    @rule(who=st.integers(0, 99), on=st.booleans())
-    def let_go(self, who: int, on: bool) -> None:
+    def let_go(self, holder: Holder, *, on: bool) -> None:
         """A holder hands its ticket on, or lays it down, with what it has claimed."""
-        holder = self._pick(who)
         tickets, hold = holder.ledger.tickets, holder.hold
         went = tickets.hand_on(hold) if on else tickets.rest(hold)
         assert went == self._valid(holder)
@@ -211,7 +230,21 @@ class Ledgers(RuleBasedStateMachine):
             self.messages += [(hold.ticket, hold.seq)] * on
             self._free((hold.ticket, hold.seq), died=False)
 
-    @rule()
+    @rule(
+        seconds=st.sampled_from([0.5, 6.0, 11.0]),
+        how=st.sampled_from(["nobody", "lapse", "lapse", "lose", "void"]),
+        worker=st.integers(0, WORKERS - 1),
+    )
+    def pass_time(self, seconds: float, how: str, worker: int) -> None:
+        """Time goes on, and somebody looks who is still there."""
+        self.at += timedelta(seconds=seconds)
+        if how == "lapse":
+            self.lapse()
+        elif how == "lose":
+            self.lose(worker)
+        elif how == "void":
+            self.void()
+
     def lapse(self) -> None:
         """Who was not heard for its lease holds nothing."""
         over = {
@@ -224,7 +257,6 @@ class Ledgers(RuleBasedStateMachine):
         for ticket in over:
             self._end(ticket, died=True)
 
-    @rule(worker=st.integers(0, WORKERS - 1))
     def lose(self, worker: int) -> None:
         """A process is known to be dead (it may be mistaken for one)."""
         self.own.tickets.lost(f"w{worker}:1:")
@@ -232,7 +264,6 @@ class Ledgers(RuleBasedStateMachine):
             if holder.hold.holder == f"w{worker}:1:x" and self._valid(holder):
                 self._end(holder.hold.ticket, died=True)
 
-    @rule()
     def void(self) -> None:
         """Somebody ends all holds of the job."""
         self.own.tickets.void(self.job)
@@ -242,19 +273,14 @@ class Ledgers(RuleBasedStateMachine):
 
     # What happens to the job
 
-    @rule()
-    def pause_or_resume(self) -> None:
-        """Somebody wants no more for a while."""
-        self.paused = not self.paused
+    @rule(paused=st.sampled_from([False, False, True]), concurrency=st.integers(1, 5))
+    def control(self, paused: bool, concurrency: int) -> None:
+        """Somebody wants no more for a while, or more or fewer at once."""
+        self.paused, self.concurrency = paused, concurrency
         self._alter("paused", self.paused)
-
-    @rule(concurrency=st.integers(1, 5))
-    def change_concurrency(self, concurrency: int) -> None:
-        """More or fewer are to run at once."""
-        self.concurrency = concurrency
         self._alter("concurrency", concurrency)
+        self.advance()
 
-    @rule()
     def advance(self) -> None:
         """The next layer runs when no shard of this one is open."""
         open_ones = [one for one in self._of_layer() if one.status in OPEN]
@@ -310,7 +336,7 @@ class Ledgers(RuleBasedStateMachine):
     def write(
         self, who: int, nth: int, ends: list[bool], status: Code, twice: bool
     ) -> None:
-        """Some items end, well or not; the same write may come twice."""
+        """A holder writes of one of the shards that it thinks are its own."""
         holders = [holder for holder in self.holders if holder.kept]
         holder = holders[who % len(holders)]
         number = [*holder.kept][nth % len(holder.kept)]
@@ -513,7 +539,7 @@ class Ledgers(RuleBasedStateMachine):
                 for number in [*holder.kept]:
                     if self.shards[number].by == (holder.hold.ticket, holder.hold.seq):
                         self._write(holder, number, [False], Code.SUCCEEDED)
-                self.let_go(nth, on=False)
+                self.let_go(holder, on=False)
         self.the_tables_say_the_same()
         self._count_items()
 
