@@ -1,0 +1,37 @@
+"""What a sharded job is made of: words that every room uses.
+
+states    codes of shards, stages and outcomes of jobs, placement, cut
+options   how a sharded task runs
+tickets   a ticket in the hands of a process, and what it is told under it
+shards    a shard as it is planned, as it is claimed, and what it comes to
+jobs      a job: how far it is, what failed of it, what its functions are given
+"""
+
+from __future__ import annotations
+
+from celery_sharding.model.jobs import ItemError, Job, LayerProgress, Progress
+from celery_sharding.model.options import Options
+from celery_sharding.model.shards import Failure, Planned, Shard, Step
+from celery_sharding.model.states import ENDED, Code, Cut, Outcome, Placement, Stage
+from celery_sharding.model.tickets import Hold, Turn, Word
+
+__all__ = [
+    "ENDED",
+    "Code",
+    "Cut",
+    "Failure",
+    "Hold",
+    "ItemError",
+    "Job",
+    "LayerProgress",
+    "Options",
+    "Outcome",
+    "Placement",
+    "Planned",
+    "Progress",
+    "Shard",
+    "Stage",
+    "Step",
+    "Turn",
+    "Word",
+]

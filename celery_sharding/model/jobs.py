@@ -1,0 +1,95 @@
+"""A job: how far it is, what failed of it, and what its functions are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery_sharding.model.states import Code, Outcome, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerProgress:
+    """How far a layer is."""
+
+    layer: int
+    total: int
+    done: int
+    failed: int
+    shards: int
+    open: int
+
+    @property
+    def fraction(self) -> float:
+        """Between 0 and 1; an empty layer is done."""
+        ended = self.done + self.failed
+        return min(ended / self.total, 1.0) if self.total else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is, in items."""
+
+    stage: Stage
+    outcome: Outcome | None
+    paused: bool
+    total: int
+    done: int
+    failed: int
+    layer: int
+    """The layer that runs, from 0; `layers` once all have ended."""
+    layers: tuple[LayerProgress, ...] = ()
+    rate: float = 0.0
+    """Items per second since the first was begun."""
+    eta: timedelta | None = None
+    """Until the last item at this rate; None: nobody knows."""
+    elapsed: float = 0.0
+
+    @property
+    def fraction(self) -> float:
+        """Between 0 and 1."""
+        if not self.total:
+            return 1.0 if self.stage in _PAST_ITEMS else 0.0
+        return min((self.done + self.failed) / self.total, 1.0)
+
+    @property
+    def percent(self) -> float:
+        """Between 0 and 100."""
+        return round(self.fraction * 100, 1)
+
+
+_PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemError:
+    """What a job's errors give, one by one."""
+
+    item: Any
+    """None where it is not known: a shard failed as a whole."""
+    type: str
+    message: str
+    traceback: str | None
+    code: Code
+    attempt: int
+    shard: int
+    layer: int
+    place: int
+    worker: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as Pre-, Notify- and PostProcess are given it."""
+
+    id: str
+    """Its task id."""
+    task: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    run: int = 1
+    attempt: int = 1
+    """How often this stage was begun; above 1 a process died in it before."""
