@@ -131,7 +131,13 @@ class Again(Repository):
         rows = self._run("known_stage", task_id=task_id)
         if not rows:
             return _missing(task_id)
-        stage, leader = rows[0]
+        stage, leader, forgotten = rows[0]
+        if forgotten:
+            message = (
+                f"the job {task_id} is being forgotten: it ended longer ago than"
+                " sharding_retention says"
+            )
+            return JobNotFound(message)
         if leader is not None and stages == (Stage.ENDED,):
             message = (
                 f"the job {task_id} has no shards of its own, it followed {leader}"

@@ -123,9 +123,7 @@ class Upkeep(Repository):
         At most ``most`` rows of one kind at a time: nobody waits for long. 0: nothing
         is left to purge.
         """
-        jobs = [
-            *_numbers(self._run("ended_long_ago", retention=retention, most=AT_ONCE))
-        ]
+        jobs = [*_numbers(self._run("forget_jobs", retention=retention, most=AT_ONCE))]
         gone = self._purge(jobs, most) if jobs else 0
         gone += self._change("purge_inputs", retention=retention, most=most)
         return gone + self._change("forget_silent_executors")

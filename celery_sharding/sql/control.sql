@@ -7,8 +7,9 @@ where job.task_id = %(task_id)s and job.stage = any (%(stages)s::text[])
 returning job.job
 
 /* celery_sharding:known_stage */
--- Where the job of that task id is, and whom it follows.
-select job.stage, leader.task_id
+-- Where the job of that task id is, whom it follows, and whether the purge has it.
+select job.stage, leader.task_id,
+       job.stage = 'ended' and job.holder is not null as forgotten
 from {schema}.pecker_jobs as job
 left join {schema}.pecker_jobs as leader on leader.job = job.follows
 where job.task_id = %(task_id)s
@@ -32,14 +33,18 @@ where job.job = %(job)s
 /* celery_sharding:reopen_job */
 -- An ended job has one more run: nothing of the former may be written or sent any more
 -- (epoch, run). The first statement of the transaction: who comes second finds a job that
--- has not ended. Its shards are its own: a follower has none.
+-- has not ended. Its shards are its own: a follower has none. What the purge has begun
+-- to forget (holder) is not whole any more.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 ended as materialized (
     select job.job, job.outcome, job.planned_at is not null as planned
     from {schema}.pecker_jobs as job
-    where job.task_id = %(task_id)s and job.stage = 'ended' and job.follows is null
+    where job.task_id = %(task_id)s
+        and job.stage = 'ended'
+        and job.follows is null
+        and job.holder is null
     for update skip locked
 )
 update {schema}.pecker_jobs as job

@@ -117,21 +117,34 @@ select sum(executor.slots)
 from {schema}.pecker_executors as executor, clock
 where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 
-/* celery_sharding:ended_long_ago */
--- Jobs that may be forgotten: nobody who follows one waits for its outcome.
+/* celery_sharding:forget_jobs */
+-- Jobs that are forgotten from now on: nobody who follows one waits for its outcome.
+--
+-- holder:  the mark. Rows of a job go in many bites, its own last, and a job that ran
+--          again in between would be given a part of its items for all of them. So who
+--          runs it again (reopen_job) and who forgets it write the same row first.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+chosen as materialized (
+    select job.job
+    from {schema}.pecker_jobs as job
+    where job.stage = 'ended'
+        and job.ended_at <= (select clock.now from clock)
+            - %(retention)s::float8 * interval '1 second'
+        and not exists (
+            select from {schema}.pecker_jobs as other
+            where other.follows = job.job and other.stage <> 'ended'
+        )
+    order by job.ended_at
+    limit %(most)s
+    for update of job skip locked
 )
-select job.job
-from {schema}.pecker_jobs as job, clock
-where job.stage = 'ended'
-    and job.ended_at <= clock.now - %(retention)s::float8 * interval '1 second'
-    and not exists (
-        select from {schema}.pecker_jobs as other
-        where other.follows = job.job and other.stage <> 'ended'
-    )
-order by job.ended_at
-limit %(most)s
+update {schema}.pecker_jobs as job
+set holder = 'purge'
+from chosen
+where job.job = chosen.job
+returning job.job
 
 /* celery_sharding:purge_results */
 -- Results of these jobs, some at a time.
@@ -188,7 +201,7 @@ where layer.ctid = any (array(
 ))
 
 /* celery_sharding:purge_jobs */
--- Jobs of which nothing else is left; one that was run again meanwhile stays.
+-- Jobs of which nothing else is left.
 delete from {schema}.pecker_jobs as job
 where job.job = any (%(jobs)s::bigint[]) and job.stage = 'ended'
 
