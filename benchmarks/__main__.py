@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from benchmarks import publish, tables
 from benchmarks.ground import ground
-from benchmarks.plan import PLANS
+from benchmarks.profiles import PLANS
 from benchmarks.results import HOME, Results
 from benchmarks.rows import (
     anatomy,
