@@ -102,7 +102,8 @@ known as materialized (
                    ticket.hostname is null
                    or ticket.hostname in (select reach.hostname from reach)
                ) as sent,
-           ticket.state = 'idle' and ticket.wake_at > clock.now as rests
+           ticket.state = 'idle'
+               and coalesce(ticket.wake_at > clock.now, false) as rests
     from job
     cross join clock
     join {schema}.pecker_tickets as ticket on ticket.job = job.job
