@@ -99,7 +99,8 @@ def test_killers_are_found_and_nobody_else(world: World) -> None:
     world.run()
     assert world.blamed == sorted(world.killers)
     assert set(world.begun) == set(range(world.count))
-    allowed = math.ceil(math.log(world.count, PARTS)) + DEATHS
+    # One more: first it is claimed alone, for it had company in its first process.
+    allowed = math.ceil(math.log(world.count, PARTS)) + DEATHS + 1
     assert world.deaths <= allowed * len(world.killers)
 
 

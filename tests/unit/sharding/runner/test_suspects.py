@@ -21,8 +21,15 @@ def test_a_suspect_is_written_down_before_it_is_begun(batch: int | None) -> None
             assert book.steps[-1].ahead > item // 10
             begun.append(item)
 
-    run(process, book=book, given=record(10, deaths=1), batch=batch)
+    run(process, book=book, given=record(10, deaths=2), batch=batch)
     assert len(begun) == 10
+
+
+def test_one_of_many_that_were_in_hand_runs_at_once() -> None:
+    """A process died over a thousand short shards: all but one are innocent."""
+    book = Lists()
+    run(lambda shard: [*shard] and None, book=book, given=record(10, deaths=1))
+    assert [step.status for step in book.steps] == [Code.SUCCEEDED]
 
 
 def test_who_is_guilty_of_deaths_is_recorded_and_not_run() -> None:
