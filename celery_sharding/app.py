@@ -22,6 +22,17 @@ INTERNAL: Mapping[str, Any] = {
     "shared": False,
 }
 
+YEAR = 366 * 86_400
+TICKET: Mapping[str, Any] = {
+    **INTERNAL,
+    # A limit of the app's for its tasks would kill a ticket in the middle of a shard,
+    # and innocent items are said to have killed their process. Items and shards have
+    # limits of their own: item_timeout, shard_deadline. None would mean the app's.
+    "time_limit": YEAR,
+    "soft_time_limit": YEAR,
+}
+"""Of the task that runs shards: it takes as long as they do."""
+
 KNOWN = "_celery_sharding"
 
 
@@ -102,7 +113,7 @@ class Sharding:
 def _own_tasks(app: Celery) -> None:
     """The app knows the tasks behind every sharded job, once."""
 
-    @app.task(name=WORK, **INTERNAL)
+    @app.task(name=WORK, **TICKET)
     def work(job: int, ticket: int, seq: int) -> str:
         return runner.work(app, job, ticket, seq)
 

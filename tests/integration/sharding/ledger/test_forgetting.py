@@ -42,7 +42,8 @@ def test_a_job_that_runs_again_keeps_all_its_rows(
     """It was asked for after the purge had chosen it: nothing of it is gone."""
     before = stored(ledger, old.job)
     purging, caller = open_ledger(), open_ledger()
-    change, asked = purging.upkeep._change, []
+    change = purging.upkeep._change
+    asked: list[str] = []
 
     def first_the_caller(label: str, **params: object) -> int:
         if not asked:

@@ -151,3 +151,13 @@ def test_a_worker_is_known_while_it_lives(jobs: Make) -> None:
     os.kill(worker.pid, signal.SIGTERM)
     worker.wait(20.0)
     assert made.rows(known) == []
+
+
+def test_a_time_limit_of_the_app_kills_no_ticket(jobs: Make) -> None:
+    """It is meant for tasks: a shard of many items takes longer than any of them."""
+    made = jobs(task_time_limit=2, task_soft_time_limit=1)
+    made.worker("-P", "prefork", "-c", "1")
+    items = [*range(70)]
+    result = made.note.apply_async((items,), {"pace": 0.05})
+    assert result.get(timeout=60.0) == {"total": 70, "done": 70, "failed": 0}
+    assert {*made.seen().values()} == {1}
