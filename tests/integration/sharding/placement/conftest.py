@@ -13,6 +13,8 @@ from tests.integration.sharding.conftest import LEASE
 
 Placed = Callable[..., int]
 Owners = Callable[[int], list[str | None]]
+Beat = Callable[..., None]
+QUEUE = "imports"
 
 
 @pytest.fixture
@@ -46,3 +48,14 @@ def owners(ledger: Ledger) -> Owners:
         return [row[0] for row in rows]
 
     return told
+
+
+@pytest.fixture
+def beat(ledger: Ledger) -> Beat:
+    """Give a function that makes workers be seen, with so many slots each."""
+
+    def seen(*hostnames: str, slots: int = 1) -> None:
+        for one in hostnames:
+            ledger.upkeep.seen(one, slots, f"{one}.dq", queues=[QUEUE, f"{one}.dq"])
+
+    return seen
