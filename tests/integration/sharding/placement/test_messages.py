@@ -44,12 +44,12 @@ def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
 def lying(redis_url: str) -> Iterator[Lying]:
     """Give a function that tells how many messages lie in a queue."""
     with redis.Redis.from_url(redis_url) as client:
-        yield lambda queue: int(client.llen(queue))  # type: ignore[arg-type]
+        yield lambda queue: int(client.llen(queue))
 
 
 def known(app: Celery, process: Callable[[Shard], None]) -> None:
     """The app knows the task of the tests' jobs."""
-    sharding: Any = app._celery_sharding
+    sharding: Any = Sharding(app)  # the one that it has
     sharding.task(name=TASK, placement="even")(process)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from celery_sharding.errors import Misconfigured, NoExecutor
-from celery_sharding.model import Cut, Options
+from celery_sharding.model import Cut, Options, Placement
 from celery_sharding.plan import assign, cut, moves, reassign, sizes
 from celery_sharding.sources import KeyRange, Sizes
 
@@ -72,6 +73,15 @@ def test_no_more_shards_than_may_run_at_once() -> None:
     """A job that is allowed two needs no shards for forty workers."""
     options = Options(size=(1, 1_000), concurrency=2)
     assert len([*cut([*range(100)], options, 40)]) == 2
+
+
+def test_workers_that_own_shards_have_the_same_number_each() -> None:
+    """However few may run at once; balanced within one where items are too few."""
+    options = Options(size=(1, 1_000), concurrency=4, placement=Placement.EVEN)
+    shards = cut([*range(100)], options, 40, owners=["a", "b", "c"])
+    assert Counter(one.owner for one in shards) == {"a": 2, "b": 2, "c": 2}
+    few = cut([*range(4)], options, 40, owners=["a", "b", "c"])
+    assert Counter(one.owner for one in few) == {"a": 1, "b": 1, "c": 2}
 
 
 def test_an_iterator_is_not_read_before_shards_are_asked_for() -> None:
