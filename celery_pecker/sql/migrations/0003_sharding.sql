@@ -163,7 +163,8 @@ create table {schema}.pecker_results (
     primary key (job, shard, at)
 );
 comment on column {schema}.pecker_results.at is
-    'the cursor at which they were written; -1: what the process returned at the end';
+    'their order: three times the cursor at which they were written, and 1 if the shard
+    was given back with it, 2 if it was closed; -1: what the processor returned at the end';
 alter table {schema}.pecker_results alter column body set storage external;
 
 create table {schema}.pecker_item_errors (
@@ -202,7 +203,8 @@ comment on table {schema}.pecker_tickets is
 comment on column {schema}.pecker_tickets.seq is
     'raised each time that it is taken or lost: an older message or holder is nobody';
 comment on column {schema}.pecker_tickets.wake_at is
-    'until then it lies idle: a gate said so, or shards wait for their next attempt';
+    'until then it lies idle: a gate said so, or shards wait for their next attempt; of
+    one that was sent: since when it is on its way';
 create index pecker_tickets_held on {schema}.pecker_tickets (leased_until)
     where state = 'held';
 create index pecker_tickets_sent on {schema}.pecker_tickets (sent_at)
