@@ -164,7 +164,7 @@ class ResultRow(NamedTuple):
 
     shard: int
     at: int
-    """The cursor; -1: what the processor returned at the shard's end."""
+    """Its order; -1: what the processor returned at the shard's end."""
     body: bytes
 
     @property
