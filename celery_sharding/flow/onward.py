@@ -59,14 +59,17 @@ def summon(
     if stands is None:
         return 0
     for direct, some in where.items():
-        send_tickets(
+        if not send_tickets(
             app,
             stands.task,
             some,
             continuation=stands.continuation,
             queue=stands.queue,
             direct=direct,
-        )
+        ):
+            # Not as if they had been lost: after an hour without a broker they would
+            # be waited for.
+            ledger.tickets.unsent(job, [(ticket, seq) for _, ticket, seq in some])
     return count
 
 
@@ -83,4 +86,7 @@ def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
         # Not by a message: whoever revoked the task has made workers drop those.
         tell_cancelled(app, ledger, one.task_id, run=one.run)
         return
-    send_job(app, one.task, one.task_id, continuation=one.continuation, run=one.run)
+    if not send_job(
+        app, one.task, one.task_id, continuation=one.continuation, run=one.run
+    ):
+        ledger.outcomes.unsent(one.job)

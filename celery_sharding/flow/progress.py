@@ -9,6 +9,7 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.telling import Threshold
 from celery_sharding.messages import send_notify
 from celery_sharding.model import Stage
+from celery_sharding.settings import ShardingSettings
 
 EVERY = 1.0
 """Seconds between two tellings of a job, whoever does them."""
@@ -17,17 +18,26 @@ EVERY = 1.0
 def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
     """Progress is told, if nobody told it within the last second.
 
-    Notify's message is sent as long as a threshold is due: the ledger drops what comes
-    twice. Once the items have ended each call looks, for there are few.
+    Notify's message is sent when a threshold is due, and after a while again: the
+    ledger drops what comes twice. Once the items have ended each call looks, for there
+    are few.
     """
     if stage is Stage.SHARDING and not ledger.outcomes.tell(job, every=EVERY):
         return
     stands = ledger.outcomes.threshold(job)
     if stands is None:
         return
-    if stands.stage is Stage.SHARDING:
-        say(app, stands)
-    notify(app, stands)
+    if stands.stage is not Stage.SHARDING:
+        notify(app, stands)
+        return
+    say(app, stands)
+    resend = ShardingSettings.read(app.conf).resend
+    if (
+        stands.notified < stands.due
+        and ledger.outcomes.calling(job, resend=resend)
+        and not notify(app, stands)
+    ):
+        ledger.outcomes.unsent(job)
 
 
 def notify(app: Any, stands: Threshold) -> bool:

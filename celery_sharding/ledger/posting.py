@@ -216,3 +216,7 @@ class Posting(Repository):
                 "send_again", job=job, resend=resend
             )
         ]
+
+    def unsent(self, job: int) -> bool:
+        """Whether the job's message is to be sent anew: the broker did not take it."""
+        return self._change("unsent_job", job=job) == 1

@@ -89,6 +89,13 @@ class Telling(Repository):
         """Whether this process is to tell that threshold: it alone, and now."""
         return self._change("notify_step", job=job, step=step) == 1
 
+    def calling(self, job: int, *, resend: float) -> bool:
+        """Whether this process is to send a message for Notify while shards run.
+
+        One that nobody took within six times `resend` seconds counts as lost.
+        """
+        return self._change("call_notify", job=job, resend=resend) == 1
+
     def tell(self, job: int, *, every: float = 1.0) -> bool:
         """Whether this process is to tell the result backend how far the job is."""
         return self._change("tell_progress", job=job, every=every) == 1

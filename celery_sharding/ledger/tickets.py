@@ -7,7 +7,7 @@ it is the fencing token of the hold, and of the shards that are claimed under it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery_sharding.codec import decode
@@ -127,11 +127,24 @@ class Tickets(Repository):
 
         Never more than the job's concurrency are out, one more than `slots` (what live
         workers can run at once; None: nobody knows), or one for each shard that may be
-        claimed. One whose message nobody took within `resend` seconds is sent again.
+        claimed. One whose message nobody took within `resend` seconds is sent again,
+        and then less and less often.
         None while the job is paused, or not sharding.
         """
         rows = self._run("summon_tickets", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
+
+    def unsent(self, job: int, tickets: Sequence[tuple[int, int]]) -> int:
+        """Tickets and numbers that were to be published lie idle: the broker is away.
+
+        For a second, then they may be summoned again; return how many.
+        """
+        return self._change(
+            "unsent_tickets",
+            job=job,
+            tickets=[ticket for ticket, _ in tickets],
+            seqs=[seq for _, seq in tickets],
+        )
 
     def lapse(self, job: int | None = None, *, most: int = 100) -> list[int]:
         """Holds whose lease is over have ended, of one job or of any; return the jobs.

@@ -107,13 +107,14 @@ class Runner:
         hold = turn.hold
         if not ledger.tickets.hand_on(hold):
             return "lost"
-        send_tickets(
+        if not send_tickets(
             self._app,
             turn.task,
             [(hold.job, hold.ticket, hold.seq)],
             continuation=turn.continuation,
             queue=turn.options.queue,
-        )
+        ):
+            ledger.tickets.unsent(hold.job, [(hold.ticket, hold.seq)])
         return "passed on"
 
     def _processor(self, turn: Turn) -> Processor | None:

@@ -306,6 +306,13 @@ where (job.job = %(job)s or job.follows = %(job)s)
 returning job.job, job.task_id, job.task, job.stage, job.outcome, job.run,
           job.continuation
 
+/* celery_sharding:unsent_job */
+-- The broker did not take its message: another is sent with the next sweep, however
+-- often it was tried.
+update {schema}.pecker_jobs as job
+set sent_at = null
+where job.job = %(job)s and job.stage <> 'ended'
+
 /* celery_sharding:stand_progress */
 -- How far a job is by what its layers and held shards say, and how far it was told.
 select job.task_id,
@@ -330,10 +337,28 @@ from {schema}.pecker_jobs as job
 where job.job = %(job)s
 
 /* celery_sharding:notify_step */
--- That threshold is told by whoever gets this row, before anybody tells the next.
+-- That threshold is told by whoever gets this row, before anybody tells the next; and
+-- another message for Notify may be sent (call_notify).
 update {schema}.pecker_jobs as job
-set notified = %(step)s
+set notified = %(step)s,
+    sent_at = case when job.stage <> 'sharding' then job.sent_at end
 where job.job = %(job)s and job.notified = %(step)s - 1
+
+/* celery_sharding:call_notify */
+-- Who gets this row sends a message for Notify: one at a time, and another when it was
+-- not taken for long. While shards run, sent_at is of no other use.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set sent_at = clock.now
+from clock
+where job.job = %(job)s
+    and job.stage = 'sharding'
+    and (
+        job.sent_at is null
+        or job.sent_at <= clock.now - %(resend)s::float8 * interval '6 seconds'
+    )
 
 /* celery_sharding:tell_progress */
 -- Who gets this row tells the result backend how far the job is: one in a while.

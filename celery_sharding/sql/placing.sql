@@ -97,7 +97,13 @@ reach as materialized (
 known as materialized (
     select ticket.ticket, ticket.hostname, ticket.state = 'held' as held,
            ticket.state = 'sent'
-               and ticket.sent_at > clock.now - %(resend)s * interval '1 second'
+               and ticket.sent_at > clock.now - greatest(
+                   %(resend)s::float8 * interval '1 second',
+                   least(
+                       ticket.sent_at - coalesce(ticket.wake_at, ticket.sent_at),
+                       %(resend)s::float8 * interval '30 seconds'
+                   )
+               )
                and (
                    ticket.hostname is null
                    or ticket.hostname in (select reach.hostname from reach)
@@ -176,7 +182,11 @@ sent as (
     update {schema}.pecker_tickets as ticket
     set state = 'sent',
         sent_at = clock.now,
-        wake_at = null,
+        wake_at = case
+            when ticket.state = 'sent' and ticket.hostname is not distinct from needs.owner
+                then coalesce(ticket.wake_at, ticket.sent_at)
+            else clock.now
+        end,
         hostname = needs.owner
     from placed
     join needs on needs.nth = placed.nth

@@ -104,6 +104,10 @@ from gone
 /* celery_sharding:summon_tickets */
 -- Marks as many tickets as sent as are of use, and returns them to be published.
 --
+-- tickets: what becomes of each. The message of one that was sent is given up after a
+--          while, and after a longer one each time (wake_at of such a ticket: since when
+--          it is on its way): where its workers are down, or a queue is long, copies
+--          would pile up without end.
 -- out:     held, or sent and not yet given up. Those above a concurrency that was
 --          lowered count too: they have yet to end.
 -- ready:   shards that may be claimed; a ticket that is on its way takes at least one.
@@ -120,15 +124,23 @@ job as materialized (
         and job.stage = 'sharding'
         and not job.paused
 ),
-out as materialized (
-    select count(*) filter (where ticket.state = 'held') as held,
-           count(*) filter (
-               where ticket.state = 'sent'
-                   and ticket.sent_at > clock.now - %(resend)s * interval '1 second'
-           ) as sent
+tickets as materialized (
+    select ticket.ticket, ticket.state,
+           ticket.state = 'sent' and ticket.sent_at > clock.now - greatest(
+               %(resend)s::float8 * interval '1 second',
+               least(
+                   ticket.sent_at - coalesce(ticket.wake_at, ticket.sent_at),
+                   %(resend)s::float8 * interval '30 seconds'
+               )
+           ) as on_its_way
     from job
     cross join clock
     join {schema}.pecker_tickets as ticket on ticket.job = job.job
+),
+out as materialized (
+    select count(*) filter (where tickets.state = 'held') as held,
+           count(*) filter (where tickets.on_its_way) as sent
+    from tickets
 ),
 ready as materialized (
     select count(*) as shards
@@ -162,8 +174,9 @@ chosen as materialized (
                 ticket.wake_at is null
                 or ticket.wake_at <= (select clock.now from clock)
             )
-            or ticket.state = 'sent' and ticket.sent_at
-                <= (select clock.now from clock) - %(resend)s * interval '1 second'
+            or ticket.state = 'sent' and ticket.ticket in (
+                select tickets.ticket from tickets where not tickets.on_its_way
+            )
         )
     order by ticket.state desc, ticket.ticket
     limit (select wanted.tickets from wanted)
@@ -173,7 +186,10 @@ sent as (
     update {schema}.pecker_tickets as ticket
     set state = 'sent',
         sent_at = clock.now,
-        wake_at = null
+        wake_at = case
+            when ticket.state = 'sent' then coalesce(ticket.wake_at, ticket.sent_at)
+            else clock.now
+        end
     from chosen, clock
     where ticket.job = chosen.job
         and ticket.ticket = chosen.ticket
@@ -202,6 +218,22 @@ from sent
 union all
 select made.ticket, made.seq
 from made
+
+/* celery_sharding:unsent_tickets */
+-- The broker did not take their messages: they lie idle, until the next sweep.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_tickets as ticket
+set state = 'idle',
+    hostname = null,
+    sent_at = null,
+    wake_at = clock.now + interval '1 second'
+from unnest(%(tickets)s::integer[], %(seqs)s::bigint[]) as told (ticket, seq), clock
+where ticket.job = %(job)s
+    and ticket.ticket = told.ticket
+    and ticket.seq = told.seq
+    and ticket.state = 'sent'
 
 /* celery_sharding:void_lapsed */
 -- Who holds a ticket and was not heard for its lease holds nothing from here on.
