@@ -10,6 +10,9 @@ from celery_sharding.ledger.base import Repository
 
 FRESH = 15.0
 """Seconds for which a worker that was seen counts as living; it is seen every five."""
+STEP = 60.0
+"""Seconds by which its clock was set back, at least, where that is put right; less is
+waited for."""
 AT_ONCE = 20
 """Jobs that one round of the purge takes."""
 
@@ -114,6 +117,23 @@ class Upkeep(Repository):
         """Return how many shards live workers run at once; None: none was seen."""
         found = self._run("live_slots", fresh=FRESH)[0][0]
         return None if found is None else int(found)
+
+    # The clock
+
+    def follow_clock(self) -> float:
+        """What was written before PostgreSQL's clock was set back is set back with it.
+
+        Return by how many seconds; 0.0: it was not, or by less than a minute.
+        """
+        ahead = self._run("clock_ahead")[0][0]
+        if ahead is None or ahead < STEP:
+            return 0.0
+        with self.database.transaction():
+            self._change("set_back_tickets", seconds=ahead)
+            self._change("set_back_shards", seconds=ahead)
+            self._change("set_back_jobs", seconds=ahead)
+            self._change("set_back_executors", seconds=ahead)
+        return float(ahead)
 
     # The purge
 

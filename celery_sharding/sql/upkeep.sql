@@ -59,6 +59,92 @@ where job.stage <> 'ended'
 order by job.deadline_at
 limit %(most)s
 
+/* celery_sharding:clock_ahead */
+-- By how many seconds that which was written of late lies ahead of the clock: more than
+-- a little, if it was set back, or another server answers now.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select extract(epoch from greatest(
+           (select max(executor.seen_at) from {schema}.pecker_executors as executor),
+           (
+               select max(ticket.sent_at)
+               from {schema}.pecker_tickets as ticket
+               where ticket.state = 'sent'
+           )
+       ) - clock.now)::float8 as seconds
+from clock
+
+/* celery_sharding:set_back_tickets */
+-- After the clock was set back: leases of the dead, messages that were lost and rests
+-- would else last as much longer. What was written since is left: it lies before `past`.
+with step as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp())
+               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+           %(seconds)s::float8 * interval '1 second' as back
+)
+update {schema}.pecker_tickets as ticket
+set leased_until = ticket.leased_until
+        - case when ticket.leased_until > step.past then step.back else '0' end,
+    sent_at = ticket.sent_at
+        - case when ticket.sent_at > step.past then step.back else '0' end,
+    wake_at = ticket.wake_at
+        - case when ticket.wake_at > step.past then step.back else '0' end
+from step
+where greatest(ticket.leased_until, ticket.sent_at, ticket.wake_at) > step.past
+
+/* celery_sharding:set_back_shards */
+-- So would the pause before another attempt.
+with step as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp())
+               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+           %(seconds)s::float8 * interval '1 second' as back
+)
+update {schema}.pecker_shards as shard
+set not_before = shard.not_before - step.back
+from step
+where shard.status = 100 and shard.not_before > step.past
+
+/* celery_sharding:set_back_jobs */
+-- And leases and messages of stages. A deadline counts from the submission: both are set
+-- back where that lies ahead, so it is known that the old clock wrote them.
+with step as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now,
+           coalesce(%(now)s::timestamptz, clock_timestamp())
+               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+           %(seconds)s::float8 * interval '1 second' as back
+)
+update {schema}.pecker_jobs as job
+set leased_until = job.leased_until
+        - case when job.leased_until > step.past then step.back else '0' end,
+    sent_at = job.sent_at
+        - case when job.sent_at > step.past then step.back else '0' end,
+    told_at = job.told_at
+        - case when job.told_at > step.past then step.back else '0' end,
+    deadline_at = job.deadline_at
+        - case when job.submitted_at > step.now then step.back else '0' end,
+    submitted_at = job.submitted_at
+        - case when job.submitted_at > step.now then step.back else '0' end
+from step
+where job.stage <> 'ended'
+    and (
+        greatest(job.leased_until, job.sent_at, job.told_at) > step.past
+        or job.submitted_at > step.now
+    )
+
+/* celery_sharding:set_back_executors */
+-- And so would workers that are gone be taken for living ones.
+with step as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp())
+               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+           %(seconds)s::float8 * interval '1 second' as back
+)
+update {schema}.pecker_executors as executor
+set seen_at = executor.seen_at - step.back,
+    started_at = executor.started_at - step.back
+from step
+where executor.seen_at > step.past
+
 /* celery_sharding:see_executor */
 -- A worker that runs shards is there, with so many at once.
 --

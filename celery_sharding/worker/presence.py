@@ -79,6 +79,13 @@ class Presence:
         foreign.survive("telling of this executor", told)
 
     def _seen(self, ledger: Ledger) -> None:
+        # Before it writes: that it was heard of later than now is what tells of it.
+        if step := ledger.upkeep.follow_clock():
+            logger.warning(
+                "sharding: PostgreSQL's clock was set back by %.0f s: leases and"
+                " messages are set back with it",
+                step,
+            )
         pool = self._worker.pool
         slots = getattr(pool, "num_processes", None) or self._worker.concurrency
         consumed = [*self._worker.app.amqp.queues.consume_from]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from celery import Celery
@@ -104,24 +104,32 @@ def test_notify_is_called_for_once_and_not_each_second(
     assert NOTIFY in kinds(lying)
 
 
+@pytest.fixture
+def sweep_without_a_broker(
+    dsn: str, redis_url: str, queue_name: str, tell: Tell
+) -> Iterator[Callable[[], None]]:
+    """Give a function that sweeps, a second after the last time."""
+    away = application(dsn, REFUSED, redis_url, queue_name)
+
+    def sweep() -> None:
+        sweeper.sweep(away)
+        later(tell, 1.0)
+
+    yield sweep
+    away.close()
+
+
 def test_what_the_broker_did_not_take_is_sent_with_the_next_sweep(
     app: Celery,
-    dsn: str,
-    redis_url: str,
-    queue_name: str,
-    ledger: Ledger,
+    sweep_without_a_broker: Callable[[], None],
     submitted: Callable[..., str],
     planned: Planner,
     lying: Lying,
-    tell: Tell,
 ) -> None:
     """However long it was away, and however often it was tried."""
     ready, task_id = planned(((1,),)), submitted()
-    away = application(dsn, REFUSED, redis_url, queue_name)
     for _ in range(5):
-        sweeper.sweep(away)
-        later(tell, 2.0)
-    away.close()
+        sweep_without_a_broker()
     assert lying() == []
     sweeper.sweep(app)
     found = lying()
