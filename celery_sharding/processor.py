@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from celery_sharding.model import Options
+
+
+def nothing(kwargs: Mapping[str, Any]) -> Iterable[str]:
+    """No task is called."""
+    del kwargs
+    return ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,3 +38,6 @@ class Processor:
     gate: Any = None
     """What is asked before items are run: ``admit(database, cost)`` says whether they
     may, and if not when to ask again (`throttle.Gate`), or a function that makes it."""
+    calls: Callable[[Mapping[str, Any]], Iterable[str]] = nothing
+    """From a job's keyword arguments to the names of the tasks that its items are given
+    to: a worker that does not know them leaves the job to others."""

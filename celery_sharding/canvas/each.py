@@ -11,13 +11,17 @@ from celery.canvas import Signature
 
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.signature import EACH, EACH_THEN
-from celery_sharding.canvas.task import ShardedTask
-from celery_sharding.errors import Misconfigured
+from celery_sharding.canvas.task import WHERE, ShardedTask
+from celery_sharding.errors import ProcessorNotRegistered
 from celery_sharding.model import ItemError, Job, Options
 from celery_sharding.processor import Processor
 
 if TYPE_CHECKING:
+    from celery_sharding.canvas.result import ShardedResult
     from celery_sharding.runner import Shard
+
+PLACES = ("queue", "exchange", "routing_key")
+"""What of a route says where."""
 
 
 def processors(app: Celery) -> tuple[Processor, Processor]:
@@ -36,8 +40,14 @@ def processors(app: Celery) -> tuple[Processor, Processor]:
         given = () if signature.immutable else ([*results],)
         return signature.type(*given, *signature.args, **signature.kwargs)
 
-    each = Processor(name=EACH, process=process, key=_key, options=Options())
+    each = Processor(
+        name=EACH, process=process, key=_key, options=Options(), calls=_called
+    )
     return each, replace(each, name=EACH_THEN, post_process=post)
+
+
+def _called(kwargs: Mapping[str, Any]) -> list[str]:
+    return [str(kwargs["each"]["task"])]
 
 
 def _key(*_: Any, key: Any = None, **__: Any) -> Any:
@@ -47,10 +57,8 @@ def _key(*_: Any, key: Any = None, **__: Any) -> Any:
 def _signature(app: Celery, told: Mapping[str, Any]) -> Signature:
     signature = Signature.from_dict({**told}, app=app)
     if signature.task not in app.tasks:
-        message = (
-            f"sharded() names the task {signature.task!r}, which is not known here"
-        )
-        raise Misconfigured(message)
+        message = f"this worker knows no task {signature.task!r}, which sharded() names"
+        raise ProcessorNotRegistered(message)
     return signature
 
 
@@ -62,3 +70,27 @@ class EachTask(ShardedTask):
     def options_of(self, kwargs: Mapping[str, Any]) -> Options:
         """Return the options that `sharded` was given."""
         return applied(self.processor.options, kwargs.get("options") or {})
+
+    def apply_async(
+        self, args: Any = None, kwargs: Any = None, *rest: Any, **options: Any
+    ) -> ShardedResult:
+        """As of any sharded task; it goes where messages of the called task go."""
+        if not WHERE & options.keys():
+            options = {**_route(self.app, (kwargs or {}).get("each") or {}), **options}
+        return super().apply_async(args, kwargs, *rest, **options)
+
+
+def _route(app: Any, called: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the app's routes, or else the task itself, send a task's messages.
+
+    Its workers may be the only ones that know it, or have what it needs.
+    """
+    name = called.get("task")
+    task = app.tasks.get(name)
+    own = {key: getattr(task, key, None) for key in (*PLACES, "priority")}
+    given = {key: value for key, value in own.items() if value is not None}
+    found = app.amqp.router.lookup_route(name, (), {}, given, task) or {}
+    route = {**given, **found}
+    if hasattr(route.get("queue"), "name"):
+        route["queue"] = route["queue"].name
+    return {key: route[key] for key in (*PLACES, "priority") if key in route}

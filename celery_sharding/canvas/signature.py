@@ -15,6 +15,8 @@ from celery_sharding.settings import ShardingSettings
 KIND = "sharded"
 EACH, EACH_THEN = "celery_sharding.each", "celery_sharding.each_then"
 """The tasks behind `sharded`, without and with ``post=``."""
+CANVASES = {"chain", "group", "chord", "xmap", "xstarmap", "chunks"}
+"""What Celery tells from a task by its signature."""
 ROUTES = ("queue", "exchange", "routing_key", "priority", "serializer", "compression")
 
 
@@ -65,18 +67,21 @@ def sharded(
 
     The item becomes the first argument, in the process that has it in hand, and what
     the task returns is a result. `options` are those of `Sharding.task`: size,
-    concurrency, on_error and so on; queue and priority are the task's. ``post`` is
-    called with the list of results, as the body of a chord; without it the job returns
-    its counts.
+    concurrency, on_error and so on. Queue and priority are the task's: by its
+    signature, the app's routes, or its own attributes. ``post`` is called with the list
+    of results, as the body of a chord; without it the job returns its counts.
 
     Raises:
-        Misconfigured: There is no such option, or its value is not allowed.
+        Misconfigured: There is no such option, its value is not allowed, or what is to
+            be called is no task but a chain, group or chord.
     """
     from celery_sharding.canvas.overrides import as_told  # noqa: PLC0415
 
     given = signature
     if not isinstance(given, Signature):
         given = Signature.from_dict({**given})
+    for one in (given, post):
+        _one_task(one)
     app = given.app
     if EACH not in app.tasks:
         message = (
@@ -98,3 +103,13 @@ def sharded(
         {name: given.options[name] for name in ROUTES if name in given.options},
     )
     return made
+
+
+def _one_task(given: Mapping[str, Any] | None) -> None:
+    kind = None if given is None else given.get("subtask_type")
+    if kind in CANVASES:
+        message = (
+            f"sharded() calls one task, with items or with their results, and cannot"
+            f" wait for a {kind}: let a task call it, or give the chain a job as a part"
+        )
+        raise Misconfigured(message)

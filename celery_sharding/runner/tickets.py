@@ -118,18 +118,26 @@ class Runner:
         return "passed on"
 
     def _processor(self, turn: Turn) -> Processor | None:
-        found = getattr(self._app.tasks.get(turn.task), "processor", None)
+        tasks = self._app.tasks
+        found = getattr(tasks.get(turn.task), "processor", None)
         if isinstance(found, Processor):
-            return found
+            strange = [name for name in found.calls(turn.kwargs) if name not in tasks]
+            if not strange:
+                return found
+            self._complain(turn, f"task {strange[0]!r}")
+        else:
+            self._complain(turn, f"sharded task {turn.task!r}")
+        return None
+
+    def _complain(self, turn: Turn, what: str) -> None:
         now = monotonic()
-        if now - self._complained.get(turn.task, -inf) >= COMPLAIN:
-            self._complained[turn.task] = now
+        if now - self._complained.get(what, -inf) >= COMPLAIN:
+            self._complained[what] = now
             error = ProcessorNotRegistered(
-                f"this worker knows no sharded task {turn.task!r}; its job"
-                f" {turn.task_id} waits for one that does"
+                f"this worker knows no {what}; its job {turn.task_id} waits for one"
+                f" that does"
             )
             logger.error("sharding: %s", error)
-        return None
 
 
 def work_of(turn: Turn, pool: str, opened: float) -> Work:

@@ -55,6 +55,22 @@ def test_a_task_that_is_not_known_here_waits_for_a_worker_that_knows_it(
     assert {one[0] for one in shards(ledger, ready.job)} == {Code.WAITING}
 
 
+def test_items_of_a_task_that_is_not_known_here_wait_for_a_worker_that_knows_it(
+    app: Celery,
+    ledger: Ledger,
+    planned: Planner,
+    register: Register,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They would all fail here, though nothing is wrong with them."""
+    register(double, calls=lambda _: ["proj.elsewhere"])
+    ready = planned(task=TASK)
+    assert work(app, ready.job, 1, 0) == "unknown here"
+    assert "k_sc_ec_300001" in caplog.text
+    assert "proj.elsewhere" in caplog.text
+    assert {one[0] for one in shards(ledger, ready.job)} == {Code.WAITING}
+
+
 class Answer(NamedTuple):
     """What a gate answers."""
 
