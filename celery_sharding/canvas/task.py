@@ -18,7 +18,7 @@ from celery_sharding.canvas.sending import REFUSED, Sender, as_refused
 from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.errors import DatabaseUnavailable, PeckerError
-from celery_sharding.messages import AGAIN, from_request
+from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
 
@@ -217,7 +217,8 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         if self.request.called_directly or self.request.is_eager:
             return
         try:
-            stages.delivered(self.app, task_id, error)
+            run = int((self.request.headers or {}).get(RUN, 1))
+            stages.delivered(self.app, task_id, error, run=run)
         except PeckerError:
             logger.warning("sharding: %s ended, which was not written down", task_id)
 

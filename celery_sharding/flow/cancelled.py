@@ -48,7 +48,7 @@ def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> b
             raise failed
         if _passing(backend, failed) or delivery.attempts < TELLINGS:
             return False
-    return ledger.outcomes.delivered(task_id)
+    return ledger.outcomes.delivered(task_id, run=run)
 
 
 def context(delivery: Delivery) -> Any:

@@ -165,18 +165,19 @@ class Posting(Repository):
             continuation=continuation,
         )
 
-    def delivered(self, task_id: str, *, troubled: bool = False) -> bool:
+    def delivered(
+        self, task_id: str, *, run: int | None = None, troubled: bool = False
+    ) -> bool:
         """Whether the job has ended by this: Celery knows its outcome.
 
         ``troubled``: Celery was told a success, and made a failure of it because it
-        could not send what follows. The job is told again then, some times.
+        could not send what follows. The job is told again then, some times. ``run``:
+        the one whose outcome was told; None: that which stands.
         """
-        return (
-            self._change(
-                "end_delivery", task_id=task_id, troubled=troubled, most=TELLINGS
-            )
-            == 1
+        changed = self._change(
+            "end_delivery", task_id=task_id, run=run, troubled=troubled, most=TELLINGS
         )
+        return changed == 1
 
     def stage_of(self, task_id: str) -> tuple[Stage, int] | None:
         """Return where a job is, and in which run; None: there is no such job."""

@@ -246,6 +246,9 @@ returning job.job, job.epoch, job.task, job.outcome, job.value, job.error, job.r
 /* celery_sharding:end_delivery */
 -- Celery knows the outcome. A failure to tell it of a success is none of the job's, so
 -- such a job stays to be told again; but not without end.
+--
+-- run:  whose outcome it was. Who was frozen while it told an earlier one, and wakes when
+--       the job has run again, knows nothing of the outcome that stands here now.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -257,6 +260,7 @@ set stage = 'ended',
 from clock
 where job.task_id = %(task_id)s
     and job.stage = 'delivering'
+    and (%(run)s::integer is null or job.run = %(run)s::integer)
     and (
         not %(troubled)s
         or job.outcome is distinct from 'succeeded'

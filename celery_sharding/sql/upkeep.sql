@@ -78,10 +78,13 @@ from clock
 /* celery_sharding:set_back_tickets */
 -- After the clock was set back: leases of the dead, messages that were lost and rests
 -- would else last as much longer. What was written since is left: it lies before `past`.
-with step as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp())
-               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+step as materialized (
+    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
            %(seconds)s::float8 * interval '1 second' as back
+    from clock
 )
 update {schema}.pecker_tickets as ticket
 set leased_until = ticket.leased_until
@@ -95,10 +98,13 @@ where greatest(ticket.leased_until, ticket.sent_at, ticket.wake_at) > step.past
 
 /* celery_sharding:set_back_shards */
 -- So would the pause before another attempt.
-with step as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp())
-               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+step as materialized (
+    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
            %(seconds)s::float8 * interval '1 second' as back
+    from clock
 )
 update {schema}.pecker_shards as shard
 set not_before = shard.not_before - step.back
@@ -108,11 +114,13 @@ where shard.status = 100 and shard.not_before > step.past
 /* celery_sharding:set_back_jobs */
 -- And leases and messages of stages. A deadline counts from the submission: both are set
 -- back where that lies ahead, so it is known that the old clock wrote them.
-with step as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now,
-           coalesce(%(now)s::timestamptz, clock_timestamp())
-               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+step as materialized (
+    select clock.now, clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
            %(seconds)s::float8 * interval '1 second' as back
+    from clock
 )
 update {schema}.pecker_jobs as job
 set leased_until = job.leased_until
@@ -134,10 +142,13 @@ where job.stage <> 'ended'
 
 /* celery_sharding:set_back_executors */
 -- And so would workers that are gone be taken for living ones.
-with step as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp())
-               + %(seconds)s::float8 * interval '0.5 seconds' as past,
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+step as materialized (
+    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
            %(seconds)s::float8 * interval '1 second' as back
+    from clock
 )
 update {schema}.pecker_executors as executor
 set seen_at = executor.seen_at - step.back,

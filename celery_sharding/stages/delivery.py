@@ -12,6 +12,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+from celery.backends.base import DisabledBackend
 from celery.exceptions import Ignore
 
 from celery_pecker.clock import monotonic
@@ -100,29 +101,37 @@ def outcome_of(app: Any, found: Delivery) -> Any:
 def forget(app: Any, task: str, task_id: str) -> None:
     """The result of an earlier run is gone: Celery would not write over a success."""
     backend = getattr(app.tasks.get(task), "backend", None) or app.backend
+    if isinstance(backend, DisabledBackend):
+        return
     survive(f"forgetting the former result of {task_id}", backend.forget, task_id)
 
 
-def delivered(app: Any, task_id: str, error: BaseException | None = None) -> bool:
+def delivered(
+    app: Any,
+    task_id: str,
+    error: BaseException | None = None,
+    *,
+    run: int | None = None,
+) -> bool:
     """Whether the job has ended by this: said when Celery has stored its outcome.
 
     ``error``: Celery stored a failure. If the job succeeded it was a failure to send
-    what follows, and the job is told again.
+    what follows, and the job is told again. ``run``: the one that was told of.
     """
     with _turn:
         kept = _telling.pop(task_id, None)
     try:
-        return _end(app, task_id, troubled=error is not None)
+        return _end(app, task_id, run=run, troubled=error is not None)
     finally:
         if kept is not None:
             kept.close()
 
 
-def _end(app: Any, task_id: str, *, troubled: bool) -> bool:
+def _end(app: Any, task_id: str, *, run: int | None, troubled: bool) -> bool:
     pause = threading.Event()
     for last in [False] * (TRIES - 1) + [True]:
         try:
-            return at(app).outcomes.delivered(task_id, troubled=troubled)
+            return at(app).outcomes.delivered(task_id, run=run, troubled=troubled)
         except DatabaseUnavailable:
             # Left as it is, all that follows would be sent once more.
             if last:

@@ -374,6 +374,34 @@ def test_a_job_that_is_run_again_has_a_new_result_and_nothing_follows(
     assert stage(scene.app, scene.job) is Stage.ENDED
 
 
+def test_who_told_an_earlier_run_and_wakes_does_not_end_the_later_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was frozen when Celery knew the first value; the second would not be told."""
+    [first] = scene.lying()
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.task, "on_success", lambda *_: None)
+        scene.deliver(first)
+    ledger = at(scene.app)
+    assert ledger.outcomes.delivered(scene.job)  # by who told it again
+    ledger.control.rerun(scene.job, [0])
+    ledger.tickets.void(number(ledger, scene.job))
+    run_job(ledger, number(ledger, scene.job))
+    scene.lying()
+    flow.go_on(scene.app, ledger, number(ledger, scene.job))
+    [second] = scene.lying()
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.task, "on_success", lambda *_: None)
+        scene.deliver(second)
+    for message, then in ((first, Stage.DELIVERING), (second, Stage.ENDED)):
+        scene.task.push_request(
+            id=scene.job, headers=message.headers, called_directly=False
+        )
+        scene.task.on_success("posted", scene.job, (), {})
+        scene.task.pop_request()
+        assert stage(scene.app, scene.job) is then
+
+
 def test_a_message_of_a_job_nobody_knows_is_passed_over(scene: Scene) -> None:
     """It was purged: there is nothing to say."""
     [message] = scene.lying()
