@@ -180,6 +180,11 @@ def check(options: Options) -> Options:
     for name in ("deadline", "shard_deadline", "item_timeout"):
         _seconds(name, getattr(options, name), above=0.0)
     _seconds("lease", options.lease, above=0.99)
+    for name in ("queue", "database"):
+        text = getattr(options, name)
+        if text is not None and (not isinstance(text, str) or not text):
+            message = f"{name} must be a name, not {text!r}"
+            raise Misconfigured(message)
     every = options.notify_every
     if every is not None and not 0 < every <= 1:
         message = f"notify_every must be above 0 and at most 1, not {every!r}"

@@ -17,6 +17,9 @@ from celery_sharding.processor import Processor
 
 OURS = {"key", "gate"}
 """What a processor has besides options."""
+CELERYS = {"name", "queue", "exchange", "routing_key", "delivery_mode", "compression"}
+CELERYS |= {"immediate", "mandatory"}
+"""What Celery asks of a task which has no default of it."""
 NOTIFY_EVERY = 0.05
 """Of a class with `notify` that does not say how often."""
 REFUSED: Mapping[str, str] = {
@@ -46,9 +49,10 @@ def declared(
     ours = {name: told.pop(name) for name in OURS & told.keys()}
     chosen = {name: told.pop(name) for name in NAMES & told.keys()}
     base = _base(told.pop("base", None) or ShardedTask)
-    module = told.pop("module", given.__module__)
-    name = told.pop("name", None) or app.gen_task_name(given.__name__, module)
+    module = told.pop("module", getattr(given, "__module__", __name__))
+    _refuse_unknown(told, base)
     methods = _methods(given)
+    name = told.pop("name", None) or app.gen_task_name(given.__name__, module)
     if "notify" in methods:
         chosen.setdefault("notify_every", NOTIFY_EVERY)
     processor = Processor(
@@ -95,8 +99,11 @@ def known(  # what a class is made of
     return task
 
 
-def _methods(given: Callable[..., Any] | type) -> dict[str, Any]:
+def _methods(given: Any) -> dict[str, Any]:
     if not inspect.isclass(given):
+        if not callable(given):
+            message = f"a sharded task is a function or a class, not {given!r:.80}"
+            raise Misconfigured(message)
         return {"process": given}
     made = given()
     process = getattr(made, "process", None)
@@ -106,6 +113,18 @@ def _methods(given: Callable[..., Any] | type) -> dict[str, Any]:
     names = ("pre_process", "process", "notify", "post_process")
     found = {name: getattr(made, name, None) for name in names}
     return {name: method for name, method in found.items() if method is not None}
+
+
+def _refuse_unknown(told: Mapping[str, Any], base: type[ShardedTask]) -> None:
+    """Refuse what no task has: a word spelt wrong would count for nothing."""
+    unknown = [one for one in told if one not in CELERYS and not hasattr(base, one)]
+    if unknown:
+        allowed = ", ".join(sorted(NAMES | OURS))
+        message = (
+            f"a sharded task has no option {unknown[0]!r}; allowed are {allowed}, and"
+            f" those of Celery's tasks (attributes of your own: in a class for base=)"
+        )
+        raise Misconfigured(message)
 
 
 def _base(given: Any) -> type[ShardedTask]:

@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from celery.result import EagerResult
-
 from celery_pecker.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
+from celery_sharding.canvas.ended import EagerShardedResult
 from celery_sharding.canvas.lists import Outcomes
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import JobDeadlineExceeded
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import ITEMS
-from celery_sharding.model import ItemError, Job, Options, Planned, Progress
+from celery_sharding.model import Job, Options, Planned
 from celery_sharding.model import Shard as Record
 from celery_sharding.plan import cut
 from celery_sharding.runner import Lists, Stop, Work, run_shard
@@ -42,25 +41,6 @@ class Kept:
 
 
 _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
-
-
-class EagerShardedResult(EagerResult[Any]):
-    """What a job that ran in the caller came to."""
-
-    outcomes: Outcomes
-
-    @property
-    def progress(self) -> Progress:
-        """How far it came."""
-        return self.outcomes.progress()
-
-    def errors(self) -> Iterator[ItemError]:
-        """Give the items that failed, one by one."""
-        return self.outcomes.errors()
-
-    def results(self) -> Iterator[Any]:
-        """Give what `ok` was given and processors returned."""
-        return self.outcomes.results()
 
 
 @contextmanager

@@ -80,7 +80,8 @@ class Again(Repository):
         """As `rerun`; return the job's number, too."""
         with self.database.transaction(timeout=PATIENCE):
             job, _, _, _ = self._reopened(task_id)
-            rows = self._run("origins_of_shards", job=job, shards=[*shards])
+            asked = [one for one in shards if _number(one)]
+            rows = self._run("origins_of_shards", job=job, shards=asked)
             found = {row[0]: row[1] for row in rows}
             absent = [str(one) for one in shards if one not in found]
             if absent or not found:
@@ -152,3 +153,10 @@ class Again(Repository):
 
 def _missing(task_id: str) -> JobNotFound:
     return JobNotFound(f"no sharded job has the task id {task_id!r}")
+
+
+def _number(given: object) -> bool:
+    """Whether it can be the number of a shard."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        return False
+    return 0 <= given < 2**31

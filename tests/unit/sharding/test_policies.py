@@ -48,8 +48,8 @@ options = st.builds(
     on_error=policies,
     notify_every=st.none() | st.floats(0.001, 1),
     placement=st.sampled_from(Placement),
-    database=st.none() | st.text(),
-    queue=st.none() | st.text(),
+    database=st.none() | st.text(min_size=1),
+    queue=st.none() | st.text(min_size=1),
 )
 
 

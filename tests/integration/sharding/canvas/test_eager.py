@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.sharding.canvas.cast import cast
+from celery_sharding import Outcome, Stage, WrongStage
+from tests.integration.sharding.canvas.cast import BAD, cast
 from tests.integration.sharding.canvas.shapes import EAGER, SHAPES, Scene
 
 
@@ -28,3 +29,23 @@ def scene() -> Iterator[Scene]:
 def test_shape(scene: Scene, name: str) -> None:
     """The canvas comes to what it would in workers."""
     SHAPES[name](scene)
+
+
+@pytest.mark.parametrize(
+    "act", ["pause", "resume", "cancel", "retry_failed", "rerun", "set", "shards"]
+)
+def test_a_job_that_has_ended_in_the_caller_is_past_all_that(
+    scene: Scene, act: str
+) -> None:
+    """It says so, as a job in a ledger would: code that is tested so calls these."""
+    result = scene.cast.rows.delay([1, 2])
+    with pytest.raises(WrongStage, match="ran in the caller"):
+        getattr(result, act)()
+
+
+def test_progress_says_that_a_job_in_the_caller_failed(scene: Scene) -> None:
+    """Whether it came to its last item or not."""
+    for task in (scene.cast.strict, scene.cast.refuses):
+        progress = task.delay([1, BAD, 2]).progress
+        assert (progress.stage, progress.outcome) == (Stage.ENDED, Outcome.FAILED)
+    assert scene.cast.rows.delay([1]).progress.outcome is Outcome.SUCCEEDED

@@ -104,6 +104,9 @@ def test_items_above_the_limit_are_refused_before_any_of_a_canvas_is_sent(
         ({"on_error": "ignore"}, "on_error"),
         ({"cut": "thin"}, "'contiguous' or 'hash'"),
         ({"bind": True}, "bind"),
+        ({"concurency": 4}, "no option 'concurency'; allowed are batch, concurrency"),
+        ({"queue": 5}, "queue must be a name"),
+        ({"database": ""}, "database must be a name"),
         ({"autoretry_for": (ValueError,)}, "on_error=Retry"),
     ],
 )
@@ -113,6 +116,26 @@ def test_options_that_cannot_be_are_refused_where_they_stand(
     """Options that cannot be are refused where they stand."""
     with pytest.raises(Misconfigured, match=says):
         sharding.task(name="calls.refused", **options)(print)
+
+
+def test_options_of_celerys_tasks_are_none_of_ours(sharding: Sharding) -> None:
+    """And those of a base of one's own."""
+
+    class Base(ShardedTask):
+        abstract = True
+        team = "none"
+
+    made: Any = sharding.task(
+        base=Base, name="calls.of_celery", priority=3, expires=60, team="us"
+    )(print)
+    assert (made.priority, made.expires, made.team) == (3, 60, "us")
+
+
+def test_what_is_no_function_is_refused(sharding: Sharding) -> None:
+    """What is no function is refused."""
+    given: Any = "rows"
+    with pytest.raises(Misconfigured, match="a function or a class, not 'rows'"):
+        sharding.task(name="calls.refused")(given)
 
 
 def test_options_of_a_call_go_before_those_of_the_task(

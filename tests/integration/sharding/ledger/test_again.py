@@ -317,6 +317,9 @@ def test_an_unknown_shard_is_refused_and_nothing_runs(
         ledger.control.rerun(ready.task_id, [0, 7, 8])
     with pytest.raises(InstanceNotFound, match="none was named"):
         ledger.control.rerun(ready.task_id, [])
+    for odd in ("first", -1, 2**40, None):
+        with pytest.raises(InstanceNotFound, match=f"no shard {odd}"):
+            ledger.control.rerun(ready.task_id, [0, odd])  # type: ignore[list-item]
     assert ledger.reading.job(ready.task_id).stage is Stage.ENDED
 
 
