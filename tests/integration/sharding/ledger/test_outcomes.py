@@ -66,6 +66,23 @@ def test_a_layer_with_an_open_shard_is_not_closed(
     assert (stands.stage, stands.layer, stands.moved) == (Stage.SHARDING, 1, True)
 
 
+def test_what_is_open_is_asked_again_as_a_layer_is_closed(
+    ledger: Ledger, planned: Planner
+) -> None:
+    """Whoever closes it has looked before, perhaps long ago, at another layer."""
+    ready = planned(((1,), (1,), (1,)))
+    change = ledger.outcomes._change
+    assert not change("next_layer", job=ready.job, layer=0, following=1)
+    assert not change("finish_layers", job=ready.job, layer=0)
+    run_layer(ledger, ready.job)
+    assert not change("finish_layers", job=ready.job, layer=0)
+    ledger.outcomes.advance(ready.job)
+    run_layer(ledger, ready.job)
+    assert not change("next_layer", job=ready.job, layer=0, following=1)
+    assert change("next_layer", job=ready.job, layer=1, following=2) == 1
+    assert stage(ledger, ready.task_id) is Stage.SHARDING
+
+
 def test_of_many_who_saw_the_end_of_a_layer_one_moves_the_job(
     open_ledger: Opened, ledger: Ledger, planned: Planner
 ) -> None:

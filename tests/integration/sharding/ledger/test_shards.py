@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -397,6 +398,35 @@ def test_what_is_no_longer_the_holders_is_not_written_and_the_rest_is(
     assert rows(ledger, "select body from pecker_results") == [(b"yes",)]
     assert rows(ledger, "select count(*) from pecker_item_errors") == [(0,)]
     assert layer_of(ledger, ready.job) == (4, 2, 1, 2, 0)
+
+
+def test_a_shard_of_another_ticket_is_not_written(
+    ledger: Ledger, planned: Callable[..., Any]
+) -> None:
+    """Though its hold has the same number."""
+    ready = planned(((2, 2),))
+    one, two = holding(ledger, ready.job), holding(ledger, ready.job, 2, "b")
+    assert one.seq == two.seq
+    claim(ledger, one)
+    (theirs,) = claim(ledger, two)
+    assert write(ledger, one, done(theirs)).lost == (theirs.shard,)
+    assert write(ledger, two, done(theirs)).lost == ()
+
+
+def test_results_that_were_stored_at_a_cursor_stay(
+    ledger: Ledger, planned: Callable[..., Any]
+) -> None:
+    """Who goes on from there after a death has none of them, and writes there too."""
+    ready = planned(((4,),))
+    hold = holding(ledger, ready.job)
+    claim(ledger, hold)
+    flush = Step(shard=0, cursor=2, ahead=4, done=2, failed=0, results=b"two")
+    assert write(ledger, hold, flush).held
+    ledger.tickets.lost("a:")
+    hold = holding(ledger, ready.job)
+    claim(ledger, hold)
+    assert write(ledger, hold, replace(flush, results=b"none")).held
+    assert rows(ledger, "select body from pecker_results") == [(b"two",)]
 
 
 def test_two_steps_of_one_shard_are_refused(

@@ -117,6 +117,20 @@ def test_a_ticket_that_is_handed_on_is_the_next_ones(
     assert ledger.tickets.renew(later, LEASE).held
 
 
+def test_who_lets_a_ticket_go_frees_its_own_shards(
+    ledger: Ledger, planned: Callable[..., Any]
+) -> None:
+    """Not those of another ticket, though its hold has the same number."""
+    ready = planned(((10, 10),))
+    one = held(take(ledger, ready.job, 1, 0))
+    two = held(take(ledger, ready.job, 2, 0, "b"))
+    assert one.seq == two.seq
+    for hold in (one, two):
+        assert len(ledger.shards.claim(hold, layer=0, most=1)) == 1
+    assert ledger.tickets.rest(one)
+    assert standing(ledger, ready.job) == [(0, 100, 0), (1, 202, 0)]
+
+
 def test_a_ticket_that_rests_is_not_summoned_before_its_time(
     ledger: Ledger, planned: Callable[..., Any], time: Any
 ) -> None:
