@@ -49,9 +49,10 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Between 0 and 1."""
+        """Between 0 and 1; 0 of a job that failed before it had items."""
         if not self.total:
-            return 1.0 if self.stage in _PAST_ITEMS else 0.0
+            lost = self.outcome in {Outcome.FAILED, Outcome.CANCELLED}
+            return 1.0 if self.stage in _PAST_ITEMS and not lost else 0.0
         return min((self.done + self.failed) / self.total, 1.0)
 
     @property
