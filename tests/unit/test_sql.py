@@ -15,7 +15,7 @@ from celery_pecker.database import render
 from celery_pecker.sql import migrations, statements
 
 HOUSES = {
-    house.__name__: Path(house.__file__).parent
+    house.__name__: Path(house.__path__[0])
     for house in (celery_pecker, celery_sharding)
 }
 TEXT = {

@@ -104,7 +104,7 @@ def test_items_above_the_limit_are_refused_before_any_of_a_canvas_is_sent(
         ({"on_error": "ignore"}, "on_error"),
         ({"cut": "thin"}, "'contiguous' or 'hash'"),
         ({"bind": True}, "bind"),
-        ({"concurency": 4}, "no option 'concurency'; allowed are batch, concurrency"),
+        ({"konkurrency": 4}, "no option 'konkurrency'; allowed are batch, concurrency"),
         ({"queue": 5}, "queue must be a name"),
         ({"database": ""}, "database must be a name"),
         ({"autoretry_for": (ValueError,)}, "on_error=Retry"),
