@@ -1,0 +1,917 @@
+"""The guards of celery_sharding: its guarantees are in docs/explanation/sharding-*.md.
+
+Many lines stand in several statements: a text is as long as tells which of them is
+meant.
+"""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+SQL = "celery_sharding/sql"
+TICKETS, SHARDS = f"{SQL}/tickets.sql", f"{SQL}/shards.sql"
+PLANS, OUTCOMES = f"{SQL}/plans.sql", f"{SQL}/outcomes.sql"
+SUBMISSIONS, UPKEEP = f"{SQL}/submissions.sql", f"{SQL}/upkeep.sql"
+PLACING = f"{SQL}/placing.sql"
+
+UNIT = "tests/unit/sharding"
+REAL = "tests/integration/sharding"
+LEDGER = f"{REAL}/ledger"
+OF_TICKETS = f"{LEDGER}/test_tickets.py"
+OF_SHARDS = f"{LEDGER}/test_shards.py"
+OF_PLANS = f"{LEDGER}/test_plans.py"
+OF_OUTCOMES = f"{LEDGER}/test_outcomes.py"
+OF_SUBMISSIONS = f"{LEDGER}/test_submissions.py"
+RACES = f"{LEDGER}/test_races.py"
+FORGETTING = f"{LEDGER}/test_forgetting.py"
+PLANNING = f"{REAL}/stages/test_planning.py"
+POST = f"{REAL}/flow/test_post.py"
+NOTIFY = f"{REAL}/flow/test_notify.py"
+GO_ON = f"{REAL}/flow/test_go_on.py"
+SWEEP = f"{REAL}/flow/test_sweep.py"
+WORK = f"{REAL}/runner/test_work.py"
+PASSING_ON = f"{REAL}/runner/test_passing_on.py"
+LIMITS = f"{REAL}/runner/test_limits.py"
+DEATHS = f"{REAL}/worker/test_deaths.py"
+CALLS = f"{REAL}/canvas/test_calls.py"
+SENDING = f"{REAL}/canvas/test_sending.py"
+REFUSED = f"{REAL}/canvas/test_refused.py"
+OWNED = f"{REAL}/placement/test_owned.py"
+ORPHANS = f"{REAL}/placement/test_orphans.py"
+SUSPECTS = f"{UNIT}/runner/test_suspects.py"
+FAILING = f"{UNIT}/runner/test_failing.py"
+LAYERS = f"{UNIT}/plan/test_layers.py"
+FILES = f"{UNIT}/plan/test_files.py"
+QUERY = f"{REAL}/sources/test_query.py"
+PLAN = "tests/property/test_sharding_plan.py"
+WINDOW = "tests/property/test_sharding_window.py"
+
+GUARDS = (
+    # Tickets: one holder each, and no more of them than the concurrency
+    Guard(
+        "sharding: a message that comes late takes no ticket",
+        TICKETS,
+        """        and ticket.seq = %(seq)s
+        and ticket.state in ('idle', 'sent')
+""",
+        "        and ticket.state in ('idle', 'sent')\n",
+        f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
+    ),
+    Guard(
+        "sharding: a ticket that is held is not taken",
+        TICKETS,
+        "        and ticket.state in ('idle', 'sent')\n",
+        "",
+        f"{OF_TICKETS}::test_one_copy_of_a_message_takes_the_ticket",
+    ),
+    Guard(
+        "sharding: the number of a ticket rises as it is taken",
+        TICKETS,
+        "        seq = ticket.seq + job.open::integer,\n",
+        "",
+        f"{OF_TICKETS}::test_one_copy_of_a_message_takes_the_ticket",
+    ),
+    Guard(
+        "sharding: a job that is paused, decided or limited takes no ticket",
+        TICKETS,
+        "           job.stage = 'sharding' and not job.paused\n"
+        "               and %(ticket)s <= job.concurrency as open\n",
+        "           true as open\n",
+        f"{OF_TICKETS}::test_a_job_that_wants_none_leaves_its_tickets_idle",
+    ),
+    Guard(
+        "sharding: whoever was followed renews nothing",
+        TICKETS,
+        """        and ticket.seq = %(seq)s
+        and ticket.state = 'held'
+    returning ticket.job
+)
+select job.stage""",
+        """        and ticket.state = 'held'
+    returning ticket.job
+)
+select job.stage""",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: whoever was followed passes nothing on",
+        TICKETS,
+        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
+        "    returning ticket.job, ticket.ticket, ticket.seq\n",
+        "        and ticket.state = 'held'\n"
+        "    returning ticket.job, ticket.ticket, ticket.seq\n",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: who lets a ticket go frees shards of that ticket only",
+        TICKETS,
+        "        and shard.ticket = gone.ticket\n",
+        "",
+        f"{OF_TICKETS}::test_who_lets_a_ticket_go_frees_its_own_shards",
+    ),
+    Guard(
+        "sharding: tickets that are held count as out",
+        TICKETS,
+        "least(job.concurrency, %(slots)s::integer + 1) - out.held - out.sent,",
+        "least(job.concurrency, %(slots)s::integer + 1) - out.sent,",
+        f"{OF_TICKETS}::test_tickets_above_a_concurrency_that_was_lowered_count_until_they_end",
+    ),
+    Guard(
+        "sharding: no more tickets are out than shards are ready",
+        TICKETS,
+        "               ready.shards - out.sent\n",
+        "               ready.shards\n",
+        f"{OF_TICKETS}::test_no_more_tickets_are_out_than_are_of_use",
+    ),
+    Guard(
+        "sharding: a hold lasts as long as its lease",
+        TICKETS,
+        "        and ticket.leased_until <= (select clock.now from clock)\n",
+        "",
+        f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
+    ),
+    Guard(
+        "sharding: a lapsed hold has a number that never comes back",
+        TICKETS,
+        """    seq = ticket.seq + 1,
+    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+from lapsed
+""",
+        """    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+from lapsed
+""",
+        f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
+    ),
+    Guard(
+        "sharding: a hold of a dead process has a number that never comes back",
+        TICKETS,
+        """    seq = ticket.seq + 1,
+    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+where ticket.state = 'held'
+""",
+        """    holder = null,
+    hostname = null,
+    leased_until = null,
+    wake_at = null
+where ticket.state = 'held'
+""",
+        f"{OF_TICKETS}::test_holds_of_a_process_that_is_known_dead_end_at_once",
+    ),
+    Guard(
+        "sharding: shards of a living hold are no orphans",
+        TICKETS,
+        "                and hold.state = 'held'\n        )\n),\ncaught",
+        "                and false\n        )\n),\ncaught",
+        f"{RACES}::test_what_a_late_claim_of_who_has_let_go_took_is_found",
+    ),
+    Guard(
+        "sharding: shards of an earlier hold of a ticket are orphans",
+        TICKETS,
+        "                and hold.seq = shard.epoch\n",
+        "",
+        f"{RACES}::test_what_a_late_claim_of_who_has_let_go_took_is_found",
+    ),
+    Guard(
+        "sharding: an orphan that was claimed anew is its new holder's",
+        TICKETS,
+        "        and shard.epoch = orphaned.epoch\n",
+        "",
+        f"{RACES}::test_an_orphan_that_was_claimed_anew_is_its_new_holders",
+    ),
+    Guard(
+        "sharding: a shard counts the processes that died over it",
+        TICKETS,
+        "    deaths = shard.deaths + %(died)s::integer\n",
+        "    deaths = shard.deaths\n",
+        f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
+    ),
+    # Claims
+    Guard(
+        "sharding: whoever was followed claims nothing",
+        SHARDS,
+        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
+        "    returning ticket.job\n)",
+        "        and ticket.state = 'held'\n    returning ticket.job\n)",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: whoever let its ticket go claims nothing",
+        SHARDS,
+        "        and ticket.state = 'held'\n    returning ticket.job\n)",
+        "    returning ticket.job\n)",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: a claim waits for who is ending its hold",
+        SHARDS,
+        """fence as (
+    update {schema}.pecker_tickets as ticket
+    set leased_until = coalesce(
+            clock.now + %(lease)s::float8 * interval '1 second', ticket.leased_until
+        )
+    from clock
+    where ticket.job = %(job)s
+        and ticket.ticket = %(ticket)s
+        and ticket.seq = %(seq)s
+        and ticket.state = 'held'
+    returning ticket.job
+)""",
+        """fence as (
+    select ticket.job from {schema}.pecker_tickets as ticket
+    where ticket.job = %(job)s
+        and ticket.ticket = %(ticket)s
+        and ticket.seq = %(seq)s
+        and ticket.state = 'held'
+)""",
+        f"{RACES}::test_a_claim_behind_the_end_of_its_hold_claims_nothing",
+    ),
+    Guard(
+        "sharding: a paused job is claimed no more",
+        SHARDS,
+        "        and not job.paused\n",
+        "",
+        f"{OF_SHARDS}::test_a_job_that_wants_no_more_is_claimed_no_more",
+    ),
+    Guard(
+        "sharding: no shard begins before its layer",
+        SHARDS,
+        "        and job.layer = %(layer)s\n",
+        "",
+        f"{OF_SHARDS}::test_shards_are_claimed_in_order_and_once",
+    ),
+    Guard(
+        "sharding: a ticket above the concurrency claims nothing",
+        SHARDS,
+        "        and %(ticket)s <= job.concurrency\n",
+        "",
+        f"{OF_SHARDS}::test_a_job_that_wants_no_more_is_claimed_no_more",
+    ),
+    Guard(
+        "sharding: a shard is claimed by one",
+        SHARDS,
+        "        and shard.status = 100\n        and shard.shard > %(after)s\n",
+        "        and shard.shard > %(after)s\n",
+        f"{OF_SHARDS}::test_shards_are_claimed_in_order_and_once",
+    ),
+    Guard(
+        "sharding: items are not tried again before their time",
+        SHARDS,
+        """        and shard.shard > %(after)s
+        and (
+            shard.not_before is null
+            or shard.not_before <= (select clock.now from clock)
+        )
+""",
+        "        and shard.shard > %(after)s\n",
+        f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
+    ),
+    Guard(
+        "sharding: a shard that was dealt to a worker is claimed by no other",
+        SHARDS,
+        """        and (shard.owner is null or shard.owner = %(hostname)s)
+    order by shard.shard
+    limit 1
+""",
+        "    order by shard.shard\n    limit 1\n",
+        f"{OF_SHARDS}::test_a_shard_that_was_dealt_to_a_worker_is_claimed_by_it",
+    ),
+    Guard(
+        "sharding: a shard over which a process died is claimed alone",
+        SHARDS,
+        "    limit (select (%(most)s - 1) * (first.deaths = 0)::integer from first)\n",
+        "    limit %(most)s - 1\n",
+        f"{OF_SHARDS}::test_a_shard_over_which_a_process_died_comes_alone",
+    ),
+    Guard(
+        "sharding: a shard over which a process died is claimed with no other",
+        SHARDS,
+        "        and shard.deaths = 0\n",
+        "",
+        f"{OF_SHARDS}::test_a_suspect_between_others_waits_for_its_turn",
+    ),
+    Guard(
+        "sharding: what may have killed a process is still known at the next claim",
+        SHARDS,
+        "case when shard.deaths = 0 then shard.cursor else shard.ahead end",
+        "shard.cursor",
+        f"{OF_SHARDS}::test_a_shard_over_which_a_process_died_comes_alone",
+    ),
+    # Writes
+    Guard(
+        "sharding: whoever was followed writes nothing",
+        SHARDS,
+        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
+        "    returning ticket.job, ticket.hostname",
+        "        and ticket.state = 'held'\n    returning ticket.job, ticket.hostname",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: whoever let its ticket go writes nothing",
+        SHARDS,
+        "        and ticket.state = 'held'\n    returning ticket.job, ticket.hostname",
+        "    returning ticket.job, ticket.hostname",
+        f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
+    ),
+    Guard(
+        "sharding: a write is to shards that this hold has claimed",
+        SHARDS,
+        "        and shard.epoch = %(seq)s\n",
+        "",
+        f"{RACES}::test_what_a_late_claim_of_who_has_let_go_took_is_found",
+    ),
+    Guard(
+        "sharding: a write is to shards of this ticket",
+        SHARDS,
+        "        and shard.ticket = %(ticket)s\n",
+        "",
+        f"{OF_SHARDS}::test_a_shard_of_another_ticket_is_not_written",
+    ),
+    Guard(
+        "sharding: a shard that has ended is written no more",
+        SHARDS,
+        "        and shard.status in (201, 202)\n    returning shard.job",
+        "    returning shard.job",
+        f"{OF_SHARDS}::test_a_write_that_is_repeated_counts_once",
+    ),
+    Guard(
+        "sharding: a repeated write stores its results once",
+        SHARDS,
+        """    on conflict (job, shard, at) do update
+    set body = excluded.body
+    where result.at = -1
+""",
+        "",
+        f"{OF_SHARDS}::test_a_write_that_is_repeated_counts_once",
+    ),
+    Guard(
+        "sharding: a repeated write leaves what it stored as it was",
+        SHARDS,
+        "    where result.at = -1\n",
+        "",
+        f"{OF_SHARDS}::test_results_that_were_stored_at_a_cursor_stay",
+    ),
+    Guard(
+        "sharding: a repeated write has lost nothing",
+        SHARDS,
+        "           where not coalesce(given.repeated, false)\n"
+        "               and not exists",
+        "           where not exists",
+        f"{OF_SHARDS}::test_a_write_that_is_repeated_counts_once",
+    ),
+    Guard(
+        "sharding: what was made good is no error any more",
+        SHARDS,
+        "    where wrote.shard = told.step\n",
+        "    where false and wrote.shard = told.step\n",
+        f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
+    ),
+    Guard(
+        "sharding: items to be tried again keep their layer open",
+        SHARDS,
+        "open = layer.open - sums.closed + sums.again,",
+        "open = layer.open - sums.closed,",
+        f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
+    ),
+    Guard(
+        "sharding: deaths count from the last item that ended",
+        SHARDS,
+        "deaths = case when given.cursor > shard.cursor then 0 else shard.deaths end",
+        "deaths = shard.deaths",
+        f"{OF_SHARDS}::test_a_suspect_between_others_waits_for_its_turn",
+    ),
+    # Submitting and planning
+    Guard(
+        "sharding: nobody follows a job that was decided",
+        SUBMISSIONS,
+        "        and leader.stage not in ('delivering', 'ended')\n",
+        "",
+        f"{OF_SUBMISSIONS}::test_who_follows_waits_for_whoever_decides",
+    ),
+    Guard(
+        "sharding: a job that was begun is not withdrawn",
+        SUBMISSIONS,
+        " and job.stage = 'submitted' and job.epoch = 0\n",
+        "\n",
+        f"{OF_SUBMISSIONS}::test_a_call_that_was_begun_or_is_followed_stays",
+    ),
+    Guard(
+        "sharding: a job that is followed is not withdrawn",
+        SUBMISSIONS,
+        "where other.follows = job.job\n",
+        "where false\n",
+        f"{OF_SUBMISSIONS}::test_a_call_that_was_begun_or_is_followed_stays",
+    ),
+    Guard(
+        "sharding: a message that comes late does not change what follows",
+        SUBMISSIONS,
+        " and job.stage = 'submitted'\n    returning job.stage\n",
+        "\n    returning job.stage\n",
+        f"{OF_SUBMISSIONS}::test_a_message_that_comes_late_changes_nothing",
+    ),
+    Guard(
+        "sharding: one plans at a time",
+        PLANS,
+        " and job.leased_until <= clock.now)\n",
+        ")\n",
+        f"{OF_PLANS}::test_one_plans_at_a_time",
+    ),
+    Guard(
+        "sharding: a planner that was followed has no lease",
+        PLANS,
+        "from clock\nwhere job.job = %(job)s and job.epoch = %(epoch)s and job.stage",
+        "from clock\nwhere job.job = %(job)s and job.stage",
+        f"{OF_PLANS}::test_a_planner_that_is_heard_no_more_is_followed_by_another",
+    ),
+    Guard(
+        "sharding: a planner that was followed writes nothing",
+        PLANS,
+        "    where job.job = %(job)s and job.epoch = %(epoch)s and job.stage",
+        "    where job.job = %(job)s and job.stage",
+        f"{OF_PLANS}::test_a_planner_that_is_followed_while_it_writes_writes_nothing",
+    ),
+    Guard(
+        "sharding: a job that was cancelled is not planned",
+        PLANS,
+        " and job.stage = 'planning'\n    returning",
+        "\n    returning",
+        f"{OF_PLANS}::test_a_job_that_was_cancelled_meanwhile_stays_so",
+    ),
+    Guard(
+        "sharding: what kills its process in PreProcess is not begun without end",
+        "celery_sharding/stages/planning.py",
+        "    if turn.attempts > BEGUN:\n",
+        "    if False:\n",
+        f"{PLANNING}::test_what_kills_its_process_is_begun_three_times",
+    ),
+    Guard(
+        "sharding: the lease is kept while PreProcess runs",
+        "celery_sharding/stages/planning.py",
+        "with Spool() as spool, keeper:",
+        "with Spool() as spool:",
+        f"{PLANNING}::test_the_lease_is_kept_while_pre_process_runs",
+    ),
+    Guard(
+        "sharding: a planner that was followed fails nothing",
+        "celery_sharding/stages/planning.py",
+        "ledger.plans.renew(turn, turn.lease) and ",
+        "",
+        f"{PLANNING}::test_who_was_followed_meanwhile_fails_nothing",
+    ),
+    # What is cut covers all, once
+    Guard(
+        "sharding: every item is in one shard",
+        "celery_sharding/plan/cutting.py",
+        "        start += count\n",
+        "        start += count - 1\n",
+        f"{PLAN}::test_every_item_of_a_list_is_in_one_shard",
+    ),
+    Guard(
+        "sharding: every item of an iterator is in one shard",
+        "celery_sharding/plan/cutting.py",
+        "            del held[: measure.most]\n",
+        "            del held[: measure.most + 1]\n",
+        f"{PLAN}::test_every_item_of_an_iterator_is_in_one_shard",
+    ),
+    Guard(
+        "sharding: shards are balanced within one",
+        "celery_sharding/sources/sizes.py",
+        "[each + 1] * over + [each] * (parts - over)",
+        "[each] * (parts - 1) + [each + over]",
+        f"{PLAN}::test_sizes",
+    ),
+    Guard(
+        "sharding: items that wait for one another in a circle are refused",
+        "celery_sharding/layers/order.py",
+        "    if left:\n",
+        "    if False:\n",
+        f"{LAYERS}::test_a_cycle_is_named",
+    ),
+    Guard(
+        "sharding: rows that are no more are missed",
+        "celery_sharding/sources/query.py",
+        'if len(rows) != part["count"]:',
+        "if False:",
+        f"{QUERY}::test_rows_that_are_no_more_are_missed",
+    ),
+    Guard(
+        "sharding: a query changes nothing in the database that it reads",
+        "celery_sharding/sources/database.py",
+        "connection.read_only = True",
+        "pass",
+        f"{QUERY}::test_a_query_that_cannot_be_cut_is_refused",
+    ),
+    # Which item killed
+    Guard(
+        "sharding: two deaths are nobody's fault",
+        "celery_sharding/window/window.py",
+        "    if deaths < DEATHS:\n",
+        "    if deaths < 1:\n",
+        f"{WINDOW}::test_two_deaths_for_nothing_are_nobody_s_fault",
+    ),
+    Guard(
+        "sharding: of suspects a part is begun at a time",
+        "celery_sharding/window/window.py",
+        "self.limit = until if not deaths or accused_with_others else cursor",
+        "self.limit = until",
+        f"{WINDOW}::test_killers_are_found_and_nobody_else",
+    ),
+    Guard(
+        "sharding: who cannot read its items is blamed as a whole",
+        "celery_sharding/window/window.py",
+        "return WHOLE if suspects > left else None",
+        "return None",
+        f"{WINDOW}::test_a_shard_that_cannot_be_read_is_blamed_as_a_whole",
+    ),
+    Guard(
+        "sharding: a suspect is written down before it is begun",
+        "celery_sharding/runner/course.py",
+        "due = self.at >= self.window.limit or now >= self.book.due",
+        "due = now >= self.book.due",
+        f"{SUSPECTS}::test_a_suspect_is_written_down_before_it_is_begun",
+    ),
+    Guard(
+        "sharding: an item that killed three processes is not run again",
+        "celery_sharding/runner/running.py",
+        "        if guilty is None:\n",
+        "        if True:\n",
+        f"{SUSPECTS}::test_who_is_guilty_of_deaths_is_recorded_and_not_run",
+    ),
+    # Running
+    Guard(
+        "sharding: a holder whose lease is over writes nothing, by its own clock",
+        "celery_sharding/runner/holding.py",
+        "                if self._trust.closed(sent):\n",
+        "                if False:\n",
+        f"{PASSING_ON}::test_a_holder_whose_lease_is_over_writes_nothing",
+    ),
+    Guard(
+        "sharding: a shard stops when its job is paused",
+        "celery_sharding/runner/holding.py",
+        "        elif word.paused:\n",
+        "        elif False:\n",
+        f"{WORK}::test_a_running_shard_hears_at_its_next_item",
+    ),
+    Guard(
+        "sharding: a shard stops when its job is cancelled",
+        "celery_sharding/runner/holding.py",
+        "        if word.stage is not Stage.SHARDING:\n",
+        "        if False:\n",
+        f"{WORK}::test_a_running_shard_hears_at_its_next_item",
+    ),
+    Guard(
+        "sharding: a shard stops when its ticket is above the concurrency",
+        "celery_sharding/runner/holding.py",
+        "        elif self.hold.ticket > word.concurrency:\n",
+        "        elif False:\n",
+        f"{WORK}::test_a_running_shard_hears_at_its_next_item",
+    ),
+    Guard(
+        "sharding: shards behind a slow one are free for others",
+        "celery_sharding/runner/holding.py",
+        "        if self.behind and over:\n",
+        "        if self.behind and self.stop is not None:\n",
+        f"{PASSING_ON}::test_shards_that_wait_behind_a_slow_one_are_given_back",
+    ),
+    Guard(
+        "sharding: a gate that is closed lets no shard begin",
+        "celery_sharding/runner/gates.py",
+        "    return None if passes else again\n",
+        "    return None\n",
+        f"{PASSING_ON}::test_a_closed_gate_lays_the_ticket_down",
+    ),
+    Guard(
+        "sharding: what a dead holder was to try again is tried again",
+        "celery_sharding/runner/loading.py",
+        "Known(again=again, counted=counted)",
+        "Known(counted=counted)",
+        f"{WORK}::test_what_a_dead_holder_was_to_try_again_is_tried_again",
+    ),
+    Guard(
+        "sharding: results of an item that failed do not count",
+        "celery_sharding/runner/outbox.py",
+        "            results.pop()\n",
+        "            return\n",
+        f"{FAILING}::test_what_is_raised_is_the_failure_of_the_item_in_hand",
+    ),
+    Guard(
+        "sharding: items that a failed shard never reached have failed",
+        "celery_sharding/runner/outbox.py",
+        "            self._failed += len(self._items) - cursor\n",
+        "            pass\n",
+        FAILING,
+    ),
+    Guard(
+        "sharding: a shard ends at its deadline",
+        "celery_sharding/runner/limits.py",
+        "return Stop.TIMED_OUT if now >= self.shard_until else None",
+        "return None",
+        f"{LIMITS}::test_a_shard_that_takes_too_long_ends_timed_out",
+    ),
+    Guard(
+        "sharding: the time of an item is its own",
+        "celery_sharding/runner/course.py",
+        "budget.at = until if until < hard else hard  # noqa: FURB136  # a call",
+        "pass",
+        f"{LIMITS}::test_items_that_are_quick_may_take_longer_together",
+    ),
+    Guard(
+        "sharding: an item that hangs is done without",
+        "celery_sharding/runner/keeper.py",
+        "        if hung.due <= now:\n",
+        "        if False:\n",
+        f"{LIMITS}::test_a_thread_that_hangs_is_done_without",
+    ),
+    Guard(
+        "sharding: shards of a killed child go on at once",
+        "celery_sharding/worker/presence.py",
+        "            if self._children.look(self._worker.pool):\n",
+        "            if False:\n",
+        f"{DEATHS}::test_shards_of_a_killed_child_go_on_at_once",
+    ),
+    # Layers, outcomes, Post
+    Guard(
+        "sharding: a layer with a shard that runs is not closed",
+        OUTCOMES,
+        """               and shard.layer = job.layer
+               and shard.status in (201, 202)
+""",
+        "               and false\n",
+        f"{OF_OUTCOMES}::test_a_layer_with_an_open_shard_is_not_closed",
+        also=(
+            """                and shard.layer = job.layer
+                and shard.status in (100, 201, 202)
+""",
+            "                and false\n",
+        ),
+    ),
+    Guard(
+        "sharding: no layer is gone back to",
+        OUTCOMES,
+        "        and job.stage = 'sharding'\n        and job.layer = %(layer)s\n",
+        "        and job.stage = 'sharding'\n",
+        f"{OF_OUTCOMES}::test_what_is_open_is_asked_again_as_a_layer_is_closed",
+    ),
+    Guard(
+        "sharding: what is open is asked again as a layer is closed",
+        OUTCOMES,
+        "                and shard.layer = job.layer\n"
+        "                and shard.status in (100, 201, 202)\n",
+        "                and false\n",
+        f"{OF_OUTCOMES}::test_what_is_open_is_asked_again_as_a_layer_is_closed",
+    ),
+    Guard(
+        "sharding: what is open is asked again as the last layer is closed",
+        OUTCOMES,
+        "        where shard.job = job.job and shard.status in (100, 201, 202)\n",
+        "        where false\n",
+        f"{OF_OUTCOMES}::test_what_is_open_is_asked_again_as_a_layer_is_closed",
+    ),
+    Guard(
+        "sharding: a job is decided once",
+        OUTCOMES,
+        " and job.stage = any (%(stages)s::text[])",
+        "",
+        f"{OF_OUTCOMES}::test_a_job_is_decided_once",
+    ),
+    Guard(
+        "sharding: one runs Post at a time",
+        OUTCOMES,
+        "    and (job.leased_until is null or job.leased_until <= clock.now)\n"
+        "returning job.job, job.epoch, job.task, job.call",
+        "returning job.job, job.epoch, job.task, job.call",
+        f"{OF_OUTCOMES}::test_one_posts_at_a_time",
+    ),
+    Guard(
+        "sharding: Post of a paused job waits",
+        OUTCOMES,
+        "    and not job.paused\n",
+        "",
+        f"{OF_OUTCOMES}::test_post_of_a_paused_job_waits",
+    ),
+    Guard(
+        "sharding: what Post came to counts once",
+        OUTCOMES,
+        "    and job.epoch = %(epoch)s\n    and job.holder = %(holder)s\n",
+        "",
+        f"{OF_OUTCOMES}::test_one_posts_at_a_time",
+    ),
+    Guard(
+        "sharding: a Post that kills its process is not begun without end",
+        "celery_sharding/stages/posting.py",
+        "    if turn.attempts > BEGUN:\n",
+        "    if False:\n",
+        f"{POST}::test_a_post_that_kills_its_process_is_not_begun_without_end",
+    ),
+    Guard(
+        "sharding: one tells Celery the outcome at a time",
+        OUTCOMES,
+        "    and (job.leased_until is null or job.leased_until <= clock.now)\n"
+        "returning job.job, job.epoch, job.task, job.outcome",
+        "returning job.job, job.epoch, job.task, job.outcome",
+        f"{OF_OUTCOMES}::test_an_outcome_is_told_by_one_at_a_time",
+    ),
+    Guard(
+        "sharding: a success that Celery could not go on after is told again",
+        OUTCOMES,
+        "        not %(troubled)s\n",
+        "        true\n",
+        f"{OF_OUTCOMES}::test_a_success_that_celery_made_a_failure_of_is_told_again",
+    ),
+    Guard(
+        "sharding: a message of an earlier run does nothing",
+        "celery_sharding/stages/conducting.py",
+        "    if run != int(headers.get(RUN, 1)):\n",
+        "    if False:\n",
+        f"{POST}::test_a_job_that_is_run_again_has_a_new_result_and_nothing_follows",
+    ),
+    Guard(
+        "sharding: after a later run nothing follows",
+        "celery_sharding/messages/sending.py",
+        "dict(continuation) if run == 1 else without_links(continuation)",
+        "dict(continuation)",
+        f"{GO_ON}::test_a_later_run_has_nothing_to_follow",
+    ),
+    Guard(
+        "sharding: a threshold is told once",
+        OUTCOMES,
+        " and job.notified = %(step)s - 1",
+        "",
+        f"{OF_OUTCOMES}::test_thresholds_are_told_one_by_one_and_never_back",
+    ),
+    Guard(
+        "sharding: what was not told is told before Post",
+        "celery_sharding/stages/posting.py",
+        "        notify(app, task_id)\n",
+        "",
+        f"{NOTIFY}::test_what_was_not_told_is_told_before_post",
+    ),
+    # Messages
+    Guard(
+        "sharding: a message of a job is not sent again at once",
+        OUTCOMES,
+        "        or clock.now - job.sent_at >= greatest(\n",
+        "        or true or clock.now - job.sent_at >= greatest(\n",
+        f"{OF_OUTCOMES}::test_a_job_message_has_one_sender",
+    ),
+    Guard(
+        "sharding: nobody is sent to where somebody is at work",
+        OUTCOMES,
+        "    and (job.leased_until is null or job.leased_until <= clock.now)\n"
+        "    and (\n        job.sent_at is null\n",
+        "    and (\n        job.sent_at is null\n",
+        f"{OF_OUTCOMES}::test_a_job_message_is_sent_at_once_when_its_worker_died",
+    ),
+    Guard(
+        "sharding: a message does not inherit the deadline of who sends it",
+        "celery_sharding/messages/sending.py",
+        "with deadline.detached(), app.producer_pool",
+        "with app.producer_pool",
+        f"{SWEEP}::test_what_is_sent_does_not_inherit_the_senders_deadline",
+    ),
+    Guard(
+        "sharding: a job has no deadline of who calls it",
+        "celery_sharding/canvas/sending.py",
+        "        with deadline.detached():\n",
+        "        if True:\n",
+        f"{SENDING}::test_a_job_has_no_deadline_of_who_calls_it",
+    ),
+    Guard(
+        "sharding: a broker that is away leaves no job",
+        "celery_sharding/canvas/sending.py",
+        "                undo.push(partial(self._undone, call))\n",
+        "                pass\n",
+        f"{SENDING}::test_a_broker_that_is_away_leaves_no_job",
+    ),
+    Guard(
+        "sharding: a message that is to wait is not sent again before",
+        "celery_sharding/canvas/sending.py",
+        ", after=continuation.wait_of(options)",
+        "",
+        f"{SENDING}::test_a_message_that_is_to_wait_is_not_sent_again_before",
+    ),
+    Guard(
+        "sharding: a message whose job is gone makes no other",
+        "celery_sharding/canvas/task.py",
+        "            if sent_by is None:\n",
+        "            if True:\n",
+        f"{SENDING}::test_a_message_whose_job_is_gone_makes_no_other",
+    ),
+    Guard(
+        "sharding: no message of a canvas has items",
+        "celery_sharding/canvas/signature.py",
+        '            self["args"] = (inline.put(ledger, given, limit=limit), *rest)\n',
+        "            pass\n",
+        f"{CALLS}::test_no_message_of_a_canvas_has_items",
+    ),
+    Guard(
+        "sharding: items above the limit are refused",
+        "celery_sharding/canvas/inline.py",
+        "    if size > limit:\n",
+        "    if False:\n",
+        f"{REFUSED}::test_items_above_the_limit_are_refused_with_their_size",
+    ),
+    # The purge, and readings
+    Guard(
+        "sharding: a leader is kept for who follows it",
+        UPKEEP,
+        "            where other.follows = job.job and other.stage <> 'ended'\n",
+        "            where false\n",
+        f"{SWEEP}::test_a_leader_is_kept_for_who_follows_it",
+    ),
+    Guard(
+        "sharding: items that a job has yet to read are kept",
+        UPKEEP,
+        "                and job.stage in ('submitted', 'planning')\n"
+        "                and job.submitted_at <= old.at\n",
+        "                and false\n",
+        f"{SWEEP}::test_items_of_a_job_that_waits_for_long_are_kept",
+    ),
+    Guard(
+        "sharding: a job that is half gone does not run again",
+        f"{SQL}/control.sql",
+        "        and job.holder is null\n",
+        "",
+        f"{FORGETTING}::test_a_job_that_is_half_gone_does_not_run_again",
+    ),
+    Guard(
+        "sharding: the purge passes over a job that begins to run again",
+        UPKEEP,
+        "    for update of job skip locked\n",
+        "",
+        f"{FORGETTING}::test_a_job_that_runs_is_not_chosen",
+    ),
+    Guard(
+        "sharding: a child does not talk on its parent's connection",
+        "celery_sharding/ledger/here.py",
+        "    if _own.process != os.getpid():\n",
+        "    if False:\n",
+        f"{LEDGER}/test_here.py::test_a_fork_has_a_connection_of_its_own",
+    ),
+    Guard(
+        "sharding: a grid knows the shards of a dead hold",
+        f"{SQL}/grid.sql",
+        """        and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
+        and ticket.state = 'held' and ticket.leased_until > read.now
+)
+select layer""",
+        """        and ticket.ticket = shard.ticket
+        and ticket.state = 'held' and ticket.leased_until > read.now
+)
+select layer""",
+        f"{REAL}/reading/test_codes.py::test_codes_are_told_from_the_rows_and_the_time",
+    ),
+    Guard(
+        "sharding: progress of a follower is that of its leader",
+        f"{SQL}/reading.sql",
+        "coalesce(lead.job, own.job) as job",
+        "own.job as job",
+        f"{REAL}/reading/test_reading.py::test_progress_of_a_follower_is_that_of_its_leader",
+    ),
+    # Placement
+    Guard(
+        "sharding: what is left over goes by parity",
+        "celery_sharding/plan/placement.py",
+        "upward = len(numbers) % 2 == 1",
+        "upward = True",
+        f"{UNIT}/plan/test_placement.py::test_what_is_left_over_goes_by_parity",
+    ),
+    Guard(
+        "sharding: a silent worker keeps its shards where nobody else was heard",
+        PLACING,
+        "else not exists (select from known as other where other.witness)\n",
+        "else false\n",
+        f"{ORPHANS}::test_silence_counts_only_where_another_was_heard",
+    ),
+    Guard(
+        "sharding: who just began to speak is no witness",
+        PLACING,
+        "executor.seen_at > past.moment and executor.started_at <= past.moment",
+        "executor.seen_at > past.moment",
+        f"{ORPHANS}::test_silence_counts_only_where_another_was_heard",
+    ),
+    Guard(
+        "sharding: a shard that has ended is not dealt anew",
+        PLACING,
+        """    and shard.shard = dealt.shard
+    and (shard.status = 100 or shard.status in (201, 202))
+""",
+        "    and shard.shard = dealt.shard\n",
+        f"{ORPHANS}::test_who_holds_an_orphan_may_end_it",
+    ),
+    Guard(
+        "sharding: a ticket for a worker that is gone is sent to another",
+        PLACING,
+        "                   or ticket.hostname in (select reach.hostname from reach)\n",
+        "                   or true\n",
+        f"{OWNED}::test_a_ticket_for_a_worker_that_is_gone_is_sent_to_another_at_once",
+    ),
+)
