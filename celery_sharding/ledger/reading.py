@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from celery_sharding.codec import decode
-from celery_sharding.errors import InstanceNotFound, JobNotFound
+from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import Repository
 from celery_sharding.ledger.grid import Grid, grid_of
 from celery_sharding.ledger.rows import (
@@ -45,6 +45,19 @@ ANY: Mapping[str, object] = {
 
 class Reading(Repository):
     """Questions to the ledger that change nothing."""
+
+    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        """As ever; but a connection that stood may have died since, unnoticed.
+
+        A restart of PostgreSQL an hour ago is no reason to fail whoever asks now.
+        """
+        stood = self.database.connected
+        try:
+            return super()._run(label, **params)
+        except DatabaseUnavailable:
+            if not stood:
+                raise
+            return super()._run(label, **params)
 
     def job(self, task_id: str) -> JobRow:
         """Return a job; raise JobNotFound."""

@@ -39,10 +39,15 @@ def conduct(
     if run != int(headers.get(RUN, 1)):
         raise Ignore
     if stage is Stage.POSTING:
-        return posting.post(app, ledger, processor, task_id, run=run)
-    if stage is Stage.DELIVERING:
-        return _deliver(app, ledger, task_id, run)
-    raise Ignore
+        value = posting.post(app, ledger, processor, task_id, run=run)
+    elif stage is Stage.DELIVERING:
+        value = _deliver(app, ledger, task_id, run)
+    else:
+        raise Ignore
+    if not request.ignore_result and not delivery.answers(app, request.task, task_id):
+        delivery.put_off(task_id)
+        raise Ignore
+    return value
 
 
 def _deliver(app: Any, ledger: Ledger, task_id: str, run: int) -> Any:

@@ -12,7 +12,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
-from celery.backends.base import DisabledBackend
+from celery.backends.base import BaseKeyValueStoreBackend, DisabledBackend
 from celery.exceptions import Ignore
 
 from celery_pecker.clock import monotonic
@@ -37,6 +37,8 @@ TRIES, PAUSE = 10, 1.0
 
 _telling: dict[str, ExitStack] = {}
 """Leases that are kept by task id, from the stored outcome until Celery knows it."""
+_until: dict[str, Until] = {}
+"""And until when."""
 _turn = threading.Lock()
 
 
@@ -71,7 +73,7 @@ def linger(task_id: str, kept: ExitStack, until: Until) -> None:
     until.set(LONGEST)
     with _turn:
         former = _telling.pop(task_id, None)
-        _telling[task_id] = kept
+        _telling[task_id], _until[task_id] = kept, until
     if former is not None:
         former.close()
 
@@ -98,6 +100,33 @@ def outcome_of(app: Any, found: Delivery) -> Any:
     return None if found.value is None else decode(found.value)
 
 
+def answers(app: Any, task: str, task_id: str) -> bool:
+    """Whether the result backend can be asked, as Celery will before it stores.
+
+    Celery sends what follows first. With a backend that is away the job would be told
+    again and again, and the next step of its chain run as often.
+    """
+    backend = getattr(app.tasks.get(task), "backend", None) or app.backend
+    if not isinstance(backend, BaseKeyValueStoreBackend):
+        return True
+    what = f"asking the result backend before {task_id} is told"
+    if survive(what, backend.get_state, task_id) is not None:
+        return False
+    with _turn:
+        until = _until.get(task_id)
+    # It was waited for longer than the lease is kept: the job is another's by now.
+    return until is None or not until.over
+
+
+def put_off(task_id: str) -> None:
+    """The outcome is told later, by whoever comes once this lease is over."""
+    with _turn:
+        kept = _telling.pop(task_id, None)
+        _until.pop(task_id, None)
+    if kept is not None:
+        kept.close()
+
+
 def forget(app: Any, task: str, task_id: str) -> None:
     """The result of an earlier run is gone: Celery would not write over a success."""
     backend = getattr(app.tasks.get(task), "backend", None) or app.backend
@@ -120,6 +149,7 @@ def delivered(
     """
     with _turn:
         kept = _telling.pop(task_id, None)
+        _until.pop(task_id, None)
     try:
         return _end(app, task_id, run=run, troubled=error is not None)
     finally:

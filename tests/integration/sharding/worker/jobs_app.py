@@ -43,6 +43,19 @@ def make(conf: dict[str, Any]) -> Celery:
                 pause(pace)
                 shard.ok([item, os.getpid()])
 
+    @sharding.task(name="jobs.plain")
+    def plain(shard: Shard) -> None:
+        """Each item is its own result; no server is asked."""
+        for item in shard:
+            pause(float(shard.job.kwargs.get("pace", 0.0)))
+            shard.ok(item)
+
+    @app.task(name="jobs.told", shared=False)
+    def told(value: Any) -> None:
+        """Count how often what follows a job was run."""
+        with psycopg.connect(conf["pecker_dsn"], autocommit=True) as connection:
+            connection.execute("insert into seen (item) values ('told')")
+
     return app
 
 
