@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
+from celery_pecker.clock import chance, monotonic
 from celery_pecker.foreign import survive
 from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
 from celery_sharding.flow import go_on, serving
@@ -22,6 +22,8 @@ BEFORE_POST = (Stage.SUBMITTED, Stage.PLANNING, Stage.SHARDING)
 """Where a deadline counts: it is that of the last item."""
 LONGEST = 20.0
 """Seconds for which a sweep goes on; the next one takes up what is left."""
+PART = 0.8
+"""Of what a local run has: what is begun then may still come to its end."""
 QUIET = 60.0
 """Seconds between two complaints that no worker is there."""
 
@@ -35,16 +37,17 @@ def sweep(app: Any) -> dict[str, int]:
     moved: jobs that were moved on; dealt: shards that were dealt to other workers. A
     job that cannot be moved is logged, and keeps no other waiting.
     """
-    # A local run has less than its period. Where the database is busy that is too
-    # little for any sweep to come to its end, just when something is to be repaired.
+    # A local run has less than its period. Where the database is busy it must not be
+    # struck in the middle, just when something is to be repaired: it ends by itself.
+    left = deadline.remaining()
+    end = monotonic() + (LONGEST if left is None else min(left * PART, LONGEST))
     with deadline.detached():
-        return _sweep(app)
+        return _sweep(app, end)
 
 
-def _sweep(app: Any) -> dict[str, int]:
+def _sweep(app: Any, end: float) -> dict[str, int]:
     ledger = at(app, role="sweeper")
     settings = ShardingSettings.read(app.conf)
-    end = monotonic() + LONGEST
     lapsed = ledger.tickets.lapse()
     late = _late(ledger)
     due = ledger.upkeep.due(resend=settings.resend)
@@ -53,13 +56,16 @@ def _sweep(app: Any) -> dict[str, int]:
     dealt = _deal(app, ledger)
     _complain(ledger, waiting=len(due.shards))
     moved = 0
-    for job in dict.fromkeys((*lapsed, *late, *due.jobs)):
-        if monotonic() >= end:
-            break
+    # From anywhere on: those at the end of many would else never have their turn.
+    jobs = [*dict.fromkeys((*lapsed, *late, *due.jobs))]
+    first = int(chance() * len(jobs))
+    for job in (*jobs[first:], *jobs[:first]):
         error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
         if error is not None and not isinstance(error, PeckerError):
             _passed_on(error)
         moved += error is None
+        if monotonic() >= end:
+            break
     return {"lapsed": len(lapsed), "late": len(late), "moved": moved, "dealt": dealt}
 
 
