@@ -76,7 +76,10 @@ def play(place: Place, console: Console, tell: Callable[[str], None]) -> Import:
             "AIRPORTS_SCHEMA": schema,
             "AIRPORTS_HEARTBEATS": folder,
         }
-        workers = [_worker(kept, name, env) for name in WORKERS]
+        # What a killed worker leaves is removed with the folder: its pool's shared
+        # memory (billiard) lies in a temporary folder of its own.
+        theirs = {**env, "TMPDIR": folder}
+        workers = [_worker(kept, name, theirs) for name in WORKERS]
         for worker in workers:
             await_word(worker, " ready.")
         os.environ.update(env)  # this process calls the task: it reads them too
