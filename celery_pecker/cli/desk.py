@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime, tzinfo
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import click
 from celery import Celery
@@ -46,7 +46,7 @@ class Desk:
 
     @classmethod
     @contextmanager
-    def open(cls, ctx: click.Context, *, json: bool = False) -> Iterator[Desk]:
+    def open(cls, ctx: click.Context, *, json: bool = False) -> Iterator[Self]:
         """Give the desk; what goes wrong at it is one line and an exit code."""
         app: Celery = ctx.obj.app
         desk = None

@@ -3,62 +3,30 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import click
-from celery import Celery
 from rich.console import Console
 
+from celery_pecker.cli import desk
+from celery_pecker.cli.desk import NO, UNKNOWN
 from celery_pecker.database import Database
-from celery_pecker.errors import DatabaseUnavailable, PeckerError
-from celery_pecker.settings import Settings
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.here import PACKAGE
 
-YES, NO, UNKNOWN = 0, 1, 3
-"""Exit codes; 2 is click's own, for a command line that it does not understand."""
+__all__ = ["NO", "UNKNOWN", "Desk", "as_json", "of_job", "plain"]
 
 as_json = click.option("--json", is_flag=True, help="For programs: JSON.")
 of_job = click.argument("task_id", metavar="ID")
 
 
-class Untold(click.ClickException):
-    """A server gave no answer: neither yes nor no."""
-
-    exit_code = UNKNOWN
-
-
-@dataclass(kw_only=True)
-class Desk:
-    """One call of one command."""
-
-    app: Celery
-    settings: Settings
-    json: bool
-
-    @classmethod
-    @contextmanager
-    def open(cls, ctx: click.Context, *, json: bool = False) -> Iterator[Desk]:
-        """Give the desk; what goes wrong at it is one line and an exit code."""
-        app: Celery = ctx.obj.app
-        desk = None
-        try:
-            settings = Settings.read(app.conf, main=app.main)
-            desk = cls(app=app, settings=settings, json=json)
-            yield desk
-        except DatabaseUnavailable as error:
-            raise Untold(str(error)) from error
-        except PeckerError as error:
-            raise click.ClickException(str(error)) from error
-        finally:
-            if desk is not None:
-                desk.ledger.close()
+class Desk(desk.Desk):
+    """One call of one command: the kernel's desk, with the ledger of jobs on it."""
 
     @cached_property
     def console(self) -> Console:
@@ -69,11 +37,16 @@ class Desk:
         return console
 
     @cached_property
+    def database(self) -> Database:
+        """The tables, by the statements of jobs."""
+        return Database.of(self.settings, role="cli", package=PACKAGE)
+
+    @cached_property
     def ledger(self) -> Ledger:
         """The ledger, over a connection that is made when first needed."""
-        return Ledger(Database.of(self.settings, role="cli", package=PACKAGE))
+        return Ledger(self.database)
 
-    def at(self, instant: datetime | None) -> str:
+    def when(self, instant: datetime | None) -> str:
         """Return an instant for people: to the second, in the app's time zone."""
         if instant is None:
             return "-"
@@ -88,11 +61,6 @@ class Desk:
     def line(self, found: object) -> None:
         """Print the finding as one line of JSON."""
         click.echo(jsons.dumps(plain(found), ensure_ascii=False))
-
-    @staticmethod
-    def leave(code: int) -> NoReturn:
-        """End with an exit code."""
-        raise click.exceptions.Exit(code)
 
 
 def plain(found: object) -> Any:

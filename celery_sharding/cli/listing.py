@@ -43,7 +43,7 @@ def list_(
                 percent(row.progress().fraction),
                 f"{row.total:,}",
                 f"{row.failed:,}",
-                desk.at(row.submitted_at),
+                desk.when(row.submitted_at),
             )
         desk.console.print(table if rows else "there are no such jobs")
 

@@ -72,8 +72,8 @@ def _facts(desk: Desk, seen: Look) -> Iterator[tuple[str, str]]:
     yield "rate", f"{rate(progress.rate)}, left {duration(progress.eta)}"
     yield "run", str(row.run)
     yield "concurrency", f"{row.held} of at most {row.concurrency} shards run"
-    yield "submitted", f"{desk.at(row.submitted_at)}, {duration(row.elapsed)}"
-    yield "deadline", desk.at(row.deadline_at)
+    yield "submitted", f"{desk.when(row.submitted_at)}, {duration(row.elapsed)}"
+    yield "deadline", desk.when(row.deadline_at)
 
 
 def _tables(seen: Look) -> Iterator[Table]:
