@@ -109,7 +109,8 @@ def test_watch_ends_with_the_job(
         with psycopg.connect(dsn, autocommit=True) as connection:
             watching = (
                 "select count(*) from pg_stat_activity"
-                " where application_name = 'celery_sharding:cli'"
+                " where application_name = 'celery_sharding:cli' and state = 'idle'"
+                " and query like '/* celery_sharding:list_layers %'"
             )
             eventually(lambda: connection.execute(watching).fetchone() == (1,), 10.0)
             seen.append("watched")
