@@ -32,16 +32,7 @@ class Placing(Repository):
             fresh=FRESH,
             queues=None if queues is None else [*queues],
         )
-        return [
-            Executor(
-                hostname=hostname,
-                slots=slots,
-                direct_queue=direct_queue,
-                started_at=started_at,
-                seen_at=seen_at,
-            )
-            for hostname, slots, direct_queue, started_at, seen_at in rows
-        ]
+        return [Executor(*row) for row in rows]
 
     def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
         """Return the open shards, by job, whose worker is gone or has no queue now."""

@@ -14,19 +14,17 @@ from celery_sharding.ledger.base import Repository
 from celery_sharding.ledger.grid import Grid, grid_of
 from celery_sharding.ledger.rows import (
     ErrorRow,
-    ExecutorRow,
     JobRow,
     LayerRow,
     ResultRow,
     ShardRow,
     Totals,
 )
+from celery_sharding.ledger.upkeep import FRESH
 from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
 
 PATIENCE = 30.0
 """Seconds after which what is ready or claimed, and does not move, is told as such."""
-FRESH = 15.0
-"""Seconds for which a worker that was seen counts as living; it is seen every five."""
 PAGE = 500
 """Errors, and writes of results, that are read at once."""
 PAGE_BYTES = 4_000_000
@@ -161,10 +159,6 @@ class Reading(Repository):
     def totals(self) -> Totals:
         """Return the figures of all jobs at once."""
         return Totals(*self._run("read_totals", fresh=FRESH)[0])
-
-    def executors(self) -> list[ExecutorRow]:
-        """Return the workers that live and run shards."""
-        return [ExecutorRow(*row) for row in self._run("list_executors", fresh=FRESH)]
 
     def _jobs(
         self,

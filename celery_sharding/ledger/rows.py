@@ -17,8 +17,6 @@ from celery_sharding.model import (
     Stage,
 )
 
-_PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
@@ -73,7 +71,7 @@ class JobRow:
         """Seconds from when its first item could begin to when its last had ended."""
         if self.started_at is None:
             return 0.0
-        past = self.stage in _PAST_ITEMS
+        past = self.stage.past_items
         till = (self.closed_at or self.decided_at) if past else None
         return max(((till or self.now) - self.started_at).total_seconds(), 0.0)
 
@@ -92,7 +90,7 @@ class JobRow:
             total=self.total,
             done=self.done,
             failed=self.failed,
-            layer=self.layers if self.stage in _PAST_ITEMS else self.layer,
+            layer=self.layers if self.stage.past_items else self.layer,
             layers=layers,
             rate=rate,
             eta=eta,
@@ -172,15 +170,6 @@ class ResultRow(NamedTuple):
         """What it came to, decoded at each look: a page of them may be a large one."""
         value = decode(self.body)
         return value if self.at >= 0 else [value]
-
-
-class ExecutorRow(NamedTuple):
-    """A worker that lives and runs shards."""
-
-    hostname: str
-    slots: int
-    started_at: datetime
-    seen_at: datetime
 
 
 class Totals(NamedTuple):

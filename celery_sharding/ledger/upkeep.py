@@ -17,7 +17,7 @@ AT_ONCE = 20
 """Jobs that one round of the purge takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Executor:
     """A worker that runs shards, as last seen."""
 
@@ -100,18 +100,7 @@ class Upkeep(Repository):
 
     def live(self) -> list[Executor]:
         """Return the workers that live, by name."""
-        return [
-            Executor(
-                hostname=hostname,
-                slots=slots,
-                direct_queue=direct_queue,
-                started_at=started_at,
-                seen_at=seen_at,
-            )
-            for hostname, slots, direct_queue, started_at, seen_at in self._run(
-                "live_executors", fresh=FRESH
-            )
-        ]
+        return [Executor(*row) for row in self._run("live_executors", fresh=FRESH)]
 
     def slots(self) -> int | None:
         """Return how many shards live workers run at once; None: none was seen."""

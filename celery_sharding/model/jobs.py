@@ -52,16 +52,13 @@ class Progress:
         """Between 0 and 1; 0 of a job that failed before it had items."""
         if not self.total:
             lost = self.outcome in {Outcome.FAILED, Outcome.CANCELLED}
-            return 1.0 if self.stage in _PAST_ITEMS and not lost else 0.0
+            return 1.0 if self.stage.past_items and not lost else 0.0
         return min((self.done + self.failed) / self.total, 1.0)
 
     @property
     def percent(self) -> float:
         """Between 0 and 100."""
         return round(self.fraction * 100, 1)
-
-
-_PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

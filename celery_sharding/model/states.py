@@ -55,6 +55,14 @@ class Stage(StrEnum):
     """Its outcome stands in the ledger, and Celery is to be told."""
     ENDED = "ended"
 
+    @property
+    def past_items(self) -> bool:
+        """Whether no item of the job runs any more."""
+        return self in _PAST_ITEMS
+
+
+_PAST_ITEMS = frozenset({Stage.POSTING, Stage.DELIVERING, Stage.ENDED})
+
 
 class Outcome(StrEnum):
     """How a job ended."""

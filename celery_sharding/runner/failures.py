@@ -47,38 +47,42 @@ def of_item(
     code: Code = Code.FAILED,
 ) -> Failure:
     """Return the failure of a shard's own item of that index."""
-    kind, message, trace = describe(error)
+    kind, shown = None, item
     if isinstance(item, Unreadable):
-        kind, item = "Unreadable", item.text
-    return Failure(
-        origin=record.origin,
-        place=record.place(index),
-        shard=record.shard,
-        layer=record.layer,
-        code=code,
-        attempt=record.attempt + 1,
-        type=kind,
-        message=message,
-        traceback=trace,
-        item=_encoded(item),
-    )
+        kind, shown = "Unreadable", item.text
+    place, body = record.place(index), _encoded(shown)
+    return _failure(record, place, error, code, kind=kind, item=body)
 
 
 def of_shard(
     record: Shard, error: BaseException | str, code: Code = Code.FAILED
 ) -> Failure:
     """Return the failure of a shard as a whole."""
-    kind, message, trace = describe(error)
+    return _failure(record, WHOLE, error, code)
+
+
+def _failure(
+    record: Shard,
+    place: int,
+    error: BaseException | str,
+    code: Code,
+    *,
+    kind: str | None = None,
+    item: bytes | None = None,
+) -> Failure:
+    """Return a failure at that place; `kind` in place of the error's own."""
+    type_, message, trace = describe(error)
     return Failure(
         origin=record.origin,
-        place=WHOLE,
+        place=place,
         shard=record.shard,
         layer=record.layer,
         code=code,
         attempt=record.attempt + 1,
-        type=kind,
+        type=kind or type_,
         message=message,
         traceback=trace,
+        item=item,
     )
 
 

@@ -129,17 +129,6 @@ join {schema}.pecker_results as result
 where sized.size <= %(bytes)s or sized.nth = 1
 order by result.shard, result.at
 
-/* celery_sharding:list_executors */
--- Workers that run shards, as last seen, and whether they live.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select executor.hostname, executor.slots, executor.started_at, executor.seen_at
-from clock
-join {schema}.pecker_executors as executor
-    on executor.seen_at > clock.now - %(fresh)s * interval '1 second'
-order by executor.hostname
-
 /* celery_sharding:read_totals */
 -- The figures of all jobs at once: those that have not ended, and what became of those
 -- that ended within a day; each part by an index of its own.
