@@ -27,7 +27,7 @@ PHASES = {
     "schedules.agenda:Agenda.due": "find what is due",
     "schedules.service:Service._sort": "turn wins into slots, plan the next wake-up",
     "schedules.repository:Repository.claim": "claim: lists of parameters, rows to wins",
-    "database:_Patient.wait": "claim: encode, PostgreSQL's work, decode",
+    "database:Patient.wait": "claim: encode, PostgreSQL's work, decode",
     "schedules.outgoing:Outgoing._send": "name each message (task id, header)",
     "publisher.publisher:Publisher.publish": "look up the entries' messages",
     "publisher.redis_lane:RedisLane._push": "write each message into its template",

@@ -54,13 +54,13 @@ _connected_by: ContextVar[float | None] = ContextVar("connected_by", default=Non
 """By which monotonic moment a connection that is being made must stand."""
 
 
-class _Patient(psycopg.Connection[tuple[Any, ...]]):
+class Patient(psycopg.Connection[tuple[Any, ...]]):
     """A connection that waits no longer than its budget for anything."""
 
     budget: float | None = None
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[_Patient]:
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Patient]:
         """Connect; give up at the limit, which libpq's timeout of 2 s is too long for.
 
         Seen with a run that had half a second left and a server that did not answer.
@@ -77,7 +77,7 @@ class _Patient(psycopg.Connection[tuple[Any, ...]]):
                     raise errors.ConnectionTimeout(message)
                 waited = connecting.send(ready)
         except StopIteration as made:
-            connection: _Patient = made.value
+            connection: Patient = made.value
             return connection
 
     def wait(
@@ -140,7 +140,7 @@ class Database:
         self._timeout = timeout
         self._package = package
         self._statements = _rendered(package, schema)
-        self._connection: _Patient | None = None
+        self._connection: Patient | None = None
         self._hurried = False
         self._calling_off = 0.0
 
@@ -335,13 +335,13 @@ class Database:
             " a user and a password that the server knows"
         )
 
-    def _connected(self) -> _Patient:
+    def _connected(self) -> Patient:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         limit = SYSTEM.monotonic() + self._timeout if self._hurried else None
         token = _connected_by.set(limit)
         try:
-            connection = _Patient.connect(
+            connection = Patient.connect(
                 self._dsn, autocommit=True, prepare_threshold=None
             )
         finally:

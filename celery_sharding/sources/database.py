@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel, conninfo
-from psycopg.abc import PQGen
 from psycopg.rows import dict_row, tuple_row
 
+from celery_pecker.database import Patient
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 
-Result = TypeVar("Result")
 Ask = Callable[[str, Mapping[str, Any]], Sequence[Any]]
-
-
-class _Bounded(psycopg.Connection[Any]):
-    """A connection that waits no longer than its budget for an answer.
-
-    A server that is frozen trips neither keepalives nor a timeout of its own.
-    """
-
-    budget: float | None = None
-
-    def wait(
-        self,
-        gen: PQGen[Result],
-        interval: float = 0.1,
-        timeout: float | None = None,
-    ) -> Result:
-        """Run the protocol generator, within the budget."""
-        return super().wait(gen, interval=interval, timeout=timeout or self.budget)
 
 
 @contextmanager
@@ -72,7 +53,7 @@ def opened(
         raise Misconfigured(message) from error
 
 
-def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> _Bounded:
+def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> Patient:
     dsn = conf.get(setting)
     if not isinstance(dsn, str) or not dsn:
         message = f"Query: the app has no setting {setting} that says where rows are"
@@ -85,7 +66,7 @@ def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> _Bounde
         raise Misconfigured(message) from None
     given.setdefault("application_name", "celery_sharding:query")
     given.setdefault("connect_timeout", str(max(2, round(timeout))))
-    return _Bounded.connect(conninfo.make_conninfo("", **given))
+    return Patient.connect(conninfo.make_conninfo("", **given))
 
 
 def _said(error: psycopg.Error) -> str:
