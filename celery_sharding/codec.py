@@ -48,3 +48,11 @@ def decode(body: bytes) -> Any:
     if kind == DEFLATED:
         rest = zlib.decompress(rest)
     return loads(rest.decode())
+
+
+def storable(text: str) -> str:
+    r"""Return text that PostgreSQL takes: no NUL, no half of a surrogate pair.
+
+    A message that quotes a broken file has them, and the write was refused for ever.
+    """
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

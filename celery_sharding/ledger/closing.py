@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from celery_sharding.codec import storable
 from celery_sharding.model import Code, Failure, Step
 
 LAST = -1
@@ -73,21 +74,13 @@ def _failures(steps: Sequence[Step]) -> dict[str, object]:
         "error_layers": [failure.layer for failure in told],
         "error_codes": [int(failure.code) for failure in told],
         "error_attempts": [failure.attempt for failure in told],
-        "error_types": [_text(failure.type) for failure in told],
-        "error_messages": [_text(failure.message) for failure in told],
+        "error_types": [storable(failure.type) for failure in told],
+        "error_messages": [storable(failure.message) for failure in told],
         "error_tracebacks": [
-            failure.traceback and _text(failure.traceback) for failure in told
+            failure.traceback and storable(failure.traceback) for failure in told
         ],
         "error_items": [failure.item for failure in told],
     }
-
-
-def _text(text: str) -> str:
-    r"""Return text that PostgreSQL takes: no NUL, no half of a surrogate pair.
-
-    A message that quotes a broken file has them, and the write was refused for ever.
-    """
-    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
 def _mended(steps: Sequence[Step]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from celery_sharding.codec import encode
+from celery_sharding.codec import encode, storable
 from celery_sharding.errors import ItemNotSerializable
 from celery_sharding.model import Code, Failure, Shard
 from celery_sharding.sources import Unreadable
@@ -23,7 +23,7 @@ def describe(error: BaseException | str) -> tuple[str, str, str | None]:
     A text is an error that nobody raised.
     """
     if isinstance(error, str):
-        return "Failed", _clean(error)[:MESSAGE], None
+        return "Failed", storable(error)[:MESSAGE], None
     # Frames of ours say nothing of why an item failed.
     trace = error.__traceback__
     while trace is not None and OUR_FRAMES in trace.tb_frame.f_code.co_filename:
@@ -31,12 +31,12 @@ def describe(error: BaseException | str) -> tuple[str, str, str | None]:
     text = None
     if trace is not None:
         lines = traceback.format_exception(type(error), error, trace)
-        text = _clean("".join(lines))[-TRACE:]
+        text = storable("".join(lines))[-TRACE:]
     kind = type(error)
     name = kind.__qualname__
     if kind.__module__ not in {"builtins", "__main__"}:
         name = f"{kind.__module__}.{name}"
-    return name, _clean(_text_of(error))[:MESSAGE], text
+    return name, storable(_text_of(error))[:MESSAGE], text
 
 
 def of_item(
@@ -92,11 +92,6 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except (TypeError, ValueError, AttributeError, LookupError):
         return "(it cannot be shown as text)"
-
-
-def _clean(text: str) -> str:
-    """Return a text that PostgreSQL takes: no NUL, no half of a surrogate pair."""
-    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def _encoded(item: Any) -> bytes | None:
