@@ -8,6 +8,7 @@ from typing import Any, Self
 from celery.canvas import Signature
 
 from celery_sharding.canvas import inline
+from celery_sharding.canvas.overrides import as_told
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
 from celery_sharding.settings import ShardingSettings
@@ -75,8 +76,6 @@ def sharded(
         Misconfigured: There is no such option, its value is not allowed, or what is to
             be called is no task but a chain, group or chord.
     """
-    from celery_sharding.canvas.overrides import as_told  # noqa: PLC0415
-
     given = signature
     if not isinstance(given, Signature):
         given = Signature.from_dict({**given})

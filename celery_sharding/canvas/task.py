@@ -91,7 +91,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     subtask = signature
 
-    def AsyncResult(self, task_id: str, **given: Any) -> ShardedResult:  # noqa: N802
+    def AsyncResult(self, task_id: str, **given: Any) -> ShardedResult:  # noqa: N802  # Celery's
         """Return the result of the job of that task id."""
         given.setdefault("app", self.app)
         given.setdefault("backend", self.backend)

@@ -66,15 +66,13 @@ def read_jobs(source: Source, query: Query) -> dict[str, Any]:
 
 def read_job(source: Source, query: Query) -> dict[str, Any] | None:
     """Return one job, with a shard of it that somebody chose; None: there is none."""
-    after = (
-        number(query, "origin", SHARD_DIGITS),
-        number(query, "place", SHARD_DIGITS),
-    )
+    origin = number(query, "origin", SHARD_DIGITS)
+    place = number(query, "place", SHARD_DIGITS)
+    first = (-1, -1) if origin is None or place is None else (origin, place)
 
     def question(ledger: Ledger) -> dict[str, Any] | None:
-        first = (-1, -1) if None in after else after
         try:
-            seen = look(ledger, query.get("id", ""), errors_after=first)  # type: ignore[arg-type]
+            seen = look(ledger, query.get("id", ""), errors_after=first)
         except JobNotFound:
             return None
         chosen = number(query, "shard", SHARD_DIGITS)

@@ -29,7 +29,7 @@ class Pace:
             self._seen.clear()
         self._seen.append((row, ended))
         # The one at or before the window's edge stays: from it, the window is full.
-        while len(self._seen) > 2 and row.now - self._seen[1][0].now >= self._window:  # noqa: PLR2004
+        while len(self._seen) > 2 and row.now - self._seen[1][0].now >= self._window:  # noqa: PLR2004  # a pace has two ends
             self._seen.popleft()
 
     @property
