@@ -57,6 +57,7 @@ bench: install ## ours and the peers', side by side, with charts
 	$(BIN)/python -m benchmarks
 
 smoke: install # the README's commands, once, as a newcomer types them
+	$(BIN)/python -m tests.smoke.bare
 	$(BIN)/python tests/smoke/readme.py
 
 check: ## all that CI does

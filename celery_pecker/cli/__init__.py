@@ -59,7 +59,7 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name."""
         where = f"{__name__}.{COMMANDS[cmd_name]}" if cmd_name in COMMANDS else None
-        if cmd_name == "flower" and cmd_name in self.list_commands(ctx):
+        if cmd_name == "flower":
             where = FLOWER
         if where is None:
             return super().get_command(ctx, cmd_name)

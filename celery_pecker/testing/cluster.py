@@ -8,8 +8,18 @@ reads the whole log, where an earlier life's "ready" still stands), and freezing
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from signal import Signals
 from typing import TYPE_CHECKING, Any
+
+from celery_pecker.errors import Misconfigured
+
+if find_spec("pytest_celery") is None:
+    message = (
+        "pytest-celery is not installed, which clusters of processes need:"
+        " pip install 'celery-pecker[testing]'"
+    )
+    raise Misconfigured(message)
 
 from pytest_celery import (
     CeleryTestContainer,

@@ -18,7 +18,8 @@ from celery_pecker.testing import eventually
 from tests.docs.pages import Step
 
 PATIENCE = 30.0
-COMMANDS = {"sh": ["bash", "-euc"], "python": [sys.executable, "-c"]}
+SERVERS = "python servers.py\n"
+"""What a tutorial starts its servers with, by the extra `embedded`."""
 
 
 class Wrong(AssertionError):
@@ -33,6 +34,8 @@ class Scene:
     dsn: str
     words: Mapping[str, str]
     """Addresses that stand in the pages, and those of the test's own servers."""
+    python: Path = Path(sys.executable)
+    """Runs the page; `SERVERS` are run by the Python of the test in any case."""
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
     said: Callable[[], str] = str
     """Gives what the last command has said until now."""
@@ -50,9 +53,9 @@ class Scene:
             case "run" if step.language == "sql":
                 self._query(text)
             case "run":
-                self._run([*COMMANDS[step.language], text])
+                self._run(step.language, text)
             case "background":
-                self._start([*COMMANDS[step.language], text], step.rest)
+                self._start(step.language, text, step.rest)
             case "stop":
                 self.stop()
             case "output":
@@ -82,11 +85,12 @@ class Scene:
                     break
         self.said = lambda: "\n".join(told)
 
-    def _run(self, command: list[str]) -> None:
+    def _run(self, language: str, text: str) -> None:
+        command = self._command(language, text)
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env=self._environment(),
+            env=environment(self.python),
             capture_output=True,
             text=True,
             timeout=PATIENCE * 2,
@@ -98,13 +102,15 @@ class Scene:
             raise Wrong(message)
         self.said = lambda: told
 
-    def _start(self, command: list[str], until: str) -> None:
+    def _start(self, language: str, text: str, until: str) -> None:
+        command = self._command(language, text)
+        python = Path(sys.executable) if text == SERVERS else self.python
         log = self.folder / f"background-{len(list(self.folder.glob('background-*')))}"
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env=self._environment(),
+                env=environment(python),
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -139,7 +145,17 @@ class Scene:
             message = f"expected\n{expected}\nbut it said\n{self.said()}"
             raise Wrong(message) from error
 
-    def _environment(self) -> dict[str, str]:
-        known = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**known, "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+    def _command(self, language: str, text: str) -> list[str]:
+        commands = {"sh": ["bash", "-euc"], "python": [str(self.python), "-c"]}
+        return [*commands[language], text]
+
+
+def environment(python: Path) -> dict[str, str]:
+    """Return the variables under which a page's `python` and `celery` are that one's.
+
+    Without those of pytest, and without those that add modules to every Python.
+    """
+    strange = ("PYTEST", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    known = {k: v for k, v in os.environ.items() if not k.startswith(strange)}
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    return {**known, "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}

