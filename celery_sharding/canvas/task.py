@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from celery import Task
 from celery.canvas import Signature
+from celery.exceptions import Ignore
 from kombu.utils.uuid import uuid
 
-from celery_sharding import stages
+from celery_sharding import flow, stages
 from celery_sharding.canvas import continuation, eager, inline
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.result import ShardedResult
@@ -18,6 +19,7 @@ from celery_sharding.canvas.sending import REFUSED, Sender, as_refused
 from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.errors import DatabaseUnavailable, PeckerError
+from celery_sharding.ledger import at
 from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
@@ -44,8 +46,11 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     """
 
     abstract = True
+    Request = "celery_sharding.canvas.request:JobRequest"
+    """Acknowledges a message as it begins, if its job stands in the ledger."""
     acks_late = True
     reject_on_worker_lost = True
+    retry_on_worker_lost = False
     max_retries = None
     """Messages that found no database come again until there is one."""
     processor: Processor
@@ -193,8 +198,12 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     def _arrived_unknown(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
-        """Submit what came from a worker that does not know this task."""
+    ) -> NoReturn:
+        """Submit what came from a worker that does not know this task.
+
+        Another message begins it: this one, which brought all of the call, is held
+        until it ends, and must not be held for as long as PreProcess takes.
+        """
         call = Call(
             task_id=str(self.request.id),
             args=args,
@@ -203,7 +212,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             options=self.options_of(kwargs),
             follow=True,
         )
-        submit(self.app, self.processor, call)
+        submitted, _ = submit(self.app, self.processor, call)
+        flow.go_on(self.app, at(self.app), submitted.job)
+        raise Ignore
 
     def on_success(self, *told: Any) -> None:
         """Celery has stored the result, and gone on with what follows."""

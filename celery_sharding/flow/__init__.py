@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from celery_sharding.flow.acting import (
     cancel,
+    fail,
     pause,
     rerun,
     resume,
@@ -26,6 +27,7 @@ from celery_sharding.flow.owners import serving
 
 __all__ = [
     "cancel",
+    "fail",
     "go_on",
     "pause",
     "rerun",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from celery_sharding.flow.holder import prefix_of
 from celery_sharding.flow.onward import go_on
 from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.model import Outcome, Stage
 
 
 def pause(app: Any, ledger: Ledger, task_id: str) -> None:
@@ -23,6 +26,26 @@ def resume(app: Any, ledger: Ledger, task_id: str) -> None:
 def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
     """The job has ended, cancelled; what runs stops at its next item."""
     go_on(app, ledger, ledger.control.cancel(task_id))
+
+
+def fail(
+    app: Any, ledger: Ledger, task_id: str, error: Exception, *, process: int
+) -> bool:
+    """Whether the job has failed by this: that process of this host runs its stage.
+
+    For PreProcess and Post whose process cannot write the failure itself.
+    """
+    job = ledger.reading.job(task_id).job
+    failed = ledger.outcomes.decide(
+        job,
+        Outcome.FAILED,
+        error=reason_of(error),
+        stages=(Stage.PLANNING, Stage.POSTING),
+        holder=prefix_of(process),
+    )
+    if failed:
+        go_on(app, ledger, job)
+    return failed
 
 
 def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:

@@ -10,4 +10,9 @@ from celery_pecker.clock import new_tag
 
 def holder_name() -> str:
     """Return a name that nobody else has: hostname, pid and chance."""
-    return f"{socket.gethostname()}:{os.getpid()}:{new_tag()}"
+    return f"{prefix_of(os.getpid())}{new_tag()}"
+
+
+def prefix_of(process: int) -> str:
+    """Return how the names of a process of this host begin."""
+    return f"{socket.gethostname()}:{process}:"

@@ -82,8 +82,11 @@ class Advancing(Repository):
         value: bytes | None = None,
         error: Mapping[str, Any] | None = None,
         stages: Sequence[Stage] = OPEN,
+        holder: str | None = None,
     ) -> bool:
         """Whether the job's outcome is this from now on: it had none, at these stages.
+
+        ``holder``: only while a name that begins so holds its stage.
 
         Those that follow it share it. Whoever planned or posted it may not write any
         more; holders of its tickets hear that it is over.
@@ -98,6 +101,7 @@ class Advancing(Repository):
                 value=value,
                 error=None if error is None else jsonb({**error}),
                 stages=[stage.value for stage in stages],
+                holder=holder,
             )
             if decided:
                 self._change("decide_followers", job=job)

@@ -137,7 +137,9 @@ set stage = 'delivering',
     sent_at = null,
     decided_at = clock.now
 from clock
-where job.job = %(job)s and job.stage = any (%(stages)s::text[])
+where job.job = %(job)s
+    and job.stage = any (%(stages)s::text[])
+    and (%(holder)s::text is null or starts_with(job.holder, %(holder)s::text))
 
 /* celery_sharding:decide_followers */
 -- Who follows a job shares its outcome. Run after the leader's row was written, in the

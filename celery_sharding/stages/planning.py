@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
-
 from celery_pecker import deadline
 from celery_pecker.errors import LeaseLost
 from celery_pecker.foreign import survive
@@ -28,6 +26,7 @@ from celery_sharding.plan import cut
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.sources import from_json, is_source
+from celery_sharding.stages.judging import judged
 from celery_sharding.stages.keeping import Keeper
 from celery_sharding.stages.spool import Spool
 
@@ -37,10 +36,6 @@ BEGUN = 3
 """How often PreProcess is begun, at most: what killed its process would do so again."""
 TRIES, PAUSE = 5, 1.0
 """How often a plan is written to a ledger that does not answer, and seconds between."""
-CELERYS = (Ignore, Reject, Retry)
-"""What Celery's tracer would take for something else than a failure."""
-ENDS = (WorkerShutdown, WorkerTerminate)
-"""A worker's own way out, raised in whatever runs."""
 BRIEFLY = 5.0
 """Seconds for which a frozen process may keep others from a job that it decides."""
 
@@ -179,7 +174,7 @@ def _write(
 
 def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> bool:
     """Whether the job has failed by this: not, if it is another's by now."""
-    reason = reason_of(_judged(failure, turn))
+    reason = reason_of(judged(failure, f"PreProcess of {turn.task}"))
     with ledger.plans.bounded(BRIEFLY):
         decided = ledger.plans.renew(turn, turn.lease) and ledger.outcomes.decide(
             turn.job, Outcome.FAILED, error=reason
@@ -187,25 +182,3 @@ def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> b
     if decided:
         go_on(app, ledger, turn.job)
     return decided
-
-
-def _judged(failure: BaseException, turn: PlanTurn) -> Exception:
-    """Return why the job failed; raise what ends this process or turn, and no job.
-
-    Whoever comes after that plans anew.
-    """
-    if isinstance(failure, DatabaseUnavailable):
-        raise failure
-    if isinstance(failure, CELERYS):
-        message = (
-            f"PreProcess of {turn.task} raised {type(failure).__name__}: a job is not"
-            f" retried, ignored or rejected as a message is"
-        )
-        return JobFailed(message)
-    if isinstance(failure, Exception):
-        return failure
-    if isinstance(failure, SystemExit) and not isinstance(failure, ENDS):
-        # Told as it is, it would end each process that hears of it.
-        message = f"PreProcess of {turn.task} raised SystemExit({failure.code!r})"
-        return JobFailed(message)
-    raise failure

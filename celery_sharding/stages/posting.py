@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
-from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
+from celery.exceptions import Ignore
 
 from celery_pecker.foreign import survive
 from celery_sharding.codec import decode, encode
@@ -20,6 +20,7 @@ from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery
+from celery_sharding.stages.judging import judged
 from celery_sharding.stages.notifying import notify
 
 logger = logging.getLogger(__name__)
@@ -29,10 +30,6 @@ BEGUN = 3
 TRIES, PAUSE = 10, 1.0
 """How often what Post came to is written to a ledger that does not answer, and seconds
 between: it may have cost hours."""
-CELERYS = (Ignore, Reject, Retry)
-"""What Celery's tracer takes for something else than a failure."""
-ENDS = (WorkerShutdown, WorkerTerminate)
-"""A worker's own way out, raised in whatever runs."""
 
 
 def post(
@@ -87,7 +84,7 @@ def _run(
             lambda: told.append(_call(ledger, processor, turn)),
         )
         if error is not None:
-            return None, _judged(error, turn)
+            return None, judged(error, f"PostProcess of {turn.task}")
     try:
         return encode(told[0], what=f"what PostProcess of {turn.task} returned"), None
     except ItemNotSerializable as refused:
@@ -109,26 +106,6 @@ def _call(ledger: Ledger, processor: Processor, turn: PostTurn) -> Any:
         ledger.reading.each_result(turn.task_id),
         ledger.reading.each_error(turn.task_id),
     )
-
-
-def _judged(error: BaseException, turn: PostTurn) -> Exception:
-    """Return why the job failed; raise what ends this process, and no job.
-
-    Nor does a ledger that went away while Post read its results: it is run again.
-    """
-    if isinstance(error, SystemExit) and not isinstance(error, ENDS):
-        # Told as it is, it would end each process that hears of it.
-        message = f"PostProcess of {turn.task} raised SystemExit({error.code!r})"
-        return JobFailed(message)
-    if isinstance(error, DatabaseUnavailable) or not isinstance(error, Exception):
-        raise error
-    if isinstance(error, CELERYS):
-        message = (
-            f"PostProcess of {turn.task} raised {type(error).__name__}: a job is not"
-            f" retried, ignored or rejected as a message is"
-        )
-        return JobFailed(message)
-    return error
 
 
 def _written(

@@ -33,6 +33,7 @@ WORK = f"{REAL}/runner/test_work.py"
 PASSING_ON = f"{REAL}/runner/test_passing_on.py"
 LIMITS = f"{REAL}/runner/test_limits.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
+MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
 REFUSED = f"{REAL}/canvas/test_refused.py"
@@ -913,5 +914,27 @@ select layer""",
         "                   or ticket.hostname in (select reach.hostname from reach)\n",
         "                   or true\n",
         f"{OWNED}::test_a_ticket_for_a_worker_that_is_gone_is_sent_to_another_at_once",
+    ),
+    # Messages of jobs in a worker
+    Guard(
+        "sharding: no message is held while Post runs",
+        "celery_sharding/canvas/request.py",
+        "        if self.request_dict.get(AGAIN) in STORED:\n",
+        "        if False:\n",
+        MESSAGES,
+    ),
+    Guard(
+        "sharding: a hard time limit calls errbacks once",
+        "celery_sharding/canvas/request.py",
+        "        if return_ok or not isinstance(error, TimeLimitExceeded):\n",
+        "        if True:\n",
+        MESSAGES,
+    ),
+    Guard(
+        "sharding: a SIGTERM in Post is no failure of the job",
+        "celery_sharding/stages/judging.py",
+        "    return isinstance(error, SystemExit) and error.code in BY_SIGNAL\n",
+        "    return False\n",
+        f"{POST}::test_a_worker_that_ends_in_post_has_not_failed_the_job",
     ),
 )

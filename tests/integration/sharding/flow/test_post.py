@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import posting
+from celery_sharding.stages import judging, posting
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job
@@ -285,7 +286,7 @@ def test_a_value_that_is_no_json_fails_the_job(scene: Scene) -> None:
     assert stage(scene.app, scene.job) is Stage.ENDED
 
 
-@pytest.mark.parametrize("kind", posting.CELERYS)
+@pytest.mark.parametrize("kind", judging.CELERYS)
 def test_a_post_that_asks_for_a_retry_has_failed(
     scene: Scene, kind: type[Exception]
 ) -> None:
@@ -301,9 +302,13 @@ def test_a_post_that_asks_for_a_retry_has_failed(
     assert f"raised {kind.__name__}: a job is not retried" in str(failed)
 
 
-@pytest.mark.parametrize("end", posting.ENDS)
+@pytest.mark.parametrize(
+    "end",
+    [*(kind(0) for kind in judging.ENDS), SystemExit(signal.SIGTERM - 256)],
+    ids=["shutdown", "terminate", "sigterm"],
+)
 def test_a_worker_that_ends_in_post_has_not_failed_the_job(
-    scene: Scene, end: type[SystemExit]
+    scene: Scene, end: SystemExit
 ) -> None:
     """It is its own way out, raised in whatever runs: another worker posts."""
 
@@ -311,7 +316,7 @@ def test_a_worker_that_ends_in_post_has_not_failed_the_job(
         raise end
 
     scene.story.then = stop
-    with pytest.raises(end):
+    with pytest.raises(type(end)):
         posting.post(scene.app, at(scene.app), scene.task.processor, scene.job, run=1)
     assert stage(scene.app, scene.job) is Stage.POSTING
 

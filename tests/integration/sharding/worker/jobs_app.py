@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from threading import Event
 from typing import Any
 
@@ -12,14 +13,14 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.clock import pause
-from celery_sharding import Shard, Sharding
+from celery_sharding import Job, Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"
 POISON, DEAF = "poison", "deaf"
 SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
 
 
-def make(conf: dict[str, Any]) -> Celery:
+def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
     """Return the app, its sharded task under `app.tasks["jobs.note"]`."""
     app = Celery("jobs", set_as_current=False)
     app.conf.update(conf)
@@ -50,11 +51,33 @@ def make(conf: dict[str, Any]) -> Celery:
             pause(float(shard.job.kwargs.get("pace", 0.0)))
             shard.ok(item)
 
+    @sharding.task(name="jobs.posted")
+    def posted(shard: Shard) -> None:
+        """Its Post takes as long as it is told."""
+        for item in shard:
+            shard.ok(item)
+
+    @posted.post_process
+    def post(job: Job, results: Iterator[Any], errors: Any) -> int:
+        begin("post")
+        pause(float(job.kwargs.get("pace", 0.0)))
+        return sum(results)
+
+    @app.task(name="jobs.blamed", shared=False)
+    def blamed(request: Any, error: Any, traceback: Any) -> None:
+        """Count how often an errback was run."""
+        begin("blamed")
+
+    def begin(what: str) -> None:
+        with psycopg.connect(conf["pecker_dsn"], autocommit=True) as connection:
+            connection.execute(
+                "insert into seen (item, pid) values (%s, %s)", (what, os.getpid())
+            )
+
     @app.task(name="jobs.told", shared=False)
     def told(value: Any) -> None:
         """Count how often what follows a job was run."""
-        with psycopg.connect(conf["pecker_dsn"], autocommit=True) as connection:
-            connection.execute("insert into seen (item) values ('told')")
+        begin("told")
 
     return app
 

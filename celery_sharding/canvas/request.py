@@ -1,0 +1,70 @@
+"""The message of a job in a worker's main process.
+
+It only says that there may be something to do for a job that stands in the ledger. So
+it is acknowledged as it begins: RabbitMQ closes the channel of who holds one for longer
+than its consumer_timeout, which ended the worker. What the process that runs it leaves
+undone is the sweeper's.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.exceptions import TimeLimitExceeded
+from celery.worker.request import Request
+from celery.worker.state import task_ready
+
+from celery_sharding import flow
+from celery_sharding.canvas.submission import SUBMITTED
+from celery_sharding.errors import PeckerError
+from celery_sharding.ledger import at
+from celery_sharding.messages import AGAIN
+
+logger = logging.getLogger(__name__)
+
+STORED = frozenset({SUBMITTED, "again"})
+"""What the header of a message says whose job stands in the ledger."""
+
+
+class JobRequest(Request):
+    """A job's message: the ledger, not this process, knows how the job stands."""
+
+    def on_accepted(self, pid: Any, time_accepted: Any) -> None:
+        """Acknowledge it as it begins, unless it alone knows of the call."""
+        super().on_accepted(pid, time_accepted)
+        if self.request_dict.get(AGAIN) in STORED:
+            self.acknowledge()
+
+    def on_timeout(self, soft: Any, timeout: Any) -> None:
+        """Fail the job, once, if its PreProcess or Post took longer than time_limit.
+
+        The pool kills the process that runs it after this.
+        """
+        if soft:
+            super().on_timeout(soft, timeout)
+            return
+        task_ready(self)
+        self.acknowledge()
+        logger.error("Hard time limit (%ss) exceeded for %s", timeout, self.humaninfo())
+        process: Any = self.worker_pid
+        error = TimeLimitExceeded(timeout)
+        try:
+            ledger = at(self.app, role="caller")
+            flow.fail(self.app, ledger, str(self.id), error, process=process)
+        except PeckerError as away:
+            logger.warning("sharding: %s is begun anew: %s", self.id, away)
+
+    def on_failure(
+        self,
+        exc_info: Any,
+        send_failed_event: bool = True,
+        return_ok: bool = False,
+    ) -> None:
+        """Leave a hard time limit to `on_timeout`; all else is as Celery does it.
+
+        A process that died has failed no job: reject_on_worker_lost is set.
+        """
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        if return_ok or not isinstance(error, TimeLimitExceeded):
+            super().on_failure(exc_info, send_failed_event, return_ok)
