@@ -24,9 +24,10 @@ from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import ITEMS
 from celery_sharding.model import Job, Options, Planned
 from celery_sharding.model import Shard as Record
-from celery_sharding.plan import cut
+from celery_sharding.plan import cut, from_stored
+from celery_sharding.plan.arguments import join, split
 from celery_sharding.runner import Lists, Stop, Work, run_shard
-from celery_sharding.sources import from_json, is_source, read
+from celery_sharding.sources import read
 
 if TYPE_CHECKING:
     from celery_sharding.canvas.task import ShardedTask
@@ -76,7 +77,7 @@ def carried(
     if task.processor.pre_process is not None or not inline.holds(args[0]):
         return args
     given, *rest = args
-    return (decode(inline.encode(given, limit=inf).body), *rest)
+    return (from_stored(decode(inline.encode(given, limit=inf).body)), *rest)
 
 
 def run(task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -103,14 +104,16 @@ class _Eager:
         self._conf = app.conf
         self._processor = task.processor
         self._options = mine.options
-        args = tuple(_understood(app, one) for one in carried(task, args, kwargs))
-        told = decode(encode([args, kwargs], what=f"an argument of {task.name}"))
-        self._args = args if task.processor.pre_process is None else tuple(told[0])
+        args = tuple(_with_items(app, one) for one in carried(task, args, kwargs))
+        plain, named, sources = split(args, kwargs)
+        told = decode(encode([plain, named], what=f"an argument of {task.name}"))
+        copied, kwargs = join(told[0], told[1], sources)
+        self._args = args if task.processor.pre_process is None else copied
         self._job = Job(
             id=task.request.id or new_tag(),
             task=task.name,
             args=self._args,
-            kwargs=told[1],
+            kwargs=kwargs,
         )
         self._outcomes = mine.outcomes
         self._told = 0
@@ -191,8 +194,9 @@ def _record(number: int, layer: int, count: int) -> Record:
     )
 
 
-def _understood(app: Any, given: Any) -> Any:
+def _with_items(app: Any, given: Any) -> Any:
     """Return an argument as the caller gave it: items for what names them."""
     if inline.names(given):
-        return decode(at(app, role="caller").submissions.load(given[ITEMS]))
-    return from_json(given) if is_source(given) else given
+        ledger = at(app, role="caller")
+        return from_stored(decode(ledger.submissions.load(given[ITEMS])))
+    return given

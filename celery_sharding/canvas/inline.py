@@ -17,7 +17,7 @@ from celery_sharding.layers import MARK, Layers
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.submissions import ITEMS
 from celery_sharding.plan import layers_of
-from celery_sharding.sources import Source, is_source
+from celery_sharding.sources import Source, to_json
 
 PART = 1_000
 """Items that are encoded at once: what is endless is refused after so many more."""
@@ -39,7 +39,7 @@ def names(given: object) -> bool:
 def holds(given: object) -> bool:
     """Whether it brings its items along, rather than say where they are."""
     if isinstance(given, list):
-        return not given or not all(is_source(one) for one in given)
+        return not given or not all(isinstance(one, Source) for one in given)
     return isinstance(given, (tuple, range, Layers, Iterator)) or (
         isinstance(given, dict) and given.keys() == {MARK}
     )
@@ -62,7 +62,7 @@ def encode(given: object, *, limit: float) -> Encoded:
     size = count = 0
     for layer in layers_of(given):
         if isinstance(layer, Source):
-            texts.append(dumps(layer))
+            texts.append(dumps(to_json(layer)))
             continue
         parts: list[str] = []
         rest = iter(layer)

@@ -17,6 +17,7 @@ from celery_sharding.canvas import continuation
 from celery_sharding.canvas.submission import SUBMITTED, Call, submit
 from celery_sharding.ledger import at
 from celery_sharding.messages import AGAIN
+from celery_sharding.plan.arguments import HEADER, split
 
 if TYPE_CHECKING:
     from celery_sharding.canvas.task import ShardedTask
@@ -101,13 +102,16 @@ class Sender:
 
     def _publish(self, call: Call, options: Mapping[str, Any], said: str | None) -> Any:
         headers = {**(options.get("headers") or {})}
+        args, kwargs, sources = split(call.args, call.kwargs)
         if said is not None:
             headers[AGAIN] = said
+        elif sources:
+            headers[HEADER] = sources
         # A job has a deadline of its own, not that of the run that calls it.
         with deadline.detached():
             return self._apply_async(
-                call.args,
-                dict(call.kwargs),
+                args,
+                kwargs,
                 call.task_id,
                 **{**options, "headers": headers},
             )

@@ -11,6 +11,7 @@ from celery_sharding.canvas import inline
 from celery_sharding.canvas.overrides import as_told
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
+from celery_sharding.plan.arguments import HEADER, join, split
 from celery_sharding.settings import ShardingSettings
 
 KIND = "sharded"
@@ -23,10 +24,12 @@ ROUTES = ("queue", "exchange", "routing_key", "priority", "serializer", "compres
 
 @Signature.register_type(name=KIND)
 class ShardedSignature(Signature):
-    """A signature with items in its first argument.
+    """A signature of a sharded task.
 
-    Chains, groups and chords freeze their parts before they write any into a message:
-    then the items are stored, and it becomes a plain signature that names them.
+    Items in its first argument stay there. Chains, groups and chords freeze their parts
+    before they write any into a message: then the items are stored, and it becomes a
+    plain signature that names them. Sources are moved to a header when it is made:
+    what is read from JSON in an argument's place is never one.
     """
 
     @classmethod
@@ -47,6 +50,49 @@ class ShardedSignature(Signature):
         return result
 
     _freeze = freeze
+
+    def keep_sources_apart(self) -> None:
+        """Move Sources from its arguments to its headers, but those among items."""
+        args = self.args
+        first = 1 if args and inline.holds(args[0]) else 0
+        rest, kwargs, sources = split(args[first:], self.kwargs)
+        if sources:
+            self["args"], self["kwargs"] = (*args[:first], *rest), kwargs
+            self["options"] = with_header(self.options, sources)
+
+    def set(self, immutable: bool | None = None, **options: Any) -> Self:
+        """Set options, as Celery's; headers that are set keep the Sources."""
+        if "headers" in options:
+            options = with_header(options, self._sources)
+        made: Any = super().set(immutable, **options)
+        return made  # type: ignore[no-any-return]  # itself
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the job here and now; return what it returns."""
+        given, named, options = self._merge(args, kwargs)
+        given, named = join(
+            given, named, (options.get("headers") or {}).get(HEADER, ())
+        )
+        return self.type(*given, **named)
+
+    def _merge(
+        self, args: Any = None, kwargs: Any = None, options: Any = None, **more: Any
+    ) -> Any:
+        if options and "headers" in options:
+            options = with_header(options, self._sources)
+        celerys: Any = super()
+        return celerys._merge(args, kwargs, options, **more)  # noqa: SLF001  # its own
+
+    @property
+    def _sources(self) -> Any:
+        return (self.options.get("headers") or {}).get(HEADER)
+
+
+def with_header(options: Mapping[str, Any], sources: Any) -> dict[str, Any]:
+    """Return options whose headers have the Sources of a call."""
+    if not sources:
+        return {**options}
+    return {**options, "headers": {**(options.get("headers") or {}), HEADER: sources}}
 
 
 def _stores(app: Any) -> bool:

@@ -12,6 +12,7 @@ from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import NewJob, Submitted
 from celery_sharding.model import Options
+from celery_sharding.plan import arguments
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 
@@ -39,6 +40,7 @@ def check(
     processor: Processor, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Refuse arguments that the job could not begin with."""
+    arguments.check(args, kwargs)
     if processor.pre_process is not None:
         try:
             signature_of(processor.pre_process).bind(None, *args, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from celery import Task
@@ -22,6 +22,7 @@ from celery_sharding.errors import DatabaseUnavailable, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Options
+from celery_sharding.plan.arguments import HEADER, join, split
 from celery_sharding.processor import Processor
 
 logger = logging.getLogger(__name__)
@@ -88,11 +89,15 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     def signature(self, args: Any = None, *rest: Any, **given: Any) -> Any:
         """Return a signature; if its first argument has items, they are kept there."""
         given.setdefault("app", self.app)
-        bare = self.processor.pre_process is None and not isinstance(args, dict)
-        if bare and args and inline.holds(args[0]):
-            given["subtask_type"] = KIND
-            return ShardedSignature(self, args, *rest, **given)
-        return Signature(self, args, *rest, **given)
+        if isinstance(args, dict):
+            told: Any = args
+            return Signature(self, told, *rest, **given)
+        made = ShardedSignature(self, args, *rest, **given)
+        bare = self.processor.pre_process is None
+        if bare and made.args and inline.holds(made.args[0]):
+            made["subtask_type"] = KIND
+        made.keep_sources_apart()
+        return made
 
     subtask = signature
 
@@ -133,14 +138,17 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             options["queue"] = chosen.queue
         app = self.app
         celerys: Callable[..., Any] = super().apply_async
-        if app.conf.task_always_eager:
-            args = eager.carried(self, args, kwargs)
-            return self._typed(
-                celerys(args, kwargs, task_id, sharding=sharding, **options)
-            )
         if task_id is not None and task_id == self.request.id:
             # Its own message once more, after it found no database.
             return self._typed(celerys(args, kwargs, task_id, **options))
+        args, kwargs, options = _joined(args, kwargs, options)
+        if app.conf.task_always_eager:
+            args, kwargs, apart = split(eager.carried(self, args, kwargs), kwargs)
+            if apart:
+                options["headers"] = {**(options.get("headers") or {}), HEADER: apart}
+            return self._typed(
+                celerys(args, kwargs, task_id, sharding=sharding, **options)
+            )
         options = continuation.timed(options)
         own = task_id or uuid()
         exec_options: Mapping[str, Any] = self._get_exec_options()  # type: ignore[attr-defined]  # not in the stubs
@@ -172,7 +180,8 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         self, args: Any = None, kwargs: Any = None, **options: Any
     ) -> Any:
         """Run the job here and now; return a result that has ended."""
-        chosen = self._chosen(kwargs or {}, options.pop("sharding", None))
+        args, kwargs, options = _joined(args or (), kwargs or {}, options)
+        chosen = self._chosen(kwargs, options.pop("sharding", None))
         self.app.finalize(auto=True)  # it knows this task from then on
         with eager.kept(chosen) as kept:
             result = super().apply(args, kwargs, **options)
@@ -204,6 +213,8 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         Another message begins it: this one, which brought all of the call, is held
         until it ends, and must not be held for as long as PreProcess takes.
         """
+        headers = self.request.headers or {}
+        args, kwargs = join(args, kwargs, headers.get(HEADER) or ())
         call = Call(
             task_id=str(self.request.id),
             args=args,
@@ -232,6 +243,17 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             stages.delivered(self.app, task_id, error, run=run)
         except PeckerError:
             logger.warning("sharding: %s ended, which was not written down", task_id)
+
+
+def _joined(
+    args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """Return a call with the Sources that a header of its options has."""
+    headers = {**(options.get("headers") or {})}
+    plain, named = join(args, kwargs, headers.pop(HEADER, None) or ())
+    if not options.get("headers"):
+        return plain, named, {**options}
+    return plain, named, {**options, "headers": headers or None}
 
 
 def _forwarded(app: Any, options: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from celery_pecker.errors import LeaseLost
 from celery_sharding.codec import decode
 from celery_sharding.ledger.base import Repository
 from celery_sharding.model import Options, Planned
+from celery_sharding.plan.arguments import Apart
 from celery_sharding.policies import from_json
 
 ROWS, BYTES = 1_000, 1_000_000
@@ -32,6 +33,8 @@ class PlanTurn:
     task: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    sources: Apart
+    """Of the arguments, which have names in their place."""
     options: Options
     run: int
     attempts: int
@@ -83,6 +86,7 @@ class Plans(Repository):
             task=task,
             args=tuple(given["args"]),
             kwargs=given["kwargs"],
+            sources=given.get("sources", []),
             options=from_json(options),
             run=run,
             attempts=attempts,

@@ -16,6 +16,7 @@ from celery_sharding.errors import (
 )
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.model import Options, Stage
+from celery_sharding.plan.arguments import split
 from celery_sharding.policies import as_json, check
 
 ITEMS = "__sharding_items__"
@@ -38,7 +39,7 @@ class NewJob:
     task_id: str
     task: str
     args: tuple[Any, ...]
-    """What names stored items stands in them, never the items."""
+    """What names stored items stands in them, never the items. Sources are objects."""
     kwargs: Mapping[str, Any]
     continuation: Mapping[str, Any]
     """What Celery is to go on with when the job has ended, as options of a message."""
@@ -87,7 +88,8 @@ class Submissions(Repository):
         stored. Items that are named are kept as if they were stored now.
         """
         told = as_json(check(new.options))
-        call = {"args": [*new.args], "kwargs": {**new.kwargs}}
+        args, kwargs, sources = split(new.args, new.kwargs)
+        call = {"args": [*args], "kwargs": kwargs, "sources": sources}
         row = {
             "task_id": new.task_id,
             "task": new.task,

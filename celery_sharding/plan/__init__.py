@@ -1,6 +1,7 @@
 """Data becomes layers, layers become shards, shards are dealt to workers: pure.
 
 ``data``        what a job was given, as layers; what is refused, and why
+``arguments``   Sources in a call, kept apart from the data in its arguments
 ``cutting``     a layer's items as shards
 ``placement``   the same number of shards for each, and orphans only when one dies
 """
@@ -8,7 +9,16 @@
 from __future__ import annotations
 
 from celery_sharding.plan.cutting import cut, sizes
-from celery_sharding.plan.data import layers_of, stored
+from celery_sharding.plan.data import from_stored, layers_of, stored
 from celery_sharding.plan.placement import assign, moves, reassign
 
-__all__ = ["assign", "cut", "layers_of", "moves", "reassign", "sizes", "stored"]
+__all__ = [
+    "assign",
+    "cut",
+    "from_stored",
+    "layers_of",
+    "moves",
+    "reassign",
+    "sizes",
+    "stored",
+]

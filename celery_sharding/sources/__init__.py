@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from celery_sharding.sources.file import File
 from celery_sharding.sources.keys import KeyRange
-from celery_sharding.sources.kinds import from_json, is_source, read, refer, register
+from celery_sharding.sources.kinds import from_json, read, refer, register, to_json
 from celery_sharding.sources.model import MARK, Source, Unreadable
 from celery_sharding.sources.query import Query
 from celery_sharding.sources.sizes import Sizes
@@ -27,8 +27,8 @@ __all__ = [
     "Source",
     "Unreadable",
     "from_json",
-    "is_source",
     "read",
     "refer",
     "register",
+    "to_json",
 ]

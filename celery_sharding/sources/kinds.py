@@ -31,17 +31,23 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def is_source(given: object) -> bool:
-    """Whether it is a source, or one as JSON."""
-    return isinstance(given, Source) or (isinstance(given, Mapping) and MARK in given)
+def to_json(source: Source) -> dict[str, Any]:
+    """Return the JSON from which `from_json` makes the source.
+
+    Not `__json__`, which Celery would call: a source never gets into JSON by itself,
+    among items or as the value of a task, where nobody could tell it from data.
+    """
+    return {MARK: source.kind, **source.as_json()}
 
 
-def from_json(told: Source | Mapping[str, Any]) -> Source:
-    """Return the source that was told of; one that is a source already, itself."""
-    if isinstance(told, Source):
-        return told
+def from_json(told: Mapping[str, Any]) -> Source:
+    """Return the source that `to_json` wrote.
+
+    Only for JSON that this package has written beside data, never for data: who writes
+    it says which file or database a worker reads.
+    """
     arguments = dict(told)
-    name = arguments.pop(MARK)
+    name = arguments.pop(MARK, None)
     kind = _KINDS.get(name)
     if kind is None:
         known = ", ".join(sorted(_KINDS))
@@ -55,7 +61,7 @@ def from_json(told: Source | Mapping[str, Any]) -> Source:
 
 def refer(source: Source, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reference of a part, as JSON: what `read` needs, and nothing else."""
-    return {"source": source.__json__(), "part": dict(part)}
+    return {"source": to_json(source), "part": dict(part)}
 
 
 def read(reference: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:

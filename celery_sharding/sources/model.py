@@ -50,10 +50,6 @@ class Source(ABC):
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
         """Give the items of a part; `Unreadable` in place of one that is broken."""
 
-    def __json__(self) -> dict[str, Any]:
-        """Return what kombu writes for it: a call may carry it."""
-        return {MARK: self.kind, **self.as_json()}
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

@@ -22,10 +22,10 @@ from celery_sharding.ledger.plans import PlanTurn
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Job, Outcome, Placement
-from celery_sharding.plan import cut
+from celery_sharding.plan import cut, from_stored
+from celery_sharding.plan.arguments import join
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.sources import from_json, is_source
 from celery_sharding.stages.judging import judged
 from celery_sharding.stages.keeping import Keeper
 from celery_sharding.stages.spool import Spool
@@ -124,17 +124,18 @@ class _Call:
     def _given(self) -> Any:
         """Return what the job works on: what PreProcess says, or the first argument."""
         turn, pre_process = self._turn, self._processor.pre_process
-        args = [_understood(self._ledger, one) for one in turn.args]
+        joined, kwargs = join(turn.args, turn.kwargs, turn.sources)
+        args = [_with_items(self._ledger, one) for one in joined]
         if pre_process is not None:
             job = Job(
                 id=turn.task_id,
                 task=turn.task,
                 args=tuple(args),
-                kwargs=turn.kwargs,
+                kwargs=kwargs,
                 run=turn.run,
                 attempt=turn.attempts,
             )
-            return pre_process(job, *args, **turn.kwargs)
+            return pre_process(job, *args, **kwargs)
         if not args:
             message = (
                 f"{turn.task} has no pre_process: its items are to be given as the"
@@ -144,11 +145,11 @@ class _Call:
         return args[0]
 
 
-def _understood(ledger: Ledger, given: Any) -> Any:
+def _with_items(ledger: Ledger, given: Any) -> Any:
     """Return an argument as the caller gave it: items for what names them."""
     if names_items(given):
-        return decode(ledger.submissions.load(given[ITEMS]))
-    return from_json(given) if is_source(given) else given
+        return from_stored(decode(ledger.submissions.load(given[ITEMS])))
+    return given
 
 
 def _write(

@@ -37,6 +37,7 @@ MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
 REFUSED = f"{REAL}/canvas/test_refused.py"
+EAGER = f"{REAL}/canvas/test_eager.py"
 OWNED = f"{REAL}/placement/test_owned.py"
 ORPHANS = f"{REAL}/placement/test_orphans.py"
 SUSPECTS = f"{UNIT}/runner/test_suspects.py"
@@ -819,6 +820,40 @@ where ticket.state = 'held'
         "    if size > limit:\n",
         "    if False:\n",
         f"{REFUSED}::test_items_above_the_limit_are_refused_with_their_size",
+    ),
+    # Data is never a Source
+    Guard(
+        "sharding: no item of a call or of PreProcess is a Source",
+        "celery_sharding/plan/data.py",
+        """        if given and all(isinstance(one, (list, Source)) for one in given):
+            yield from given
+""",
+        """        if given and not any(isinstance(it, int | str) for it in given):
+            yield from [from_json(it) if isinstance(it, dict) else it for it in given]
+""",
+        f"{EAGER}::test_shape[items_that_look_like_sources]",
+    ),
+    Guard(
+        "sharding: no layer that came as JSON is a Source",
+        "celery_sharding/plan/data.py",
+        "        yield from _lists(given[MARK])\n",
+        "        yield from from_stored(given)\n",
+        f"{EAGER}::test_shape[values_that_are_no_items]",
+    ),
+    Guard(
+        "sharding: a Source gets into JSON by no other way than ours",
+        "celery_sharding/sources/model.py",
+        "@dataclass(frozen=True, slots=True)\nclass Unreadable:",
+        "Source.__json__ = lambda self: {MARK: self.kind, **self.as_json()}\n\n\n"
+        "@dataclass(frozen=True, slots=True)\nclass Unreadable:",
+        f"{UNIT}/plan/test_data.py::test_a_source_travels_as_json",
+    ),
+    Guard(
+        "sharding: a call whose Source was lost is refused",
+        "celery_sharding/canvas/submission.py",
+        "    arguments.check(args, kwargs)\n",
+        "",
+        f"{EAGER}::test_shape[a_source_and_headers]",
     ),
     # The purge, and readings
     Guard(

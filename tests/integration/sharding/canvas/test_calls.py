@@ -80,10 +80,14 @@ def test_whatever_holds_items_is_stored_layer_by_layer(
 def test_a_source_travels_as_what_names_it(
     task: ShardedTask, messages: Messages, rows: Rows
 ) -> None:
-    """A source travels as what names it."""
+    """A source travels as what names it: the row has it, beside the arguments."""
     task.delay(KeyRange(1, 1_000_000))
     args, _, _ = messages()[0]["body"]
-    assert args[0]["first"] == 1
+    assert args == [{"__sharding_source__": "KeyRange(1, 1000000)"}]
+    ((call,),) = rows("select call from pecker_jobs")
+    assert decode(call)["sources"] == [
+        [-1, {"celery_sharding.source": "keys", "first": 1, "last": 1_000_000}]
+    ]
     assert rows("select ref from pecker_inputs") == []
 
 

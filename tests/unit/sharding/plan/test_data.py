@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 from celery_sharding import codec
-from celery_sharding.errors import Misconfigured
+from celery_sharding.errors import ItemNotSerializable, Misconfigured
 from celery_sharding.layers import Layers, flat
-from celery_sharding.plan import layers_of, stored
+from celery_sharding.plan import from_stored, layers_of, stored
 from celery_sharding.sources import (
     File,
     KeyRange,
@@ -21,6 +21,7 @@ from celery_sharding.sources import (
     read,
     refer,
     register,
+    to_json,
 )
 
 
@@ -62,7 +63,7 @@ def test_layers_are_told(given: Any, layers: list[Any]) -> None:
 @cases
 def test_what_is_stored_means_the_same(given: Any, layers: list[Any]) -> None:
     """JSON has no tuples: without it, rows would come back as layers."""
-    again = codec.decode(codec.encode(stored(given)))
+    again = from_stored(codec.decode(codec.encode(stored(given))))
     assert told(again) == [
         layer if isinstance(layer, str) else codec.decode(codec.encode(layer))
         for layer in layers
@@ -103,10 +104,12 @@ SOURCES = [
 
 @pytest.mark.parametrize("source", SOURCES, ids=repr)
 def test_a_source_travels_as_json(source: Source) -> None:
-    """In a call, or as what the task before returned."""
-    again = from_json(codec.decode(codec.encode(source)))
+    """Written by us alone: by itself it becomes none, among items or as a value."""
+    again = from_json(codec.decode(codec.encode(to_json(source))))
     assert type(again) is type(source)
     assert vars(again) == vars(source)
+    with pytest.raises(ItemNotSerializable, match=type(source).__name__):
+        codec.encode([source])
 
 
 class Letters(Source):

@@ -13,6 +13,7 @@ from tests.integration.sharding.canvas.shapes import (  # noqa: F401  # they ent
     failing,
     groups,
     links,
+    sources,
 )
 from tests.integration.sharding.canvas.shapes.table import (
     EAGER,
