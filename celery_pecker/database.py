@@ -12,19 +12,19 @@ did is unknown.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from functools import cache
 from types import MappingProxyType
 from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
 from psycopg import capabilities, conninfo, errors, sql
-from psycopg.abc import PQGen, PQGenConn
+from psycopg.abc import PQGen
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker import hosts
 from celery_pecker.errors import (
     DatabaseUnavailable,
     LeaseLost,
@@ -50,35 +50,20 @@ BEGIN, COMMIT = "begin", "commit"
 MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
 
 
-_connected_by: ContextVar[float | None] = ContextVar("connected_by", default=None)
-"""By which monotonic moment a connection that is being made must stand."""
+LEAST_FOR_CONNECTING = 2.0
+"""Seconds for all hosts together, where nobody is in a hurry."""
 
 
-class Patient(psycopg.Connection[tuple[Any, ...]]):
+class Patient(hosts.Connection[tuple[Any, ...]]):
     """A connection that waits no longer than its budget for anything."""
 
     budget: float | None = None
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Patient]:
-        """Connect; give up at the limit, which libpq's timeout of 2 s is too long for.
-
-        Seen with a run that had half a second left and a server that did not answer.
-        """
-        connecting = super()._connect_gen(conninfo)
-        limit = _connected_by.get()
-        try:
-            waited = next(connecting)
-            while True:
-                ready = yield waited
-                if limit is not None and SYSTEM.monotonic() >= limit:
-                    connecting.close()
-                    message = "the time for connecting is over"
-                    raise errors.ConnectionTimeout(message)
-                waited = connecting.send(ready)
-        except StopIteration as made:
-            connection: Patient = made.value
-            return connection
+    def within(cls, dsn: str, seconds: float, **options: Any) -> Self:
+        """Connect within so many seconds, of which each host gets its share."""
+        with hosts.within(seconds):
+            return cls.connect(dsn, **options)
 
     def wait(
         self,
@@ -134,7 +119,7 @@ class Database:
             )
             raise Misconfigured(message) from None
         given.setdefault("application_name", f"{package}:{role}")
-        given.setdefault("connect_timeout", str(max(2, round(timeout))))
+        self._each_host_has_its_own = "connect_timeout" in given
         self._dsn = conninfo.make_conninfo("", **given)
         self.schema = schema
         self._timeout = timeout
@@ -258,6 +243,12 @@ class Database:
         if connection is not None:
             connection.close()
 
+    def _leave_host(self) -> None:
+        """Drop the connection; another host is tried first the next time."""
+        if self._connection is not None and self._connection.address is not None:
+            hosts.avoid(self._connection.address)
+        self.close()
+
     def abandon(self) -> None:
         """This process, a fork of the owner, holds the owner's connection open no more.
 
@@ -283,7 +274,7 @@ class Database:
             message = f"{self._package}:{label} lost against a rival: {error}"
             raise DatabaseUnavailable(message) from error
         except errors.ReadOnlySqlTransaction as error:
-            self.close()  # a standby by now; the next connection may find its primary
+            self._leave_host()  # a standby by now
             message = f"{self._package}:{label} found {self.where} read-only: {error}"
             raise DatabaseUnavailable(message) from error
         except MISSING as error:
@@ -335,17 +326,21 @@ class Database:
             " a user and a password that the server knows"
         )
 
+    @property
+    def _limit(self) -> float:
+        """Return the seconds for connecting, for all hosts together."""
+        if self._hurried:
+            return self._timeout
+        if self._each_host_has_its_own:
+            return math.inf
+        return max(self._timeout, LEAST_FOR_CONNECTING)
+
     def _connected(self) -> Patient:
         if self._connection is not None and not self._connection.closed:
             return self._connection
-        limit = SYSTEM.monotonic() + self._timeout if self._hurried else None
-        token = _connected_by.set(limit)
-        try:
-            connection = Patient.connect(
-                self._dsn, autocommit=True, prepare_threshold=None
-            )
-        finally:
-            _connected_by.reset(token)
+        connection = Patient.within(
+            self._dsn, self._limit, autocommit=True, prepare_threshold=None
+        )
         connection.budget = self._timeout
         self._connection = connection
         return connection

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from celery_pecker.database import MIGRATE, Database, render
+from celery_pecker.database import MIGRATE, Database, Patient, render
 from celery_pecker.errors import Misconfigured, PeckerError, SchemaOutdated
 from celery_pecker.sql import Migration, migrations, statements
 
@@ -37,9 +37,7 @@ def migrate(
     steps = migrations() if steps is None else steps
     Database(dsn, schema=schema, timeout=CONNECT_TIMEOUT)  # refuses what is no DSN
     try:
-        with psycopg.connect(
-            dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT
-        ) as connection:
+        with Patient.within(dsn, CONNECT_TIMEOUT, autocommit=True) as connection:
             # A snapshot from before the lock would not see what its holder did.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             return [step for step in steps if _take(connection, schema, step)]

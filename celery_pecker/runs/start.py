@@ -109,6 +109,7 @@ class Starter:
                 answer = self._ask(run, left, asked=asked)
             except DatabaseUnavailable as error:
                 problem = str(error)
+                self.close()  # the others lead to the same host
                 continue
             except PeckerError as error:  # no tables, no rights: no run either
                 problem, tries = str(error), 0

@@ -65,8 +65,7 @@ def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> Patient
         message = f"Query: the setting {setting} is no PostgreSQL connection string"
         raise Misconfigured(message) from None
     given.setdefault("application_name", "celery_sharding:query")
-    given.setdefault("connect_timeout", str(max(2, round(timeout))))
-    return Patient.connect(conninfo.make_conninfo("", **given))
+    return Patient.within(conninfo.make_conninfo("", **given), timeout)
 
 
 def _said(error: psycopg.Error) -> str:

@@ -17,6 +17,7 @@ RUNS = "tests/integration/runs/test_guard.py"
 LOCAL = "tests/integration/local/test_runner.py"
 FENCE = "tests/integration/runs/test_fence.py"
 WORKERS = "tests/integration/worker"
+HOSTS = "tests/integration/test_hosts.py"
 
 GUARDS = (
     Guard(
@@ -447,6 +448,34 @@ GUARDS = (
         "(name, min(most, theirs))",
         "(name, most)",
         "tests/integration/deadline/test_psycopg.py",
+    ),
+    Guard(
+        "hosts: a silent one leaves time for the next",
+        "celery_pecker/hosts.py",
+        "share = min(left / (len(places) - tried), longest)",
+        "share = min(left, longest)",
+        f"{HOSTS}::test_a_silent_host_leaves_time_for_the_next",
+    ),
+    Guard(
+        "hosts: a silent one is tried last for a minute",
+        "celery_pecker/hosts.py",
+        "avoid(_address(place))",
+        "pass",
+        f"{HOSTS}::test_a_silent_host_is_asked_once_a_minute_by_a_process",
+    ),
+    Guard(
+        "hosts: a client under a deadline divides its time",
+        "celery_pecker/deadline/clients/psycopg.py",
+        "        return timeout()\n\n    @classmethod\n    def connect(",
+        "        return None\n\n    @classmethod\n    def connect(",
+        f"{HOSTS}::test_a_client_under_a_deadline_reaches_the_next_host",
+    ),
+    Guard(
+        "hosts: start checks leave a primary that froze",
+        "celery_pecker/runs/start.py",
+        "self.close()  # the others lead to the same host",
+        "pass",
+        "tests/integration/runs/test_start.py",
     ),
     Guard(
         "a crontab's run has to end before its next slot",

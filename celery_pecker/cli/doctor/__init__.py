@@ -1,8 +1,8 @@
 """``pecker doctor``: everything that is known to go wrong, looked at once.
 
-``postgres`` and ``broker`` ask, ``judge`` and the functions of ``broker`` that are
-marked so decide; a ``finding`` is ok, warn or fail, and says what to do. Each server
-is asked in bounded time, and one that gives no answer hides nothing of the other.
+``hosts``, ``postgres`` and ``broker`` ask, ``judge`` and the functions of ``broker``
+that are marked so decide; a ``finding`` is ok, warn or fail, and says what to do. Each
+server is asked in bounded time, and one that is silent hides nothing of the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.desk import NO, Desk, as_json
-from celery_pecker.cli.doctor import broker, postgres
+from celery_pecker.cli.doctor import broker, hosts, postgres
 from celery_pecker.cli.doctor.finding import Grade
 
 MARKS = {
@@ -33,7 +33,7 @@ def doctor(ctx: click.Context, *, json: bool) -> None:
     """
     with Desk.open(ctx, json=json) as desk:
         found = []
-        for examine in (postgres.examine, broker.examine):
+        for examine in (hosts.examine, postgres.examine, broker.examine):
             for finding in examine(desk):
                 found.append(finding)
                 if json:

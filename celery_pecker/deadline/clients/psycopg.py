@@ -19,13 +19,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
-from psycopg import errors, generators, pq, waiting
-from psycopg.abc import Params, PQGen, PQGenConn, Query
+from psycopg import errors, generators, pq
+from psycopg.abc import Params, PQGen, Query
 from psycopg.rows import Row
 
+from celery_pecker import hosts
 from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import (
     PATIENCE,
@@ -78,7 +79,7 @@ def install(connection: psycopg.Connection[Any]) -> None:
 _wait = psycopg.Connection.wait
 
 
-class Connection(psycopg.Connection[Row]):
+class Connection(hosts.Connection[Row]):
     """psycopg's connection, bounded. Classes of your own inherit from it."""
 
     _own: tuple[bytes, ...] = (b"0", b"0")
@@ -89,15 +90,16 @@ class Connection(psycopg.Connection[Row]):
         self.cursor_factory = Cursor
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Any]:
-        """Dial within what is left; psycopg's own patience is in whole seconds."""
-        dial: PQGenConn[Any] = super()._connect_gen(conninfo)
-        left = timeout()
-        if left is None:
-            return (yield from dial)
+    def connect_limit(cls) -> float | None:
+        """Return what is left, for all hosts together."""
+        return timeout()
+
+    @classmethod
+    def connect(cls, *args: Any, **kwargs: Any) -> Self:
+        """Connect within what is left; psycopg's own timeout is in whole seconds."""
         try:
-            return waiting.wait_conn(dial, interval=INTERVAL, timeout=left)
-        except errors._WaitTimeout:  # noqa: SLF001 — psycopg has no other name for it
+            return super().connect(*args, **kwargs)
+        except errors.ConnectionTimeout:
             check()
             raise
 

@@ -126,6 +126,26 @@ def _snapshots(line: Line) -> Any:
     return found
 
 
+def test_a_silent_host_is_named(
+    dsn: str, redis_url: str, make_line: Callable[..., Line]
+) -> None:
+    """The others answer, so nothing else shows it."""
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    host, port = str(given["host"]), str(given["port"])
+    with Proxy(host, int(port)) as silent:
+        silent.hang()
+        line = make_line(
+            psycopg.conninfo.make_conninfo(
+                dsn, host=f"127.0.0.1,{host}", port=f"{silent.port},{port}"
+            ),
+            broker_url=redis_url,
+        )
+        found = grades(line, code=1)
+    assert found[f"host 127.0.0.1 port {silent.port}"][0] == "fail"
+    assert found[f"host {host} port {port}"][0] == "ok"
+    assert found["isolation"][0] == "ok"
+
+
 def test_a_redis_that_evicts_is_found(
     dsn: str,
     own_redis: Callable[..., EmbeddedRedis],
