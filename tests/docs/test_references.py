@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from dataclasses import fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -84,6 +85,23 @@ def test_each_column_stands_in_its_reference(dsn: str) -> None:
         ).fetchall()
     assert found
     assert [f"{t}.{c}" for t, c in found if f"`{c}`" not in told.get(t, "")] == []
+
+
+def test_pages_count_tables_and_import_names(dsn: str) -> None:
+    """As many as there are: numbers in a text grow old unseen."""
+    with psycopg.connect(dsn) as connection:
+        [tables] = connection.execute(
+            "select count(*) from pg_tables"
+            " where schemaname = 'public' and tablename like 'pecker\\_%'"
+        ).fetchone() or [0]
+    page = (DOCS / "how-to" / "change-over.md").read_text()
+    assert f"the {tables} `pecker_*` tables" in page
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    page = (DOCS / "how-to" / "throttle.md").read_text()
+    told = f"{len(names)} import names: "
+    [line] = [line for line in page.splitlines() if told in line]
+    assert re.findall(r"`(\w+)`", line.partition(told)[2]) == names
 
 
 def test_each_error_stands_in_its_reference() -> None:

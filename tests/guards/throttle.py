@@ -351,4 +351,11 @@ GUARDS = (
         f"{REAL}/service/test_service.py"
         "::test_redis_that_hangs_does_not_stop_the_service",
     ),
+    Guard(
+        "throttle: a project's own module of that name is not hidden",
+        "celery_pecker/console/entry_points.py",
+        "    hidden = other(words)\n    if hidden is None:",
+        "    hidden = other(words)\n    if True:",
+        "tests/unit/throttle/test_namesake.py",
+    ),
 )

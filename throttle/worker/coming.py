@@ -7,6 +7,7 @@ from typing import Any
 from celery import Celery, signals
 
 from celery_pecker.worker.redis_step import RedisGuardStep
+from throttle.worker import starting
 from throttle.worker.step import ThrottleStep
 
 
@@ -29,6 +30,14 @@ def connect() -> None:
     signals.celeryd_init.connect(
         _on_worker_init, dispatch_uid="throttle.worker", weak=False
     )
+    # Its log is there by then.
+    signals.celeryd_after_setup.connect(
+        _on_worker_setup, dispatch_uid="throttle.worker", weak=False
+    )
+
+
+def _on_worker_setup(**_: object) -> None:
+    starting.warn_of_namesakes()
 
 
 def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:

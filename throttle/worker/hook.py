@@ -39,7 +39,6 @@ def hang(consumer: Any) -> Hook:
     Raises:
         Refused: A setting, a route, a task or the store is wrong.
     """
-    starting.warn_of_namesakes()
     try:
         settings = starting.settings_of(consumer.app)
         starting.check_tasks(consumer.app.tasks, settings)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from celery_pecker.console import namesake
 from throttle.errors import Misconfigured
 from throttle.route import Route
 from throttle.settings import Settings, mentioned
@@ -85,27 +86,23 @@ def check_tasks(tasks: Mapping[str, Any], settings: Settings) -> None:
 
 
 def warn_of_namesakes() -> None:
-    """Say if there is another package called `throttle`: one of the two is hidden."""
+    """Name each other package called `throttle`: `import throttle` is not that one."""
     for place in _namesakes():
         logger.warning(
-            "throttle: there is another package called throttle in %s; which of the two"
-            " is imported depends on sys.path",
+            "throttle: there is another package called throttle in %s, which is"
+            " hidden: `import throttle` is %s in this worker; rename that one",
             place,
+            Path(__file__).resolve().parents[1],
         )
 
 
 def _namesakes() -> Iterator[Path]:
-    ours = Path(__file__).resolve().parents[1]
-    seen = {ours}
+    seen: set[Path] = set()
     for entry in sys.path:
-        for found in (
-            Path(entry or ".", "throttle"),
-            Path(entry or ".", "throttle.py"),
-        ):
+        for name in ("throttle/__init__.py", "throttle.py"):
+            found = Path(entry or ".", name)
             there = found.resolve()
-            if there in seen or not (
-                found.is_file() or (found / "__init__.py").exists()
-            ):
+            if there in seen or not found.is_file() or namesake.ours(found):
                 continue
             seen.add(there)
             yield found
