@@ -83,6 +83,7 @@ def main(words: list[str]) -> int:
             results=results,
             console=console,
             entries=frozenset(asked.entries or ()),
+            only=frozenset(asked.only or ()),
             resume=asked.resume,
         )
         for nth, row in enumerate(rows):
@@ -132,6 +133,12 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         action="append",
         help="pace: only this number of entries (may be given again)",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="TRIAL",
+        help="only the trial of that label, as a run prints it (may come again)",
     )
     parser.add_argument(
         "--resume", action="store_true", help="leave out trials that are on disk"

@@ -29,6 +29,8 @@ class Run:
     console: Console
     entries: frozenset[int] = frozenset()
     """Only these loads; all if empty."""
+    only: frozenset[str] = frozenset()
+    """Only trials with these labels; all if empty. The others' figures stay."""
     resume: bool = False
     """What is on disk with the same plan is not measured again."""
     failures: list[str] = field(default_factory=list)
@@ -44,6 +46,11 @@ class Run:
         **known: object,
     ) -> None:
         """The trial's figures are on disk, unless it failed, which is noted."""
+        if self.only and label not in self.only:
+            return
+        if self.only and not self.resume:
+            self._fresh.add(row)
+            self.results.clear(row, **known)
         if self.resume and self.results.has(row, **known):
             self.note(f"{row}: {label}: kept")
             return

@@ -86,6 +86,13 @@ def nothing(number: int) -> None:
     os.write(_log(), RECORD.pack(now, now, 0, number))
 
 
+@app.task(name="throttled.free")
+def free(number: int) -> None:
+    """It ran; no route names it."""
+    now = time.time()
+    os.write(_log(), RECORD.pack(now, now, 0, number))
+
+
 @app.task(name="throttled.shut", throttle=SHUT)
 def shut(number: int) -> None:
     """It is of a database whose gate is shut."""

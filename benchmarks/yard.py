@@ -71,6 +71,15 @@ class Crew:
             spent += times.user + times.system
         return spent
 
+    def beside_cpu(self) -> float:
+        """Seconds of processor time of their threads beside the main one."""
+        return sum(
+            thread.user_time + thread.system_time
+            for process in self.processes
+            for thread in psutil.Process(process.pid).threads()
+            if thread.id != process.pid
+        )
+
 
 class Yard:
     """Queues on the ground's Redis, traffic on a Redis of its own."""

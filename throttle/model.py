@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 TICK = 0.1
@@ -132,7 +131,7 @@ class Run(NamedTuple):
     """What one run of a task has cost a database."""
 
     run: int
-    """`run_id` of its task id."""
+    """A number that no other run of its worker has."""
     database: str
     amount: Amount
     """So far, or in all."""
@@ -270,8 +269,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Connections are closed."""
         ...
-
-
-def run_id(task_id: str) -> int:
-    """Return 63 bits that stand for a task id in shared memory, in every process."""
-    return int.from_bytes(blake2b(task_id.encode(), digest_size=8).digest()) >> 1

@@ -157,7 +157,7 @@ def _worker(name: str, limit: float) -> Iterator[Asked]:
     answer = Answer(at=0, databases={"main": seen})
 
     def then(nth: int) -> None:
-        accounts.forget(nth)
+        accounts.over((), [nth])
         if nth % 50 == 0:
             now = time.monotonic()
             accounts.observe(Reading({}), now)

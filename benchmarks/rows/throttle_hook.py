@@ -4,6 +4,8 @@ Two workers of one process each, the same but for the gate, get batches of tasks
 nothing, in turns. A pair is one batch each; what counts is the ratio of their
 throughput, its 95 % interval, and the difference of the main process' processor time
 per task, which holds all there is: hook, thread that reports, reading of the meter.
+The same with tasks that no route names. What the thread that reports takes is what the
+threads beside the main one take more with the gate.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ ROW = "throttle_hook"
 PLENTY = 1e7
 """A limit that nobody reaches."""
 WARM = 500
+TASKS = {"throttled.nothing": "", "throttled.free": ", no route"}
 
 
 def run(run: Run) -> None:
@@ -34,13 +37,14 @@ def run(run: Run) -> None:
         pool="the hook alone",
     )
     for pool in ("prefork", "threads"):
-        run.trial(
-            ROW,
-            pool,
-            20 + run.plan.pairs * run.plan.batch / 300,
-            partial(measure, run, pool),
-            pool=pool,
-        )
+        for what, label in TASKS.items():
+            run.trial(
+                ROW,
+                pool + label,
+                20 + run.plan.pairs * run.plan.batch / 300,
+                partial(measure, run, pool, what),
+                pool=pool + label,
+            )
 
 
 def alone(run: Run) -> Sample:
@@ -56,7 +60,7 @@ def alone(run: Run) -> Sample:
     return {"runs": len(found), "hook_us": round(float(np.median(found)), 2)}
 
 
-def measure(run: Run, pool: str) -> Sample:
+def measure(run: Run, pool: str, what: str) -> Sample:
     """Return the ratios and the differences, pair by pair."""
     chance = random.Random(1)
     with Yard(run.ground, run.tell) as yard:
@@ -65,16 +69,22 @@ def measure(run: Run, pool: str) -> Sample:
             yard.crew(1, pool=pool, processes=2, LIMIT=PLENTY),
         ]
         for crew in crews:
-            batch(yard, crew, WARM)
+            batch(yard, crew, WARM, what)
         ratios, more, plain = [], [], []
+        spent = [0.0, 0.0]
+        began, beside = time.monotonic(), [crew.beside_cpu() for crew in crews]
         for _ in range(run.plan.pairs):
             order = [0, 1]
             chance.shuffle(order)
-            took = {at: batch(yard, crews[at], run.plan.batch) for at in order}
+            took = {at: batch(yard, crews[at], run.plan.batch, what) for at in order}
             ratios.append(took[0][0] / took[1][0])
             more.append(took[1][1] - took[0][1])
             plain.append(took[0][1])
-        middle, low, high = interval(np.array(ratios))
+            spent = [
+                crew.beside_cpu() - was for crew, was in zip(crews, beside, strict=True)
+            ]
+        lasted = time.monotonic() - began
+    middle, low, high = interval(np.array(ratios))
     return {
         "pairs": run.plan.pairs,
         "batch": run.plan.batch,
@@ -83,6 +93,7 @@ def measure(run: Run, pool: str) -> Sample:
         "high": round(high, 4),
         "main_us": round(float(np.median(more)) * 1e6, 2),
         "plain_us": round(float(np.median(plain)) * 1e6, 1),
+        "beside_ms": round((spent[1] - spent[0]) / lasted * 1e3, 2),
         "ratios": [round(one, 4) for one in ratios],
         "more_us": [round(one * 1e6, 1) for one in more],
     }

@@ -45,6 +45,7 @@ def hook(samples: list[Sample]) -> str:
             f"{one['ratio']:.3f} ({one['low']:.3f} to {one['high']:.3f})",
             f"{one['main_us']:+.1f}",
             f"{one['plain_us']:.0f}",
+            f"{one['beside_ms']:+.1f}" if "beside_ms" in one else "",
         ]
         for one in samples
         if "ratio" in one
@@ -56,12 +57,14 @@ def hook(samples: list[Sample]) -> str:
             "",
             f"{one['hook_us']:+.1f}",
             "",
+            "",
         ]
         for one in samples
         if "hook_us" in one
     ]
     head = ("pool", "pairs, of tasks", "throughput with / without (95 %)")
-    return grid((*head, "main process, µs a task", "without the gate, µs"), lines)
+    main = ("main process, µs a task", "without the gate, µs")
+    return grid((*head, *main, "its other threads, ms a second"), lines)
 
 
 def hold(samples: list[Sample]) -> str:

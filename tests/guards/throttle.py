@@ -40,6 +40,28 @@ GUARDS = (
         f"{METER}::test_threads_beyond_the_lanes_are_dropped_and_counted",
     ),
     Guard(
+        "throttle: what no route names is no run of anybody's",
+        "throttle/worker/pool.py",
+        "    if run := run_of(task.request):\n",
+        "    if run := run_of(task.request) or 1:\n",
+        f"{UNIT}/test_worker_parts.py::test_only_runs_that_were_let_in_are_counted",
+    ),
+    Guard(
+        "throttle: a connection that was closed meanwhile costs no report",
+        "throttle/store/redis/direct.py",
+        "        except Lost:\n",
+        "        except ZeroDivisionError:\n",
+        f"{REAL}/store/test_away.py"
+        "::test_a_connection_that_was_closed_meanwhile_costs_no_report",
+    ),
+    Guard(
+        "throttle: runs that counted nothing are free at once, however many",
+        "throttle/admission/accounts.py",
+        "            self._accounts[kind.target.database].end(kind, plain)\n",
+        "            self._accounts[kind.target.database].end(kind, 1)\n",
+        f"{ADMISSION}::test_runs_that_no_reading_tells_of_are_free_at_once_together",
+    ),
+    Guard(
         "throttle: a lost answer counts nothing twice, as it is told again",
         "throttle/exchange/backlog.py",
         """        if not self._sent:

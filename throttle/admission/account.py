@@ -194,6 +194,21 @@ class Account:
                 now.seconds_variance - was.seconds_variance,
             )
 
+    def end(self, kind: Expected, runs: int) -> None:
+        """So many of that kind are over, and no reading told of them under way."""
+        self.runs -= runs
+        self.operations.revise(
+            kind.operations * runs,
+            kind.spread,
+            0.0,
+            0,
+            -kind.operations_variance * runs,
+        )
+        if self.seconds is not None:
+            self.seconds.revise(
+                kind.seconds * runs, kind.spread, 0.0, 0, -kind.seconds_variance * runs
+            )
+
     def observe(self, amount: Amount, now: float) -> None:
         """The meter counted so much since it was read last."""
         idle = self.runs == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from threading import Lock
 
@@ -62,45 +62,36 @@ class Accounts:
     def admit(self, target: Target, task: str, run: int) -> Admission:
         """Say whether a run may start now; if so, its cost is expected from now on.
 
-        `run` is `run_id` of its task id. Raises `Misconfigured` for a database without
-        a limit.
+        `run` is a number that no other run of this process has. Raises `Misconfigured`
+        for a database without a limit.
         """
         now = self._clock()
         with self._lock:
-            known = self._kinds.get((target, task)) or self._kind(target, task)
-            account, kind = known
-            wait = account.enter(kind, now)
+            account, wait = self._enter(target, task, run, now)
             room = account.operations.room
-            if room < 0:
-                room = 0.0
-            if wait:
-                return Admission(False, room, min(wait, LONGEST))
-            runs = self._runs
-            if run in runs:
+        return Admission(not wait, max(room, 0.0), min(wait, LONGEST))
+
+    def enter(self, target: Target, task: str, run: int) -> bool:
+        """Say what `admit` says, in less time: whether it may start, and no more."""
+        now = self._clock()
+        with self._lock:
+            return not self._enter(target, task, run, now)[1]
+
+    def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
+        """These runs are over, or will not start after all. Unknown ones are no error.
+
+        What was expected of one that will not start (revoked, expired, handed on) is
+        free at once. Of one that ended it stays until a reading has told what it cost,
+        or two have told nothing: then it did nothing to the database, and that is
+        learned.
+        """
+        with self._lock:
+            for run in unstarted:
                 self._drop(run)
-            runs[run] = kind
-            if len(runs) > MOST:
-                for old in list(islice(runs, MOST // 100)):
-                    self._drop(old)
-        return Admission(True, room, 0.0)
-
-    def forget(self, run: int) -> None:
-        """The run will not start after all: it was revoked, has expired, was handed on.
-
-        What was expected of it is free at once. Unknown runs are no error.
-        """
-        with self._lock:
-            self._drop(run)
-
-    def ended(self, run: int) -> None:
-        """The worker saw the run end.
-
-        What was expected of it stays until a reading has told what it cost, or two have
-        told nothing: then it did nothing to the database, and that is learned.
-        """
-        with self._lock:
-            if run in self._runs:
-                self._ended[run] = 0
+            runs, waits = self._runs, self._ended
+            for run in ended:
+                if run in runs:
+                    waits[run] = 0
 
     def cost(self, target: Target, task: str) -> Amount:
         """Return what a run is expected to cost: for the hold."""
@@ -119,8 +110,7 @@ class Accounts:
             for account in self._accounts.values():
                 # Before the runs: room is bounded, and their cost is about to be taken
                 account.refill(now)
-            for run in reading.runs:
-                self._see(run)
+            self._see(reading.runs)
             self._give_up(reading.dropped)
             self._kinds.clear()
             for name, account in self._accounts.items():
@@ -184,30 +174,79 @@ class Accounts:
         self._kinds[target, task] = known
         return known
 
-    def _see(self, run: Run) -> None:
-        was = self._runs.get(run.run)
-        if was is None:
-            return
-        kind = was if isinstance(was, Expected) else was.kind
-        if kind.target.database != run.database:
-            return
-        if run.ended:
-            self._costs.learn(kind.target, kind.task, run.amount, run.elapsed)
-            self._drop(run.run)
-            return
-        now = UnderWay(kind, kind.cost.duration, run.amount, run.elapsed)
-        self._accounts[run.database].revise(was, now)
-        self._runs[run.run] = now
+    def _enter(
+        self, target: Target, task: str, run: int, now: float
+    ) -> tuple[Account, float]:
+        account, kind = self._kinds.get((target, task)) or self._kind(target, task)
+        wait = account.enter(kind, now)
+        if not wait:
+            runs = self._runs
+            if run in runs:
+                self._drop(run)
+            runs[run] = kind
+            if len(runs) > MOST:
+                for old in list(islice(runs, MOST // 100)):
+                    self._drop(old)
+        return account, wait
+
+    def _see(self, told: Iterable[Run]) -> None:
+        """Learn what runs have cost: of those that ended, kind by kind."""
+        ended: dict[Expected, list[Run]] = {}
+        runs = self._runs
+        for run in told:
+            was = runs.get(run.run)
+            if was is None:
+                continue
+            kind = was if type(was) is Expected else was.kind  # type: ignore[union-attr]
+            if kind.target.database != run.database:
+                continue
+            if run.ended:
+                if kind in ended:
+                    ended[kind].append(run)
+                else:
+                    ended[kind] = [run]
+                continue
+            now = UnderWay(kind, kind.cost.duration, run.amount, run.elapsed)
+            self._accounts[run.database].revise(was, now)
+            runs[run.run] = now
+        for kind, some in ended.items():
+            self._costs.learn(
+                kind.target, kind.task, [(run.amount, run.elapsed) for run in some]
+            )
+            self._end(kind, [run.run for run in some])
 
     def _give_up(self, dropped: int) -> None:
-        for run, readings in list(self._ended.items()):
-            self._ended[run] = readings + 1
+        """Take runs that no reading told of for runs that counted nothing."""
+        unseen: dict[Expected, list[int]] = {}
+        waits = self._ended
+        for run, readings in waits.items():
             if readings + 1 < UNSEEN:
+                waits[run] = readings + 1
                 continue
-            kind = self._runs[run]
-            if isinstance(kind, Expected) and not dropped:
-                self._costs.learn(kind.target, kind.task, NOTHING, None)
-            self._drop(run)
+            was = self._runs[run]
+            kind = was if type(was) is Expected else was.kind  # type: ignore[union-attr]
+            unseen.setdefault(kind, []).append(run)
+        for kind, some in unseen.items():
+            none = [run for run in some if self._runs[run] is kind]
+            if none and not dropped:
+                ends = [(NOTHING, None)] * len(none)
+                self._costs.learn(kind.target, kind.task, ends)
+            self._end(kind, some)
+
+    def _end(self, kind: Expected, ended: Iterable[int]) -> None:
+        """Runs of one kind are over: nothing more is expected of them."""
+        plain = 0
+        for run in ended:
+            if self._runs.get(run) is kind:
+                del self._runs[run]
+                self._ended.pop(run, None)
+                plain += 1
+            else:
+                self._drop(run)
+        if plain:
+            self._accounts[kind.target.database].end(kind, plain)
+            if kind.young:
+                kind.cost.inside -= plain
 
     def _drop(self, run: int) -> None:
         was = self._runs.pop(run, None)

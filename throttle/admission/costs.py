@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ from throttle.admission.flow import spread_of
 from throttle.model import Amount, Target
 
 Key = TypeVar("Key", tuple[str, str], tuple[str, str, str])
+End = tuple[Amount, float | None]
+"""What a run cost, and how long it took, seconds; None: not known."""
 MOST = 10_000
 """Kinds that are remembered; then those that ran longest ago are forgotten."""
 MEMORY = 0.05
@@ -44,22 +47,35 @@ class Cost:
         """What is expected of the next run."""
         return Amount(self.operations, self.seconds)
 
-    def learn(self, amount: Amount, duration: float | None) -> None:
-        """A run has ended that cost so much and took so long (None: nobody knows)."""
-        self.runs += 1
-        weight = max(1 / self.runs, MEMORY)
-        off = amount.operations - self.operations
-        self.operations += weight * off
-        # Of the first run there is a mean, and no variance
-        off *= off * (self.runs > 1)
-        self.operations_variance += weight * (off - self.operations_variance)
-        off = amount.seconds - self.seconds
-        self.seconds += weight * off
-        off *= off * (self.runs > 1)
-        self.seconds_variance += weight * (off - self.seconds_variance)
-        if duration is not None:
-            self.duration += weight * (duration - self.duration)
-            self.spread = spread_of(self.duration)
+    def learn(self, ends: Iterable[End]) -> None:
+        """Runs have ended: what each cost, and how long it took (None: not known).
+
+        In local names, as a worker learns of a thousand a second.
+        """
+        runs, duration = self.runs, self.duration
+        operations, seconds = self.operations, self.seconds
+        operations_variance, seconds_variance = (
+            self.operations_variance,
+            self.seconds_variance,
+        )
+        for amount, lasted in ends:
+            runs += 1
+            weight = 1 / runs if runs * MEMORY < 1 else MEMORY
+            off = amount[0] - operations
+            operations += weight * off
+            # Of the first run there is a mean, and no variance
+            off = off * off if runs > 1 else 0.0
+            operations_variance += weight * (off - operations_variance)
+            off = amount[1] - seconds
+            seconds += weight * off
+            off = off * off if runs > 1 else 0.0
+            seconds_variance += weight * (off - seconds_variance)
+            if lasted is not None:
+                duration += weight * (lasted - duration)
+        self.runs, self.duration, self.spread = runs, duration, spread_of(duration)
+        self.operations, self.seconds = operations, seconds
+        self.operations_variance = operations_variance
+        self.seconds_variance = seconds_variance
 
     def enter(self, now: float) -> None:
         """A run came in while the kind was not known."""
@@ -99,25 +115,22 @@ class Costs:
             self._remember(self._tasks, (target[0], task), known)
         return known
 
-    def learn(
-        self, target: Target, task: str, amount: Amount, duration: float | None
-    ) -> None:
-        """A run has ended that cost so much."""
+    def learn(self, target: Target, task: str, ends: Sequence[End]) -> None:
+        """Runs of one kind have ended."""
         kind = (target.database, task, target.tenant)
-        self._learn(self._kinds, kind, amount, duration)
-        self._learn(self._tasks, (target.database, task), amount, duration)
+        self._learn(self._kinds, kind, ends)
+        self._learn(self._tasks, (target.database, task), ends)
 
     def _learn(
         self,
         where: OrderedDict[Key, Cost],
         key: Key,
-        amount: Amount,
-        duration: float | None,
+        ends: Sequence[End],
     ) -> None:
         cost = where.pop(key, None)
         if cost is None:
             cost = Cost(self._prior)
-        cost.learn(amount, duration)
+        cost.learn(ends)
         self._remember(where, key, cost)
 
     def _remember(self, where: OrderedDict[Key, Cost], key: Key, cost: Cost) -> None:

@@ -6,19 +6,35 @@ connection, or with its process. But it strikes the request from its list then.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count
 from typing import Any, Protocol
 
 from celery.worker import state
+
+RUN = "throttle_run"
+"""Where a request's `delivery_info` says which run it is, in whatever process it is
+run. Celery makes that of four fields of a message: nobody else can put it there."""
+
+_numbers = count(1)
+
+
+def next_run() -> int:
+    """Return a number that no other run of this process has."""
+    return next(_numbers)
+
+
+def run_of(request: Any) -> int:
+    """Return the number of the run that a task's request is; 0: nobody counts it."""
+    number: int = (request.delivery_info or {}).get(RUN, 0)
+    return number
 
 
 class Ended(Protocol):
     """What wants to know."""
 
-    def ended(self, run: int) -> None:
-        """The run has started and is over."""
-
-    def forget(self, run: int) -> None:
-        """The run will not start."""
+    def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
+        """These have started and are over; those will not start."""
 
 
 class Going:
@@ -34,17 +50,17 @@ class Going:
     def add(self, run: int, request: Any) -> None:
         """The request was admitted as that run."""
         self._requests[run] = request
+        request.delivery_info[RUN] = run
 
     def collect(self) -> None:
         """The accounts know which are over by now. For one thread, now and then."""
-        listed = state.requests
-        for run, request in list(self._requests.items()):
-            if listed.get(request.id) is request:
-                continue
+        listed, requests = state.requests, self._requests
+        ended: list[int] = []
+        unstarted: list[int] = []
+        for run, request in list(requests.items()):
             # A retry, under the same task id, may have come meanwhile
-            if self._requests.get(run) is request:
-                del self._requests[run]
-            if request.time_start is None:
-                self._accounts.forget(run)
-            else:
-                self._accounts.ended(run)
+            if listed.get(request.id) is not request:
+                del requests[run]
+                (unstarted if request.time_start is None else ended).append(run)
+        if ended or unstarted:
+            self._accounts.over(ended, unstarted)

@@ -11,12 +11,12 @@ from celery.worker import state as _state
 
 from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
-from throttle.model import Admission, Policy, Target, run_id
+from throttle.model import Admission, Policy, Target
 from throttle.worker import starting
 from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
-from throttle.worker.going import Going
+from throttle.worker.going import Going, next_run
 from throttle.worker.held import Held
 from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
@@ -136,8 +136,8 @@ class Hook:
         elif self._hold.must_wait(target):
             self._keep(self._held(request, target))
         else:
-            run = run_id(request.id)
-            if self._accounts.admit(target, task, run).admitted:
+            run = next_run()
+            if self._accounts.enter(target, task, run):
                 self._going.add(run, request)
                 self._through(request)
             else:
@@ -280,7 +280,7 @@ class Hook:
         return self._ask(held).admitted
 
     def _ask(self, held: Held) -> Admission:
-        run = run_id(held.request.id)
+        run = next_run()
         admission = self._accounts.admit(held.target, held.task, run)
         if admission.admitted:
             self._going.add(run, held.request)

@@ -14,7 +14,7 @@ from billiard import current_process
 from celery import signals
 
 from throttle.meter import meter
-from throttle.model import run_id
+from throttle.worker.going import run_of
 
 SPARE = 8
 """Places for children that `pool_grow` adds to a running worker."""
@@ -39,12 +39,13 @@ def prepare(worker: Any) -> None:
     signals.task_postrun.connect(_end, dispatch_uid="throttle.worker.pool", weak=False)
 
 
-def _begin(*, task_id: str, task: Any, **_: object) -> None:
-    # What a task calls by `apply` is a part of its own run
-    if not task.request.is_eager:
-        meter.begin(run_id(task_id))
+def _begin(*, task: Any, **_: object) -> None:
+    # What no route names is nobody's cost. What a task calls by `apply` is a part of
+    # its own run, and has a request without a number.
+    if run := run_of(task.request):
+        meter.begin(run)
 
 
 def _end(*, task: Any, **_: object) -> None:
-    if not task.request.is_eager:
+    if run_of(task.request):
         meter.end()

@@ -231,7 +231,7 @@ class Simulation:
         assert isinstance(job, Job)
         del self.running[worker][job.number]
         self.over[worker].append(job)
-        self.accounts[worker].ended(job.number)
+        self.accounts[worker].over([job.number], ())
         self._fill(worker)
 
     def _exchange(self, worker: int, due: object) -> None:

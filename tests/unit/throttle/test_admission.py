@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from throttle.admission import Accounts
+from throttle.admission.costs import Cost
 from throttle.admission.turns import PERIOD, has_turn
 from throttle.errors import Misconfigured
 from throttle.model import (
@@ -300,8 +301,8 @@ def test_a_run_that_never_starts_is_forgotten() -> None:
     worker.learn(100)
     runs = worker.let_in()
     for run in runs:
-        worker.accounts.forget(run)
-    worker.accounts.forget(10**9)
+        worker.accounts.over((), [run])
+    worker.accounts.over((), [10**9])
     assert worker.accounts.state("main").expected.operations == 0
     assert len(worker.let_in()) == len(runs)
 
@@ -311,7 +312,7 @@ def test_a_run_that_counted_nothing_is_free_after_two_readings() -> None:
     worker = Worker()
     worker.learn(100)
     (run,) = worker.let_in(most=1)
-    worker.accounts.ended(run)
+    worker.accounts.over([run], ())
     worker.tick()
     assert worker.accounts.state("main").expected.operations == pytest.approx(100)
     worker.tick()
@@ -324,7 +325,7 @@ def test_nothing_is_learned_from_counts_that_were_dropped() -> None:
     worker = Worker()
     worker.learn(100)
     (run,) = worker.let_in(most=1)
-    worker.accounts.ended(run)
+    worker.accounts.over([run], ())
     worker.tick(dropped=1)
     worker.tick(dropped=1)
     assert worker.accounts.state("main").expected.operations == 0
@@ -509,3 +510,32 @@ def test_one_run_that_cost_far_more_does_not_shut_the_gate(
         waits += 1
         worker.tick(*(ended(one, usual) for one in runs), share=1 / holders)
     assert waits == 40
+
+
+def test_runs_that_end_together_teach_what_they_teach_one_by_one() -> None:
+    """The same means and the same variances, over more than the memory."""
+    ends: list[tuple[Amount, float | None]] = [
+        (Amount(float(n % 7), n / 100), None if n % 5 else n / 10) for n in range(60)
+    ]
+    together, apart = Cost(10.0), Cost(10.0)
+    together.learn(ends)
+    for end in ends:
+        apart.learn([end])
+    assert vars_of(together) == vars_of(apart)
+
+
+def vars_of(cost: Cost) -> list[float]:
+    """Return all that is known of a kind."""
+    return [getattr(cost, name) for name in Cost.__slots__]
+
+
+def test_runs_that_no_reading_tells_of_are_free_at_once_together() -> None:
+    """What was expected of them comes back, however many there are of a kind."""
+    worker = Worker()
+    worker.learn(10)
+    runs = worker.let_in()
+    assert len(runs) > 1
+    worker.accounts.over(runs, ())
+    worker.tick()
+    worker.tick()
+    assert worker.accounts.state("main").expected == Amount()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from celery.worker import state as _state
 
 from throttle.clock import now
 from throttle.hold import Hold
-from throttle.model import Admission, Amount, Limit, Target, run_id
+from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings
 from throttle.worker.hook import PERIOD, Hook
 
@@ -53,9 +53,14 @@ class Accounts:
         self.room -= 1
         return Admission(True, float(self.room), 0.0)
 
-    def forget(self, run: int) -> None:
-        """It did not run."""
-        self.forgotten.append(run)
+    def enter(self, target: Target, task: str, run: int) -> bool:
+        """Take one of the room."""
+        return self.admit(target, task, run).admitted
+
+    def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
+        """These have ended, and those did not run."""
+        del ended
+        self.forgotten += unstarted
 
     def cost(self, target: Target, task: str) -> Amount:
         """Return one operation."""
@@ -224,7 +229,7 @@ def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
     assert bench.accounts.forgotten == []
     state.task_ready(one)
     bench.rig.collect()
-    assert bench.accounts.forgotten == [run_id("a")]
+    assert bench.accounts.forgotten == [one.delivery_info["throttle_run"]]
 
 
 def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:

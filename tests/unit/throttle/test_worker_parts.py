@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +16,9 @@ from celery.worker import state as _state
 import throttle
 from celery_pecker.worker import RedisGuardStep
 from throttle.errors import Misconfigured
+from throttle.meter import meter
 from throttle.model import Target
-from throttle.worker import ThrottleStep, starting
+from throttle.worker import ThrottleStep, going, pool, starting
 from throttle.worker.dead import Dead
 from throttle.worker.going import Going
 from throttle.worker.held import Held
@@ -36,6 +37,7 @@ class Request:
         self.time_start: float | None = None
         self.expires: datetime | None = given.get("expires")
         self.dead = False
+        self.delivery_info: dict[str, Any] = {}
 
     def revoked(self) -> bool:
         """Say whether it is dead."""
@@ -64,42 +66,39 @@ class Ends:
     def __init__(self) -> None:
         self.said: list[tuple[str, int]] = []
 
-    def ended(self, run: int) -> None:
-        """It ran."""
-        self.said.append(("ended", run))
-
-    def forget(self, run: int) -> None:
-        """It did not."""
-        self.said.append(("forget", run))
+    def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
+        """These ran, those did not."""
+        self.said += [("ended", run) for run in ended]
+        self.said += [("forget", run) for run in unstarted]
 
 
 def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
     """Celery strikes a request from its list, whatever became of it."""
     ends = Ends()
-    going = Going(ends)
+    watched = Going(ends)
     requests = {run: Request(f"t{run}") for run in (1, 2, 3)}
     for run, request in requests.items():
         state.requests[request.id] = request
-        going.add(run, request)
+        watched.add(run, request)
     requests[1].time_start = 5.0
     del state.requests["t1"], state.requests["t2"]
-    going.collect()
-    going.collect()
+    watched.collect()
+    watched.collect()
     assert ends.said == [("ended", 1), ("forget", 2)]
-    assert len(going) == 1
+    assert len(watched) == 1
 
 
 def test_a_retry_under_the_same_id_goes_on() -> None:
     """The first is over, the second is watched."""
     ends = Ends()
-    going = Going(ends)
+    watched = Going(ends)
     first, second = Request("t"), Request("t")
-    going.add(1, first)
+    watched.add(1, first)
     state.requests["t"] = second
-    going.add(1, second)
-    going.collect()
-    assert ends.said == []
-    assert len(going) == 1
+    watched.add(2, second)
+    watched.collect()
+    assert ends.said == [("forget", 1)]
+    assert len(watched) == 1
 
 
 # dead
@@ -289,3 +288,30 @@ def test_only_public_names_are_there() -> None:
     with pytest.raises(AttributeError, match="nothing"):
         throttle.nothing  # noqa: B018
     assert {"Throttle", "Gate", "instrument", "report"} <= set(dir(throttle))
+
+
+# pool
+
+
+def test_only_runs_that_were_let_in_are_counted() -> None:
+    """What no route names leaves no run, nor what a run applies within itself."""
+    counted: list[int] = []
+
+    def seen() -> None:
+        opened = meter.here.seat.opened
+        counted.append(opened.run if opened else 0)
+
+    def task(run: int | None) -> Any:
+        info = {"routing_key": "q"} if run is None else {going.RUN: run}
+        return SimpleNamespace(request=SimpleNamespace(delivery_info=info))
+
+    free, routed = task(None), task(7)
+    for one in (free, routed):
+        pool._begin(task=one)
+        seen()
+        pool._begin(task=free)
+        pool._end(task=free)
+        seen()
+        pool._end(task=one)
+        seen()
+    assert counted == [0, 0, 0, 7, 7, 0]

@@ -17,6 +17,7 @@ the number of their format:
     ``*.lua``       what runs inside Redis; it must equal ``throttle.window``
     ``calls``       arguments of the scripts and their answers
     ``client``      a connection by URL, sentinels and clusters included
+    ``direct``      commands over kept connections, for as little as it takes
     ``failures``    what Redis can raise, told apart
     ``store``       the store
 """

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from redis import Redis
 from redis.exceptions import MovedError, NoScriptError
 
 from throttle.errors import Misconfigured
@@ -23,6 +22,7 @@ from throttle.model import (
 )
 from throttle.store.redis import calls, failures, scripts
 from throttle.store.redis.client import connect, elsewhere, says_otherwise
+from throttle.store.redis.direct import Direct
 from throttle.store.redis.scripts import Script
 from throttle.window import units
 from throttle.window.units import WHOLE
@@ -86,14 +86,14 @@ class RedisStore:
         self._of = f"{self._tag}of:"
         self._estimator = estimator
         self._now = now
-        self._given = self._client = connect(url, timeout)
+        self._given = self._client = Direct(connect(url, timeout))
         self._unheard: set[str] = set()
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
         """Redis is there and does all that is needed; else Misconfigured or Away."""
-        client = connect(self._url, AT_START)
-        moved: Redis | None = None
+        client = Direct(connect(self._url, AT_START))
+        moved: Direct | None = None
         try:
             for script, keys, words in (
                 (scripts.EXCHANGE, *self._exchange(PROBE)),
@@ -102,7 +102,7 @@ class RedisStore:
                 try:
                     self._eval(moved or client, script, keys, words)
                 except MovedError as error:
-                    moved = elsewhere(client, error.host, error.port)
+                    moved = Direct(elsewhere(client.client, error.host, error.port))
                     self._eval(moved, script, keys, words)
         except failures.ALL as error:
             strange = says_otherwise(self._url, AT_START)
@@ -190,28 +190,29 @@ class RedisStore:
             except MovedError as error:
                 # A cluster: all keys have one tag, so one node has them all
                 self._go_back()
-                self._client = elsewhere(self._given, error.host, error.port)
+                node = elsewhere(self._given.client, error.host, error.port)
+                self._client = Direct(node)
                 return read(self._eval(self._client, script, keys, words))
         except failures.ALL as error:
             self._go_back()
             # Its name may lead elsewhere by now: after a failover the old primary keeps
             # our connections, and answers READONLY for as long as we use them.
-            self._given.connection_pool.disconnect(inuse_connections=False)
+            self._given.drop()
             raise failures.away(self.place, error) from error
 
     def _eval(
         self,
-        client: Redis,
+        client: Direct,
         script: Script,
         keys: Sequence[str],
         words: Words,
     ) -> Any:
         time = "" if self._now is None else str(round(self._now() * WHOLE))
-        given = [str(word) for word in (*keys, time, *words)]
+        given = [str(len(keys)), *keys, time, *map(str, words)]
         try:
-            return client.evalsha(script.sha, len(keys), *given)
+            return client.call(["EVALSHA", script.sha, *given])
         except NoScriptError:
-            return client.eval(script.text, len(keys), *given)
+            return client.call(["EVAL", script.text, *given])
 
     def _go_back(self) -> None:
         """The node that the URL names is asked again."""

@@ -75,6 +75,18 @@ def test_a_redis_that_is_killed_is_away_and_comes_back(own_redis: OwnRedis) -> N
         assert "main" in store.look()
 
 
+def test_a_connection_that_was_closed_meanwhile_costs_no_report(
+    own_redis: OwnRedis,
+) -> None:
+    """Redis closes what is idle, and restarts: the next report makes a new one."""
+    server = own_redis()
+    with store_at(server.url, timeout=5) as store:
+        store.exchange(REPORT)
+        with redis.Redis.from_url(server.url) as other:
+            assert other.client_kill_filter(_type="normal", skipme=True) == 1
+        store.exchange(REPORT)
+
+
 def test_a_frozen_redis_is_away(own_redis: OwnRedis) -> None:
     """It takes what is sent, and never answers. Once thawed, all is well."""
     server = own_redis(fast=True)
