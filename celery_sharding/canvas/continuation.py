@@ -78,15 +78,3 @@ def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, 
         message = f"what a sharded job is called with must be JSON, links too: {error}"
         raise ItemNotSerializable(message) from error
     return plain
-
-
-def wait_of(options: Mapping[str, Any]) -> float:
-    """Return the seconds until a message of these options may start."""
-    eta = options.get("eta")
-    if isinstance(eta, str):
-        eta = datetime.fromisoformat(eta)
-    if not isinstance(eta, datetime):
-        return 0.0
-    if eta.tzinfo is None:
-        eta = eta.astimezone()
-    return max((eta - SYSTEM.now()).total_seconds(), 0.0)

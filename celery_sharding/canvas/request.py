@@ -15,11 +15,13 @@ from celery.exceptions import TimeLimitExceeded
 from celery.worker.request import Request
 from celery.worker.state import task_ready
 
+from celery_pecker.clock import SYSTEM
 from celery_sharding import flow
 from celery_sharding.canvas.submission import SUBMITTED
 from celery_sharding.errors import PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import AGAIN
+from celery_sharding.model import Stage
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,23 @@ STORED = frozenset({SUBMITTED, "again"})
 
 class JobRequest(Request):
     """A job's message: the ledger, not this process, knows how the job stands."""
+
+    def maybe_expire(self) -> Any:
+        """Whether the job is not to begin any more; one that has begun goes on.
+
+        A copy of its message may be sent, or come, when its expiry is over.
+        """
+        expires: Any = self.expires
+        if expires and SYSTEM.now() > expires and self._begun():
+            return False
+        return super().maybe_expire()
+
+    def _begun(self) -> bool:
+        try:
+            stands = at(self.app, role="caller").outcomes.stage_of(str(self.id))
+        except PeckerError:
+            return True  # the task asks once more, and comes later
+        return stands is not None and stands[0] is not Stage.SUBMITTED
 
     def on_accepted(self, pid: Any, time_accepted: Any) -> None:
         """Acknowledge it as it begins, unless it alone knows of the call."""

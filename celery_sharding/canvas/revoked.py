@@ -22,10 +22,13 @@ def connect() -> None:
     )
 
 
-def _on_revoked(*, sender: Any = None, request: Any = None, **_: object) -> None:
+def _on_revoked(
+    *, sender: Any = None, request: Any = None, expired: bool = False, **_: object
+) -> None:
     if not isinstance(sender, ShardedTask):
         return
+    end = flow.expire if expired else flow.cancel
     try:
-        flow.cancel(sender.app, at(sender.app, role="caller"), request.id)
+        end(sender.app, at(sender.app, role="caller"), request.id)
     except PeckerError as error:
         logger.warning("sharding: %s was revoked, not cancelled: %s", request.id, error)

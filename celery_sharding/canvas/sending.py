@@ -13,10 +13,9 @@ from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
 from celery_sharding import errors
-from celery_sharding.canvas import continuation
 from celery_sharding.canvas.submission import SUBMITTED, Call, submit
 from celery_sharding.ledger import at
-from celery_sharding.messages import AGAIN
+from celery_sharding.messages import AGAIN, wait_of
 from celery_sharding.plan.arguments import HEADER, split
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class Sender:
         """Nobody need send the message again before it can have been taken."""
         submissions = at(self._task.app, role="caller").submissions
         try:
-            submissions.sent(call.task_id, after=continuation.wait_of(options))
+            submissions.sent(call.task_id, after=wait_of(options))
         except errors.DatabaseUnavailable as error:
             logger.debug("sharding: nobody noted that %s is sent: %s", self, error)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from celery_sharding.flow.acting import (
     cancel,
+    expire,
     fail,
     pause,
     rerun,
@@ -27,6 +28,7 @@ from celery_sharding.flow.owners import serving
 
 __all__ = [
     "cancel",
+    "expire",
     "fail",
     "go_on",
     "pause",

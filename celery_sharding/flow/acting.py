@@ -28,6 +28,13 @@ def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
     go_on(app, ledger, ledger.control.cancel(task_id))
 
 
+def expire(app: Any, ledger: Ledger, task_id: str) -> None:
+    """The job has ended, cancelled, unless it had begun before it expired."""
+    job = ledger.reading.job(task_id).job
+    if ledger.outcomes.decide(job, Outcome.CANCELLED, stages=(Stage.SUBMITTED,)):
+        go_on(app, ledger, job)
+
+
 def fail(
     app: Any, ledger: Ledger, task_id: str, error: Exception, *, process: int
 ) -> bool:

@@ -8,7 +8,7 @@ from celery_sharding.flow.cancelled import tell_cancelled
 from celery_sharding.flow.progress import tell_progress
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.posting import Outgoing
-from celery_sharding.messages import send_job, send_tickets
+from celery_sharding.messages import send_job, send_tickets, wait_of
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.settings import ShardingSettings
 
@@ -86,7 +86,16 @@ def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
         # Not by a message: whoever revoked the task has made workers drop those.
         tell_cancelled(app, ledger, one.task_id, run=one.run)
         return
+    begun = one.stage is not Stage.SUBMITTED
     if not send_job(
-        app, one.task, one.task_id, continuation=one.continuation, run=one.run
+        app,
+        one.task,
+        one.task_id,
+        continuation=one.continuation,
+        run=one.run,
+        begun=begun,
     ):
         ledger.outcomes.unsent(one.job)
+    elif not begun and (wait := wait_of(one.continuation)):
+        # A worker holds it until then; it would hold one more with each sweep.
+        ledger.submissions.sent(one.task_id, after=wait)

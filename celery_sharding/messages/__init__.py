@@ -11,7 +11,7 @@ because the broker is away: the sweeper sends again what nobody took.
 
 from __future__ import annotations
 
-from celery_sharding.messages.continuation import from_request
+from celery_sharding.messages.continuation import from_request, wait_of
 from celery_sharding.messages.names import AGAIN, NOTIFY, PURGE, RUN, SWEEP, WORK
 from celery_sharding.messages.sending import send_job, send_notify, send_tickets
 
@@ -26,4 +26,5 @@ __all__ = [
     "send_job",
     "send_notify",
     "send_tickets",
+    "wait_of",
 ]

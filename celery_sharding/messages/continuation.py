@@ -8,8 +8,10 @@ part of a chain that follows, the chord it is in, the queue it came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from celery_pecker.clock import SYSTEM
 from celery_sharding.plan.arguments import HEADER
 
 ONLY_AFTER = ("link", "link_error", "chain", "chord", "group_id", "group_index")
@@ -74,3 +76,15 @@ def _delivery(info: Mapping[str, Any]) -> dict[str, Any]:
 def without_links(continuation: Mapping[str, Any]) -> dict[str, Any]:
     """Return it without what follows: a later run only stores its result anew."""
     return {k: v for k, v in continuation.items() if k not in ONLY_AFTER}
+
+
+def wait_of(options: Mapping[str, Any]) -> float:
+    """Return the seconds until a message of these options may start."""
+    eta = options.get("eta")
+    if isinstance(eta, str):
+        eta = datetime.fromisoformat(eta)
+    if not isinstance(eta, datetime):
+        return 0.0
+    if eta.tzinfo is None:
+        eta = eta.astimezone()
+    return max((eta - SYSTEM.now()).total_seconds(), 0.0)

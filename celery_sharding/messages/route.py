@@ -7,7 +7,10 @@ from typing import Any
 
 from kombu import Queue
 
-KEPT = ("exchange", "routing_key", "priority", "serializer", "compression")
+KEPT = (
+    *("exchange", "routing_key", "priority"),
+    *("serializer", "compression", "delivery_mode"),
+)
 
 
 def route_of(

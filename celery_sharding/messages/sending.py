@@ -71,10 +71,12 @@ def send_job(
     *,
     continuation: Mapping[str, Any],
     run: int = 1,
+    begun: bool = True,
 ) -> bool:
     """Whether the broker took the job's own message, with all that is to follow.
 
-    In a later run nothing follows: chain, chord and links had their turn.
+    In a later run nothing follows: chain, chord and links had their turn. ``begun``:
+    the job waits for no countdown any more, and does not expire.
     """
     told = dict(continuation) if run == 1 else without_links(continuation)
     message = app.amqp.create_task_message(
@@ -90,6 +92,8 @@ def send_job(
         group_index=told.get("group_index"),
         root_id=told.get("root_id"),
         parent_id=told.get("parent_id"),
+        eta=None if begun else told.get("eta"),
+        expires=None if begun else told.get("expires"),
         shadow=told.get("shadow"),
         time_limit=told.get("time_limit"),
         soft_time_limit=told.get("soft_time_limit"),

@@ -32,6 +32,7 @@ SWEEP = f"{REAL}/flow/test_sweep.py"
 WORK = f"{REAL}/runner/test_work.py"
 PASSING_ON = f"{REAL}/runner/test_passing_on.py"
 LIMITS = f"{REAL}/runner/test_limits.py"
+SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
 MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
@@ -796,7 +797,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: a message that is to wait is not sent again before",
         "celery_sharding/canvas/sending.py",
-        ", after=continuation.wait_of(options)",
+        ", after=wait_of(options)",
         "",
         f"{SENDING}::test_a_message_that_is_to_wait_is_not_sent_again_before",
     ),
@@ -971,5 +972,21 @@ select layer""",
         "    return isinstance(error, SystemExit) and error.code in BY_SIGNAL\n",
         "    return False\n",
         f"{POST}::test_a_worker_that_ends_in_post_has_not_failed_the_job",
+    ),
+    Guard(
+        "sharding: a message that is sent again waits and expires as the first one did",
+        "celery_sharding/messages/sending.py",
+        """        eta=None if begun else told.get("eta"),
+        expires=None if begun else told.get("expires"),
+""",
+        "",
+        f"{SENT_AGAIN}::test_all_that_the_call_said_is_said_again",
+    ),
+    Guard(
+        "sharding: a job that has begun does not expire",
+        "celery_sharding/canvas/request.py",
+        "        if expires and SYSTEM.now() > expires and self._begun():\n",
+        "        if False:\n",
+        f"{SENT_AGAIN}::test_a_copy_that_comes_when_its_job_has_begun_is_not_expired",
     ),
 )

@@ -24,14 +24,18 @@ def test_post_holds_no_message_and_a_time_limit_fails_its_job_once(
     jobs: Callable[..., Jobs], redis_url: str
 ) -> None:
     """RabbitMQ ends the consumer that holds one for long; errbacks are called once."""
-    made = jobs(task_time_limit=2.0, sharding_lease=2.0, sharding_resend=1.0)
+    made = jobs(task_time_limit=5.0, sharding_lease=2.0, sharding_resend=1.0)
     made.worker("-P", "prefork", "-c", "1")
     posted: Any = made.app.tasks["jobs.posted"]
     blamed: Any = made.app.tasks["jobs.blamed"]
     result = posted.apply_async(([1],), {"pace": 60}, link_error=blamed.s())
     eventually(lambda: made.seen()["post"] == 1, 20.0, "Post runs")
     client: Any = redis.Redis.from_url(redis_url)
-    eventually(lambda: client.hlen("unacked") == 0, 5.0, "no message is held")
+    eventually(
+        lambda: client.hlen("unacked") == 0 and str(result.progress.stage) == "posting",
+        20.0,
+        "no message is held while it does",
+    )
     with pytest.raises(TimeLimitExceeded):
         result.get(timeout=30.0)
     eventually(lambda: str(result.progress.stage) == "ended", 20.0, "it has ended")
