@@ -33,8 +33,10 @@ from benchmarks.rows import (
     sharding_items,
     sharding_kill,
     sharding_many,
+    sharding_open,
     sharding_poison,
     sharding_post,
+    sharding_short,
     sharding_submit,
     snapshot,
     statements,
@@ -56,6 +58,7 @@ ROWS: dict[str, ModuleType] = {
         *(throttle_loop, throttle_hook, throttle_hold),
         *(sharding_many, sharding_submit, sharding_items, sharding_kill),
         *(sharding_poison, sharding_post, sharding_control, sharding_flower),
+        *(sharding_short, sharding_open),
     )
 }
 

@@ -93,6 +93,10 @@ class Plan:
     """Of a large job."""
     queued: int
     """Shards of a job that is paused and cancelled."""
+    open: int
+    """Jobs that are open while a ticket is lost."""
+    backlog: int
+    """Short jobs that wait in the queue when the first worker starts."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -145,6 +149,8 @@ class Plan:
             "sharding_poison": 20 + self.items * 9e-5,
             "sharding_post": 30 + self.items * 6e-5,
             "sharding_control": 45 + self.queued * 2e-4,
+            "sharding_short": 16 + self.submits * 0.2 + self.backlog * 0.06,
+            "sharding_open": 30 + self.open * 2e-3 + self.requests * 0.1,
             "sharding_flower": 12 + self.requests * 0.2,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }

@@ -46,6 +46,8 @@ QUICK = Plan(
     submits=10,
     items=100_000,
     queued=10_000,
+    open=10_000,
+    backlog=200,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -88,6 +90,8 @@ MEDIUM = Plan(
     submits=30,
     items=1_000_000,
     queued=100_000,
+    open=10_000,
+    backlog=1_000,
     stuck=40,
 )
 
@@ -131,6 +135,8 @@ FULL = Plan(
     submits=100,
     items=1_000_000,
     queued=100_000,
+    open=10_000,
+    backlog=1_000,
     stuck=120,
 )
 

@@ -70,5 +70,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "sharding_poison": ("An item that kills its process", sharding.poison),
     "sharding_post": ("Post over a million results", sharding.post),
     "sharding_control": ("Pause and cancel", sharding.control),
+    "sharding_short": ("Short jobs", sharding.short),
+    "sharding_open": ("Very many open jobs", sharding.open_jobs),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }

@@ -152,6 +152,52 @@ def flower(samples: list[Sample]) -> str:
     return grid((asked, "p50 / p95 / p99, ms", "kB"), lines)
 
 
+def short(samples: list[Sample]) -> str:
+    """Return what a job of few items takes, and how many at once end."""
+    lines = [
+        [f"one at a time · {who}", spreads([{"ms": each}], "ms", "{:.0f}"), NONE, NONE]
+        for one in samples
+        if one["way"] == "one"
+        for who, each in one["ms"].items()
+    ] + [
+        [
+            f"{one['jobs']:,} waiting · {OURS}",
+            NONE,
+            f"{one['median_s']:.1f}",
+            f"{one['last_s']:.1f}",
+        ]
+        for one in samples
+        if one["way"] == "many"
+    ]
+    head = ("jobs of 10 items", "p50 / p95 / p99, ms", "half of them had ended, s")
+    return grid((*head, "all, s"), lines)
+
+
+def open_jobs(samples: list[Sample]) -> str:
+    """Return when what was lost among very many jobs is found."""
+    lines = []
+    for one in samples:
+        found = one["found_s"]
+        never = f"not within {one['given_up_s']:.0f} s"
+        held, sent = (
+            never if found[name] is None else f"{found[name]:.1f} s"
+            for name in ("held", "sent")
+        )
+        lines += [
+            ["a ticket whose holder died is sent again after its lease", held],
+            ["a ticket whose message is overdue is sent again", sent],
+            ["a sweep", f"{one['sweep_ms']:.0f} ms"],
+        ] + [
+            [
+                f"Flower: {name}, p50 / p95 / p99",
+                f"{spreads([each], 'ms', '{:.0f}')} ms",
+            ]
+            for name, each in one["pages"].items()
+        ]
+    head = f"{samples[-1]['jobs']:,} open jobs" if samples else "open jobs"
+    return grid((head, "measured"), lines)
+
+
 def groups(
     samples: Iterable[Sample], *names: str
 ) -> list[tuple[tuple[Any, ...], list[Sample]]]:

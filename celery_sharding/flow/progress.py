@@ -7,12 +7,10 @@ from typing import Any
 from celery_sharding.flow.bars import say
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.telling import Threshold
+from celery_sharding.ledger.upkeep import TOLD_EVERY
 from celery_sharding.messages import send_notify
 from celery_sharding.model import Stage
 from celery_sharding.settings import ShardingSettings
-
-EVERY = 1.0
-"""Seconds between two tellings of a job, whoever does them."""
 
 
 def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
@@ -22,7 +20,7 @@ def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
     ledger drops what comes twice. Once the items have ended each call looks, for there
     are few.
     """
-    if stage is Stage.SHARDING and not ledger.outcomes.tell(job, every=EVERY):
+    if stage is Stage.SHARDING and not ledger.outcomes.tell(job, every=TOLD_EVERY):
         return
     stands = ledger.outcomes.threshold(job)
     if stands is None:

@@ -8,12 +8,24 @@ it is the fencing token of the hold, and of the shards that are claimed under it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery_sharding.codec import decode
 from celery_sharding.ledger.base import Repository
 from celery_sharding.model import Hold, Stage, Turn, Word
 from celery_sharding.policies import from_json
+
+
+class Overdue(NamedTuple):
+    """A ticket whose message is to be published once more."""
+
+    job: int
+    ticket: int
+    seq: int
+    task: str
+    queue: str | None
+    """That of the job's options."""
+    continuation: Mapping[str, Any]
 
 
 class Tickets(Repository):
@@ -94,22 +106,30 @@ class Tickets(Repository):
             layer=layer,
         )
 
-    def hand_on(self, hold: Hold) -> bool:
+    def hand_on(self, hold: Hold, *, resend: float = 10.0) -> bool:
         """The ticket is free for who gets its message, which the caller publishes.
 
         The message names the number of this hold. False: it was lost; nothing is to be
-        published. What is claimed under it may be claimed by others.
+        published. What is claimed under it may be claimed by others. One that nobody
+        took within `resend` seconds counts as lost.
         """
-        return self._let_go(hold, "sent", None)
+        return self._let_go(hold, "sent", resend=resend)
 
     def rest(self, hold: Hold, wake_in: float | None = None) -> bool:
         """The ticket lies idle, for at least that many seconds; False: it was lost.
 
         What is claimed under it may be claimed by others.
         """
-        return self._let_go(hold, "idle", wake_in)
+        return self._let_go(hold, "idle", wake_in=wake_in)
 
-    def _let_go(self, hold: Hold, state: str, wake_in: float | None) -> bool:
+    def _let_go(
+        self,
+        hold: Hold,
+        state: str,
+        *,
+        wake_in: float | None = None,
+        resend: float | None = None,
+    ) -> bool:
         rows = self._run(
             "let_go_ticket",
             job=hold.job,
@@ -117,6 +137,7 @@ class Tickets(Repository):
             seq=hold.seq,
             state=state,
             wake_in=wake_in,
+            resend=resend,
         )
         return bool(rows)
 
@@ -133,6 +154,15 @@ class Tickets(Repository):
         """
         rows = self._run("summon_tickets", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
+
+    def resend(self, *, resend: float, most: int) -> list[Overdue]:
+        """Mark tickets as sent once more whose message nobody took; return them.
+
+        At most so many; those of paused and ended jobs lie idle. Jobs whose shards
+        belong to workers are left out: `placing.summon` knows where to send theirs.
+        """
+        rows = self._run("resend_tickets", resend=resend, most=most)
+        return [Overdue(*row) for row in rows]
 
     def unsent(self, job: int, tickets: Sequence[tuple[int, int]]) -> int:
         """Tickets and numbers that were to be published lie idle: the broker is away.

@@ -13,6 +13,8 @@ FRESH = 15.0
 STEP = 60.0
 """Seconds by which its clock was set back, at least, where that is put right; less is
 waited for."""
+TOLD_EVERY = 1.0
+"""Seconds between two tellings of how far a job is."""
 AT_ONCE = 20
 """Jobs that one round of the purge takes."""
 
@@ -37,14 +39,17 @@ class Due:
     messages: tuple[int, ...]
     """Their own message was not taken, or who worked at their stage died."""
     shards: tuple[int, ...]
-    """They have shards to run."""
+    """A ticket is to be sent for them, or their layer is closed."""
     followers: tuple[int, ...]
     """They were decided, and those that follow them were not."""
+    told: tuple[int, ...] = ()
+    """They run, and their progress is to be told."""
 
     @property
     def jobs(self) -> list[int]:
         """All of them, each once; first those for which no result backend is asked."""
-        return [*dict.fromkeys((*self.shards, *self.messages, *self.followers))]
+        found = (*self.shards, *self.messages, *self.followers, *self.told)
+        return [*dict.fromkeys(found)]
 
 
 class Upkeep(Repository):
@@ -59,8 +64,9 @@ class Upkeep(Repository):
         """
         return Due(
             messages=_numbers(self._run("due_messages", resend=resend, most=most)),
-            shards=_numbers(self._run("due_shards", most=most)),
+            shards=_numbers(self._run("due_shards", slots=self.slots(), most=most)),
             followers=_numbers(self._run("due_followers", most=most)),
+            told=_numbers(self._run("due_told", every=TOLD_EVERY, most=most)),
         )
 
     def catch_up(self, job: int) -> int:

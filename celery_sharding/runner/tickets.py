@@ -105,7 +105,7 @@ class Runner:
 
     def _pass_on(self, ledger: Ledger, turn: Turn) -> str:
         hold = turn.hold
-        if not ledger.tickets.hand_on(hold):
+        if not ledger.tickets.hand_on(hold, resend=self._settings.resend):
             return "lost"
         if not send_tickets(
             self._app,

@@ -97,12 +97,9 @@ reach as materialized (
 known as materialized (
     select ticket.ticket, ticket.hostname, ticket.state = 'held' as held,
            ticket.state = 'sent'
-               and ticket.sent_at > clock.now - greatest(
-                   %(resend)s::float8 * interval '1 second',
-                   least(
-                       ticket.sent_at - coalesce(ticket.wake_at, ticket.sent_at),
-                       %(resend)s::float8 * interval '30 seconds'
-                   )
+               and clock.now < coalesce(
+                   ticket.resend_at,
+                   ticket.sent_at + %(resend)s::float8 * interval '1 second'
                )
                and (
                    ticket.hostname is null
@@ -182,6 +179,14 @@ sent as (
     update {schema}.pecker_tickets as ticket
     set state = 'sent',
         sent_at = clock.now,
+        resend_at = clock.now + greatest(
+            %(resend)s::float8 * interval '1 second',
+            case when ticket.state = 'sent' and ticket.hostname is not distinct from needs.owner
+            then least(
+                clock.now - coalesce(ticket.wake_at, ticket.sent_at),
+                %(resend)s::float8 * interval '30 seconds'
+            ) end
+        ),
         wake_at = case
             when ticket.state = 'sent' and ticket.hostname is not distinct from needs.owner
                 then coalesce(ticket.wake_at, ticket.sent_at)
@@ -203,8 +208,9 @@ missing as materialized (
 ),
 made as (
     insert into {schema}.pecker_tickets as ticket
-        (job, ticket, state, sent_at, hostname)
-    select job.job, missing.ticket, 'sent', clock.now, needs.owner
+        (job, ticket, state, sent_at, resend_at, hostname)
+    select job.job, missing.ticket, 'sent', clock.now,
+           clock.now + %(resend)s::float8 * interval '1 second', needs.owner
     from missing
     join needs on needs.nth = missing.nth
     cross join job

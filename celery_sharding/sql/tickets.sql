@@ -76,6 +76,7 @@ gone as (
         hostname = null,
         leased_until = null,
         sent_at = case when %(state)s = 'sent' then clock.now end,
+        resend_at = clock.now + %(resend)s::float8 * interval '1 second',
         wake_at = clock.now + %(wake_in)s::float8 * interval '1 second'
     from clock
     where ticket.job = %(job)s
@@ -126,12 +127,9 @@ job as materialized (
 ),
 tickets as materialized (
     select ticket.ticket, ticket.state,
-           ticket.state = 'sent' and ticket.sent_at > clock.now - greatest(
-               %(resend)s::float8 * interval '1 second',
-               least(
-                   ticket.sent_at - coalesce(ticket.wake_at, ticket.sent_at),
-                   %(resend)s::float8 * interval '30 seconds'
-               )
+           ticket.state = 'sent' and clock.now < coalesce(
+               ticket.resend_at,
+               ticket.sent_at + %(resend)s::float8 * interval '1 second'
            ) as on_its_way
     from job
     cross join clock
@@ -186,6 +184,13 @@ sent as (
     update {schema}.pecker_tickets as ticket
     set state = 'sent',
         sent_at = clock.now,
+        resend_at = clock.now + greatest(
+            %(resend)s::float8 * interval '1 second',
+            case when ticket.state = 'sent' then least(
+                clock.now - coalesce(ticket.wake_at, ticket.sent_at),
+                %(resend)s::float8 * interval '30 seconds'
+            ) end
+        ),
         wake_at = case
             when ticket.state = 'sent' then coalesce(ticket.wake_at, ticket.sent_at)
             else clock.now
@@ -196,8 +201,10 @@ sent as (
     returning ticket.ticket, ticket.seq
 ),
 made as (
-    insert into {schema}.pecker_tickets as ticket (job, ticket, state, sent_at)
-    select job.job, missing.ticket, 'sent', clock.now
+    insert into {schema}.pecker_tickets as ticket
+        (job, ticket, state, sent_at, resend_at)
+    select job.job, missing.ticket, 'sent', clock.now,
+           clock.now + %(resend)s::float8 * interval '1 second'
     from job, clock, lateral (
         select nth.ticket
         from generate_series(1, job.concurrency) as nth (ticket)
@@ -218,6 +225,60 @@ from sent
 union all
 select made.ticket, made.seq
 from made
+
+/* celery_sharding:resend_tickets */
+-- Tickets whose message nobody took are on their way once more, whoever waits longest
+-- first; returned are those that are to be published.
+--
+-- overdue:  jobs whose shards belong to workers are left out: see summon_owned.
+-- sent:     of a job that takes no ticket now they lie idle, until they are summoned.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+overdue as materialized (
+    select ticket.job, ticket.ticket, job.open, job.task, job.queue, job.continuation
+    from {schema}.pecker_tickets as ticket
+    cross join lateral (
+        select one.stage = 'sharding' and not one.paused
+                   and ticket.ticket <= one.concurrency as open,
+               one.task, one.options ->> 'queue' as queue, one.continuation
+        from {schema}.pecker_jobs as one
+        where one.job = ticket.job
+            and one.options ->> 'placement' is distinct from 'even'
+        limit 1
+    ) as job
+    where ticket.state = 'sent'
+        and coalesce(ticket.resend_at, ticket.sent_at) <= (select clock.now from clock)
+        and coalesce(
+            ticket.resend_at, ticket.sent_at + %(resend)s::float8 * interval '1 second'
+        ) <= (select clock.now from clock)
+    order by coalesce(ticket.resend_at, ticket.sent_at)
+    limit %(most)s
+    for update of ticket skip locked
+),
+sent as (
+    update {schema}.pecker_tickets as ticket
+    set state = case when overdue.open then 'sent' else 'idle' end,
+        sent_at = case when overdue.open then clock.now end,
+        resend_at = clock.now + greatest(
+            %(resend)s::float8 * interval '1 second',
+            least(
+                clock.now - coalesce(ticket.wake_at, ticket.sent_at),
+                %(resend)s::float8 * interval '30 seconds'
+            )
+        ),
+        wake_at = case
+            when overdue.open then coalesce(ticket.wake_at, ticket.sent_at)
+        end
+    from overdue, clock
+    where ticket.job = overdue.job
+        and ticket.ticket = overdue.ticket
+    returning ticket.job, ticket.ticket, ticket.seq, overdue.open, overdue.task,
+        overdue.queue, overdue.continuation
+)
+select sent.job, sent.ticket, sent.seq, sent.task, sent.queue, sent.continuation
+from sent
+where sent.open
 
 /* celery_sharding:unsent_tickets */
 -- The broker did not take their messages: they lie idle, until the next sweep.

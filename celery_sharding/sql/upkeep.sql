@@ -6,7 +6,7 @@ with clock as materialized (
 )
 select job.job
 from {schema}.pecker_jobs as job, clock
-where job.stage <> 'ended'
+where job.stage in ('submitted', 'planning', 'posting', 'delivering')
     and (
         job.stage = 'delivering'
         or (job.stage in ('submitted', 'planning') and job.follows is null)
@@ -28,11 +28,115 @@ order by coalesce(job.sent_at, job.submitted_at)
 limit %(most)s
 
 /* celery_sharding:due_shards */
--- Jobs with shards to run, whoever was looked at longest ago first: with very many each
--- gets its turn.
+-- Jobs with shards that somebody has to move on, whoever was looked at longest ago
+-- first. With 10,000 open jobs nearly all need nothing, and a look at each takes minutes.
+--
+-- out:      tickets that are held or on their way. What is overdue is neither.
+-- closed:   no shard of the layer is open, and whoever closed the last one died before
+--           it went on. The counter says so; where no ticket is out the shards are asked.
+-- wanting:  more tickets are of use than are out.
+-- ready:    a shard may be claimed that no ticket on its way will take.
+-- spare:    and there is a ticket for it that does not rest.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+out as materialized (
+    select one.job, count(*) as tickets, sum(one.sent) as sent
+    from (
+        select ticket.job, 0 as sent
+        from {schema}.pecker_tickets as ticket
+        where ticket.state = 'held'
+        union all
+        select ticket.job, 1
+        from {schema}.pecker_tickets as ticket
+        where ticket.state = 'sent'
+            and coalesce(ticket.resend_at, ticket.sent_at)
+                > (select clock.now from clock)
+    ) as one
+    group by one.job
+)
 select job.job
 from {schema}.pecker_jobs as job
-where job.stage <> 'ended' and job.stage = 'sharding' and not job.paused
+left join out on out.job = job.job
+left join lateral (
+    select known.open
+    from {schema}.pecker_layers as known
+    where known.job = job.job and known.layer = job.layer
+    limit 1
+) as layer on true
+where job.stage = 'sharding'
+    and not job.paused
+    and case
+        when coalesce(layer.open, 0) <= 0 then true
+        when coalesce(out.tickets, 0)
+            >= least(job.concurrency, %(slots)s::integer + 1, layer.open) then false
+        when (
+            select count(*)
+            from (
+                select
+                from {schema}.pecker_shards as shard
+                where shard.job = job.job
+                    and shard.layer = job.layer
+                    and shard.status = 100
+                    and (
+                        shard.not_before is null
+                        or shard.not_before <= (select clock.now from clock)
+                    )
+                limit coalesce(out.sent, 0) + 1
+            ) as ready
+        ) > coalesce(out.sent, 0) then exists (
+            select
+            from {schema}.pecker_tickets as spare
+            where spare.job = job.job
+                and spare.ticket <= job.concurrency
+                and spare.state <> 'held'
+                and (
+                    spare.state = 'sent'
+                    or spare.wake_at is null
+                    or spare.wake_at <= (select clock.now from clock)
+                )
+        ) or (
+            select count(*)
+            from {schema}.pecker_tickets as known
+            where known.job = job.job and known.ticket <= job.concurrency
+        ) < job.concurrency
+        else out.job is null and not exists (
+            select
+            from {schema}.pecker_shards as shard
+            where shard.job = job.job
+                and shard.layer = job.layer
+                and shard.status = 100
+        ) and not exists (
+            select
+            from {schema}.pecker_shards as shard
+            where shard.job = job.job
+                and shard.layer = job.layer
+                and shard.status in (201, 202)
+        )
+    end
+order by job.told_at nulls first, job.job
+limit %(most)s
+
+/* celery_sharding:due_told */
+-- Jobs that run now, and whose progress was last told a second ago.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+running as materialized (
+    select distinct ticket.job
+    from {schema}.pecker_tickets as ticket
+    where ticket.state = 'held'
+)
+select job.job
+from running
+join {schema}.pecker_jobs as job on job.job = running.job
+where job.stage = 'sharding'
+    and not job.paused
+    and (
+        job.told_at is null
+        or job.told_at <= (select clock.now from clock)
+            - %(every)s::float8 * interval '1 second'
+    )
 order by job.told_at nulls first, job.job
 limit %(most)s
 
@@ -53,8 +157,7 @@ with clock as materialized (
 )
 select job.job, job.task_id, job.options ->> 'deadline' as deadline
 from {schema}.pecker_jobs as job, clock
-where job.stage <> 'ended'
-    and job.stage in ('submitted', 'planning', 'sharding')
+where job.stage in ('submitted', 'planning', 'sharding')
     and job.deadline_at <= clock.now
 order by job.deadline_at
 limit %(most)s
@@ -68,9 +171,11 @@ with clock as materialized (
 select extract(epoch from greatest(
            (select max(executor.seen_at) from {schema}.pecker_executors as executor),
            (
-               select max(ticket.sent_at)
+               select ticket.sent_at
                from {schema}.pecker_tickets as ticket
                where ticket.state = 'sent'
+               order by coalesce(ticket.resend_at, ticket.sent_at) desc
+               limit 1
            )
        ) - clock.now)::float8 as seconds
 from clock
@@ -92,9 +197,13 @@ set leased_until = ticket.leased_until
     sent_at = ticket.sent_at
         - case when ticket.sent_at > step.past then step.back else '0' end,
     wake_at = ticket.wake_at
-        - case when ticket.wake_at > step.past then step.back else '0' end
+        - case when ticket.wake_at > step.past then step.back else '0' end,
+    resend_at = ticket.resend_at
+        - case when ticket.resend_at > step.past then step.back else '0' end
 from step
-where greatest(ticket.leased_until, ticket.sent_at, ticket.wake_at) > step.past
+where greatest(
+        ticket.leased_until, ticket.sent_at, ticket.wake_at, ticket.resend_at
+    ) > step.past
 
 /* celery_sharding:set_back_shards */
 -- So would the pause before another attempt.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import groupby
 from typing import Any
 
 from celery_pecker import deadline
@@ -12,6 +13,8 @@ from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
 from celery_sharding.flow import go_on, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.ledger.tickets import Overdue
+from celery_sharding.messages import send_tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.plan import assign
 from celery_sharding.settings import ShardingSettings
@@ -24,6 +27,8 @@ LONGEST = 20.0
 """Seconds for which a sweep goes on; the next one takes up what is left."""
 PART = 0.8
 """Of what a local run has: what is begun then may still come to its end."""
+MOST = 500
+"""Tickets that are marked as sent once more before they are published."""
 QUIET = 60.0
 """Seconds between two complaints that no worker is there."""
 
@@ -34,8 +39,9 @@ def sweep(app: Any) -> dict[str, int]:
     """What dead processes left is taken up, as far as one sweep comes; return counts.
 
     lapsed: jobs with holds whose lease was over; late: jobs beyond their deadline;
-    moved: jobs that were moved on; dealt: shards that were dealt to other workers. A
-    job that cannot be moved is logged, and keeps no other waiting.
+    resent: tickets whose message was not taken; moved: jobs that were moved on; dealt:
+    shards that were dealt to other workers. A job that cannot be moved is logged, and
+    keeps no other waiting.
     """
     # A local run has less than its period. Where the database is busy it must not be
     # struck in the middle, just when something is to be repaired: it ends by itself.
@@ -50,14 +56,16 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     settings = ShardingSettings.read(app.conf)
     lapsed = ledger.tickets.lapse()
     late = _late(ledger)
+    resent = _resend(app, ledger, settings, end)
+    dealt = _deal(app, ledger)
     due = ledger.upkeep.due(resend=settings.resend)
     for job in due.followers:
         ledger.upkeep.catch_up(job)
-    dealt = _deal(app, ledger)
-    _complain(ledger, waiting=len(due.shards))
+    _complain(ledger)
     moved = 0
     # From anywhere on: those at the end of many would else never have their turn.
-    jobs = [*dict.fromkeys((*lapsed, *late, *due.jobs))]
+    # What is left is due still, and the next sweep finds it.
+    jobs = [*dict.fromkeys((*lapsed, *late, *dealt, *due.jobs))]
     first = int(chance() * len(jobs))
     for job in (*jobs[first:], *jobs[:first]):
         error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
@@ -66,7 +74,43 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
         moved += error is None
         if monotonic() >= end:
             break
-    return {"lapsed": len(lapsed), "late": len(late), "moved": moved, "dealt": dealt}
+    return {
+        "lapsed": len(lapsed),
+        "late": len(late),
+        "resent": resent,
+        "moved": moved,
+        "dealt": sum(dealt.values()),
+    }
+
+
+def _resend(app: Any, ledger: Ledger, settings: ShardingSettings, end: float) -> int:
+    """Publish tickets once more whose message nobody took; return how many.
+
+    All of a job at once, and without a look at the job: where a queue is long there are
+    as many of them as jobs in it.
+    """
+    sent = 0
+    while monotonic() < end:
+        overdue = ledger.tickets.resend(resend=settings.resend, most=MOST)
+        for job, some in groupby(sorted(overdue, key=_job_of), key=_job_of):
+            tickets = [*some]
+            one = tickets[0]
+            if not send_tickets(
+                app,
+                one.task,
+                [(job, ticket.ticket, ticket.seq) for ticket in tickets],
+                continuation=one.continuation,
+                queue=one.queue,
+            ):
+                ledger.tickets.unsent(job, [(one.ticket, one.seq) for one in tickets])
+        sent += len(overdue)
+        if len(overdue) < MOST:
+            break
+    return sent
+
+
+def _job_of(one: Overdue) -> int:
+    return one.job
 
 
 def _passed_on(error: BaseException) -> None:
@@ -92,12 +136,12 @@ def _late(ledger: Ledger) -> list[int]:
     return late
 
 
-def _deal(app: Any, ledger: Ledger) -> int:
-    """Shards of workers that are gone wait for others; return how many.
+def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
+    """Shards of workers that are gone wait for others; return how many of which job.
 
     Where no worker that serves their job can be reached alone, they are for any.
     """
-    dealt = 0
+    dealt = {}
     for job, orphans in ledger.placing.orphans().items():
         live = [one.hostname for one in serving(app, ledger, job) if one.direct_queue]
         owners: list[tuple[int, str | None]] = [(shard, None) for shard in orphans]
@@ -107,13 +151,16 @@ def _deal(app: Any, ledger: Ledger) -> int:
                 for hostname, shards in assign(orphans, live).items()
                 for shard in shards
             ]
-        dealt += ledger.placing.deal(job, owners)
+        dealt[job] = ledger.placing.deal(job, owners)
     return dealt
 
 
-def _complain(ledger: Ledger, *, waiting: int) -> None:
+def _complain(ledger: Ledger) -> None:
     """It is said now and then that jobs wait, and no worker that lives runs them."""
-    if not waiting or ledger.upkeep.slots() is not None:
+    waiting = 0
+    if ledger.upkeep.slots() is None:
+        waiting = ledger.reading.totals().sharding
+    if not waiting:
         _complained.clear()
         return
     moment = monotonic()

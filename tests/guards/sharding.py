@@ -50,6 +50,22 @@ PLAN = "tests/property/test_sharding_plan.py"
 WINDOW = "tests/property/test_sharding_window.py"
 
 GUARDS = (
+    # Very many open jobs
+    Guard(
+        "sharding: a lost ticket is sent again without a look at its job",
+        TICKETS,
+        "        and coalesce(ticket.resend_at, ticket.sent_at) <= (select",
+        "        and false and ticket.sent_at <= (select",
+        f"{SWEEP}::test_what_is_lost_is_found_among_very_many_open_jobs",
+    ),
+    Guard(
+        "sharding: a job whose tickets rest is not due",
+        UPKEEP,
+        """                    or spare.wake_at <= (select clock.now from clock)
+""",
+        "                    or true\n",
+        f"{SWEEP}::test_jobs_whose_tickets_rest_take_no_sweep_from_others",
+    ),
     # Tickets: one holder each, and no more of them than the concurrency
     Guard(
         "sharding: a message that comes late takes no ticket",

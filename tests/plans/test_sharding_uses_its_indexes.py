@@ -25,7 +25,7 @@ select 't' || n, 'proj.x', case when n <= {old} then 'ended' else 'sharding' end
     case when n <= {old} then now() - interval '1 day' end, 1000, 1, now()
 from generate_series(1, {old} + {jobs}) as n;
 insert into pecker_layers (job, layer, total, shards, open)
-select job, 0, 1000, {shards}, 0 from pecker_jobs;
+select job, 0, 1000, {shards}, {shards} from pecker_jobs;
 insert into pecker_shards (job, shard, layer, status, origin, hi)
 select job, s, 0, case when stage = 'ended' then 301 else 100 end, s, 10
 from pecker_jobs, generate_series(0, {shards} - 1) as s
@@ -35,6 +35,8 @@ select job, t from pecker_jobs, generate_series(1, 64) as t
 where job > {old} - {jobs};
 update pecker_tickets set state = 'held', seq = 1, holder = 'w:1:a',
     leased_until = now() + interval '1 hour' where job > {old} and ticket = 1;
+update pecker_tickets set state = 'sent', sent_at = now(),
+    resend_at = now() + interval '1 hour' where job > {old} and ticket between 2 and 5;
 update pecker_shards set status = 202, ticket = 1, epoch = 1
 where job > {old} and shard < 2;
 vacuum analyze
@@ -42,12 +44,14 @@ vacuum analyze
 HELD = 2 * JOBS
 HOT: dict[str, tuple[dict[str, Any], int]] = {
     "due_messages": ({"now": None, "resend": 10.0, "most": 200}, JOBS),
-    "due_shards": ({"most": 200}, 0),
+    "due_shards": ({"now": None, "slots": 4, "most": 200}, JOBS),
+    "due_told": ({"now": None, "every": 1.0, "most": 200}, JOBS),
+    "resend_tickets": ({"now": None, "resend": 10.0, "most": 500}, 0),
     "due_followers": ({"most": 200}, 0),
     "over_deadline": ({"now": None, "most": 200}, JOBS),
     "orphaned_shards": ({"now": None, "fresh": 15.0, "most": 100_000}, JOBS),
     "clock_ahead": ({"now": None}, 0),
-    "void_lapsed": ({"now": None, "job": None, "most": 100}, 0),
+    "void_lapsed": ({"now": None, "job": None, "most": 100}, JOBS),
     "free_orphans": ({"jobs": None, "died": 1}, HELD),
     "stand_job": ({"job": JOB}, 2),
     "stand_progress": ({"job": JOB}, 2),
@@ -87,6 +91,7 @@ HOT: dict[str, tuple[dict[str, Any], int]] = {
             "seq": 1,
             "state": "idle",
             "wake_in": 1.0,
+            "resend": None,
         },
         2,
     ),

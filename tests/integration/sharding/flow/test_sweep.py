@@ -38,7 +38,7 @@ def later(tell: Tell, seconds: float = 60.0) -> None:
     """All that stands in the ledger was written so much earlier."""
     moved = {
         "jobs": ("leased_until", "sent_at", "submitted_at", "told_at", "deadline_at"),
-        "tickets": ("sent_at", "leased_until", "wake_at"),
+        "tickets": ("sent_at", "leased_until", "wake_at", "resend_at"),
         "executors": ("seen_at",),
     }
     for table, columns in moved.items():
@@ -250,6 +250,91 @@ def test_shards_of_a_worker_that_is_gone_are_dealt_to_others(
 
 
 # The sweep itself
+
+VERY_MANY = 300
+"""Jobs; more than a sweep takes of one kind."""
+OPEN = """
+insert into pecker_jobs (task_id, task, stage, concurrency, options, call, continuation,
+    layers, total, submitted_at)
+select 'open' || nth, task, stage, concurrency, options, call, continuation, layers,
+    total, submitted_at
+from pecker_jobs, generate_series(1, 300) as nth;
+insert into pecker_layers (job, layer, total, shards, open)
+select job, 0, 1, 1, 1 from pecker_jobs where stage = 'sharding' and job > %s;
+insert into pecker_shards (job, shard, layer, origin, hi)
+select job, 0, 0, 0, 1 from pecker_jobs where stage = 'sharding' and job > %s;
+insert into pecker_tickets (job, ticket)
+select job, 1 from pecker_jobs where stage = 'sharding' and job > %s;
+update pecker_jobs set stage = 'ended' where job = %s
+"""
+
+
+@pytest.fixture
+def very_many(planned: Planner, tell: Tell) -> list[int]:
+    """Give open jobs of a shard each, with tickets that nobody has sent."""
+    first = planned(((1,),)).job
+    for part in OPEN.split(";\n"):
+        tell(part, *[first] * part.count("%s"))
+    return [first + nth for nth in range(1, VERY_MANY + 1)]
+
+
+def sent_for(lying: Lying) -> list[int]:
+    """Return the jobs whose tickets were sent."""
+    return [one.args[0] for one in lying()]
+
+
+def test_what_is_lost_is_found_among_very_many_open_jobs(
+    app: Celery, very_many: list[int], lying: Lying, tell: Tell
+) -> None:
+    """By the next sweep: a dead holder, a message that is lost, a closed layer."""
+    tell(
+        "update pecker_tickets set state = 'sent', sent_at = now(),"
+        " resend_at = now() + interval '1 minute'"
+    )
+    held, sent, closed = very_many[-3:]
+    tell(
+        "update pecker_tickets set state = 'held', seq = 1, holder = 'dead:1:a',"
+        " leased_until = now() where job = %s",
+        held,
+    )
+    tell("update pecker_tickets set resend_at = now() where job = %s", sent)
+    tell("update pecker_shards set status = 301 where job = %s", closed)
+    tell("update pecker_layers set open = 0 where job = %s", closed)
+    swept = sweeper.sweep(app)
+    assert (swept["lapsed"], swept["resent"]) == (1, 1)
+    tickets = [one.args[0] for one in lying() if one.task == WORK]
+    assert sorted(tickets) == [held, sent]
+    assert at(app).reading.job(f"open{VERY_MANY}").stage is Stage.POSTING
+    assert sweeper.sweep(app)["moved"] == 0
+
+
+def test_jobs_whose_tickets_rest_take_no_sweep_from_others(
+    app: Celery, very_many: list[int], lying: Lying, tell: Tell
+) -> None:
+    """As where a gate is closed: they are not due before it is asked once more."""
+    tell("update pecker_jobs set concurrency = 1")
+    tell("update pecker_tickets set wake_at = now() + interval '1 minute'")
+    *_, ready = very_many
+    tell("update pecker_tickets set wake_at = null where job = %s", ready)
+    assert sweeper.sweep(app)["moved"] == 1
+    assert sent_for(lying) == [ready]
+
+
+def test_overdue_tickets_of_a_paused_job_are_laid_down(
+    app: Celery, very_many: list[int], lying: Lying, tell: Tell
+) -> None:
+    """They would stand before all others in each sweep; on resume they are sent."""
+    tell(
+        "update pecker_tickets set state = 'sent', sent_at = now() - interval '1 h',"
+        " resend_at = now() - interval '1 h'"
+    )
+    paused, *others = very_many
+    ledger = at(app)
+    ledger.control.pause("open1")
+    assert sweeper.sweep(app)["resent"] == len(others)
+    assert sorted(sent_for(lying)) == others
+    flow.resume(app, ledger, "open1")
+    assert sent_for(lying) == [paused]
 
 
 def test_a_job_that_cannot_be_moved_keeps_no_other_waiting(
