@@ -294,14 +294,17 @@ class Database:
 
     def _unanswered(self, label: str, error: psycopg.Error) -> Exception:
         """Drop the connection; return what to say: refused, or no answer."""
+        asked = self._connection is not None
         self._cancel()
         self.close()
         said = " ".join(str(error).split()) or type(error).__name__
         if not isinstance(error, psycopg.InterfaceError) and _refused(said):
             return self._refused(error)
-        return DatabaseUnavailable(
+        unanswered = DatabaseUnavailable(
             f"{self._package}:{label} got no answer from {self.where}: {said}"
         )
+        unanswered.asked = asked
+        return unanswered
 
     def _missing(self) -> SchemaOutdated:
         return SchemaOutdated(
@@ -338,6 +341,7 @@ class Database:
     def _connected(self) -> Patient:
         if self._connection is not None and not self._connection.closed:
             return self._connection
+        self._connection = None
         connection = Patient.within(
             self._dsn, self._limit, autocommit=True, prepare_threshold=None
         )

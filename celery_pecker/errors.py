@@ -37,6 +37,9 @@ class TooManyRows(PeckerError):
 class DatabaseUnavailable(PeckerError):
     """PostgreSQL did not answer, or not in time: nothing can be said of the write."""
 
+    asked = True
+    """Whether PostgreSQL may have what it was asked; False: it was not reached."""
+
 
 class BrokerUnavailable(PeckerError):
     """The broker was not reached and nothing was sent: it may be tried again."""

@@ -64,6 +64,7 @@ from celery_sharding.errors import (
     NoExecutor,
     ProcessorNotRegistered,
     ShardingError,
+    SubmissionUnknown,
     TooManyFailed,
     WrongStage,
 )
@@ -116,6 +117,7 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
     "Outcome",
     # errors, by what to do about them
     "ShardingError",
+    "SubmissionUnknown",
     "JobNotFound",
     "InstanceNotFound",
     "ProcessorNotRegistered",

@@ -24,6 +24,7 @@ __all__ = [
     "PeckerError",
     "ProcessorNotRegistered",
     "ShardingError",
+    "SubmissionUnknown",
     "TooManyFailed",
     "WrongStage",
 ]
@@ -44,6 +45,15 @@ class ShardingError(PeckerError):
     def __str__(self) -> str:
         """Return the message, its code in front."""
         return str(self.args[0]) if self.args else ""
+
+
+class SubmissionUnknown(ShardingError, DatabaseUnavailable):
+    """It is not known whether the job was submitted: it may run."""
+
+    def __init__(self, message: str | None = None, task_id: str = "") -> None:
+        super().__init__(message)
+        self.task_id = task_id
+        """Of the job. ``apply_async(…, task_id=…)`` with it is the same job."""
 
 
 class JobNotFound(ShardingError, LookupError):

@@ -15,6 +15,7 @@ from celery_pecker import deadline
 from celery_sharding import errors
 from celery_sharding.canvas.submission import SUBMITTED, Call, submit
 from celery_sharding.ledger import at
+from celery_sharding.ledger.submissions import unknown
 from celery_sharding.messages import AGAIN, wait_of
 from celery_sharding.plan.arguments import HEADER, split
 
@@ -38,16 +39,18 @@ class Sender:
         """Return the result of the job, or of the one that has its key already.
 
         Raises what is wrong with the call, or why it could not be sent: then there is
-        no job.
+        no job; or SubmissionUnknown. Where the job stood before this call, or as its
+        answer was lost, a broker that is away is the sweeper's to wait for.
         """
         app = self._task.app
         submitted, call = submit(app, self._task.processor, call)
         if submitted.leader is not None and not call.follow:
             return self._task.AsyncResult(submitted.leader)
         result = self._task.AsyncResult(call.task_id)
+        if not submitted.fresh:
+            return self._publish_stored(call, options)
         with ExitStack() as undo:
-            if submitted.fresh:
-                undo.push(partial(self._undone, call))
+            undo.push(partial(self._undone, call))
             result = self._publish(call, options, SUBMITTED)
             undo.pop_all()
         self._note_sent(call, options)
@@ -62,9 +65,6 @@ class Sender:
         """
         try:
             _, call = submit(self._task.app, self._task.processor, call)
-        except (errors.Misconfigured, errors.ShardingError, TypeError) as error:
-            told = {"type": type(error).__name__, "message": str(error)}
-            return self._publish(replace(call, args=(), kwargs=told), options, REFUSED)
         except errors.DatabaseUnavailable as error:
             logger.warning(
                 "sharding: %s is submitted by the worker that gets it: %s",
@@ -72,6 +72,13 @@ class Sender:
                 error,
             )
             return self._publish(call, options, None)
+        except (errors.Misconfigured, errors.ShardingError, TypeError) as error:
+            told = {"type": type(error).__name__, "message": str(error)}
+            return self._publish(replace(call, args=(), kwargs=told), options, REFUSED)
+        return self._publish_stored(call, options)
+
+    def _publish_stored(self, call: Call, options: Mapping[str, Any]) -> Any:
+        """Send the message of a job that stands whether it is sent or not."""
         try:
             result = self._publish(call, options, SUBMITTED)
         except (OperationalError, OSError) as error:
@@ -88,7 +95,10 @@ class Sender:
         Then its message was taken, though the broker's answer was lost.
         """
         submissions = at(self._task.app, role="caller").submissions
-        gone = submissions.withdraw(call.task_id)
+        try:
+            gone = submissions.withdraw(call.task_id)
+        except errors.DatabaseUnavailable as away:
+            raise unknown(call.task_id, away) from error
         return not gone and isinstance(error, (OperationalError, OSError))
 
     def _note_sent(self, call: Call, options: Mapping[str, Any]) -> None:

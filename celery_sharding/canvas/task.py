@@ -129,7 +129,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         Raises:
             Misconfigured: The call cannot be meant; nothing was submitted.
             OperationalError: Its message could not be sent; it was withdrawn.
-            DatabaseUnavailable: It could not be submitted.
+            DatabaseUnavailable: It was not submitted.
+            SubmissionUnknown: A DatabaseUnavailable without an answer: it may run. A
+                call with the error's ``task_id`` is the same job.
         """
         args, kwargs = tuple(args or ()), dict(kwargs or {})
         options = {**dict(zip(CELERYS, rest, strict=False)), **options}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -13,6 +13,7 @@ from celery_sharding.errors import (
     DatabaseUnavailable,
     InstanceNotFound,
     ItemNotSerializable,
+    SubmissionUnknown,
 )
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.model import Options, Stage
@@ -23,6 +24,8 @@ ITEMS = "__sharding_items__"
 """The one key of what stands in a call in place of stored items: their reference."""
 ROUNDS = 10
 """How often a key may change hands while one submission looks at it."""
+TRIES = 2
+"""How often a job is written to a ledger that does not answer."""
 BRIEFLY = 5.0
 """Seconds for which a frozen caller may keep others from a job that it withdraws."""
 
@@ -55,7 +58,7 @@ class Submitted:
     task_id: str
     """The call's own; the leader's, where the call was not to follow."""
     fresh: bool
-    """Whether this made a row."""
+    """Whether this made a row, and nothing else of this call can make it."""
     leader: str | None = None
     """The task id of the job that has its key, and whose outcome it shares."""
 
@@ -86,6 +89,10 @@ class Submissions(Repository):
         Misconfigured for options that cannot be, ItemNotSerializable for arguments
         that are no JSON, InstanceNotFound for items that were purged; then nothing is
         stored. Items that are named are kept as if they were stored now.
+
+        An answer that was lost is asked for once more: the task id tells whether the
+        row is there. Raises SubmissionUnknown where that is not answered either, and
+        DatabaseUnavailable where nothing was stored.
         """
         told = as_json(check(new.options))
         args, kwargs, sources = split(new.args, new.kwargs)
@@ -103,13 +110,31 @@ class Submissions(Repository):
         if refs and self._change("touch_items", refs=[*refs]) < len(refs):
             raise InstanceNotFound(_absent(", ".join(sorted(refs))))
         try:
-            return self._submitted(row, new.options.deadline, follow=follow)
+            return self._answered(row, new.options.deadline, follow=follow)
         except psycopg.DataError as error:
             message = (
                 f"the call of {new.task} cannot be stored: its key and what Celery is"
                 f" to go on with must be text for PostgreSQL: {error}"
             )
             raise ItemNotSerializable(message) from error
+
+    def _answered(
+        self, row: dict[str, Any], deadline: float | None, *, follow: bool
+    ) -> Submitted:
+        asked = False
+        for last in [False] * (TRIES - 1) + [True]:
+            try:
+                done = self._submitted(row, deadline, follow=follow)
+            except DatabaseUnavailable as error:
+                asked = asked or error.asked
+                if not asked:
+                    raise
+                if last:
+                    raise unknown(row["task_id"], error) from error
+            else:
+                # What was asked first may still be done, after all of this.
+                return replace(done, fresh=done.fresh and not asked)
+        raise AssertionError
 
     def _submitted(
         self, row: dict[str, Any], deadline: float | None, *, follow: bool
@@ -138,7 +163,9 @@ class Submissions(Repository):
             f"key {row['key']!r} of {row['task']} changed hands {ROUNDS} times while"
             f" {task_id} was submitted; nothing was stored"
         )
-        raise DatabaseUnavailable(message)
+        changed = DatabaseUnavailable(message)
+        changed.asked = False
+        raise changed
 
     def reached(self, task_id: str, continuation: Mapping[str, Any]) -> Stage | None:
         """Return where the job is whose message arrived; None: there is no such row.
@@ -165,6 +192,15 @@ class Submissions(Repository):
             if held:
                 return self._change("withdraw_job", job=held[0][0]) == 1
             return not self._run("known_job", task_id=task_id)
+
+
+def unknown(task_id: str, error: Exception) -> SubmissionUnknown:
+    """Return what to raise where it is not known whether a job stands."""
+    message = (
+        f"it is unknown whether the job {task_id} was submitted, and it may run: a call"
+        f" with task_id={task_id!r} is the same job ({error})"
+    )
+    return SubmissionUnknown(message, task_id)
 
 
 def _absent(ref: str) -> str:

@@ -38,6 +38,7 @@ MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
 REFUSED = f"{REAL}/canvas/test_refused.py"
+UNKNOWN = f"{REAL}/canvas/test_unknown.py"
 EAGER = f"{REAL}/canvas/test_eager.py"
 OWNED = f"{REAL}/placement/test_owned.py"
 ORPHANS = f"{REAL}/placement/test_orphans.py"
@@ -806,8 +807,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: a broker that is away leaves no job",
         "celery_sharding/canvas/sending.py",
-        "                undo.push(partial(self._undone, call))\n",
-        "                pass\n",
+        "            undo.push(partial(self._undone, call))\n",
+        "            pass\n",
         f"{SENDING}::test_a_broker_that_is_away_leaves_no_job",
     ),
     Guard(
@@ -837,6 +838,28 @@ where ticket.state = 'held'
         "    if size > limit:\n",
         "    if False:\n",
         f"{REFUSED}::test_items_above_the_limit_are_refused_with_their_size",
+    ),
+    # A call whose answer was lost
+    Guard(
+        "sharding: a call whose answer was lost is asked for again",
+        "celery_sharding/ledger/submissions.py",
+        "TRIES = 2\n",
+        "TRIES = 1\n",
+        f"{UNKNOWN}::test_an_answer_that_is_lost_once_is_asked_for_again",
+    ),
+    Guard(
+        "sharding: a call that may run is called unknown",
+        "celery_sharding/ledger/submissions.py",
+        "                asked = asked or error.asked\n",
+        "",
+        f"{UNKNOWN}::test_a_job_that_may_stand_is_called_unknown_and_can_be_called_again",
+    ),
+    Guard(
+        "sharding: a job that stands whatever is withdrawn is the sweeper's to send",
+        "celery_sharding/ledger/submissions.py",
+        "fresh=done.fresh and not asked",
+        "fresh=done.fresh",
+        f"{UNKNOWN}::test_a_job_that_stood_before_its_call_is_sent_by_the_sweeper",
     ),
     # Data is never a Source
     Guard(
