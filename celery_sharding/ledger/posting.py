@@ -114,6 +114,13 @@ class Posting(Repository):
         """Whether who runs Post, or tells its outcome, is still the one."""
         return self._change("renew_turn", job=job, epoch=epoch, lease=lease) == 1
 
+    def left(self, prefix: str) -> list[int]:
+        """End the leases of a dead process on stages of jobs; return the jobs.
+
+        Names of its holders begin like that: "host:123:".
+        """
+        return [row[0] for row in self._run("void_stages", prefix=prefix)]
+
     def post_done(
         self,
         turn: PostTurn,

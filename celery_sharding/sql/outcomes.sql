@@ -269,6 +269,21 @@ where job.task_id = %(task_id)s
         or job.attempts >= %(most)s
     )
 
+/* celery_sharding:void_stages */
+-- Whoever planned, posted or told an outcome in a process that is known to be dead does so
+-- no more: the lease is over now, and another message is sent.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set leased_until = clock.now,
+    sent_at = null
+from clock
+where job.stage in ('planning', 'posting', 'delivering')
+    and job.leased_until > clock.now
+    and starts_with(job.holder, %(prefix)s::text)
+returning job.job
+
 /* celery_sharding:stage_of_job */
 -- Where the job of that task id is.
 select job.stage, job.run

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from celery_sharding import flow
+from celery_sharding.flow.holder import prefix_of
 from celery_sharding.ledger import Ledger
 from celery_sharding.runner.executor import Executor
 
@@ -36,7 +37,19 @@ class Children:
         """What they held is free, and their jobs go on."""
         for process in sorted(self._gone):
             self._free(ledger, self._executor.prefix(process), f"process {process}")
+            self._leave(ledger, process)
             self._gone.discard(process)
+
+    def _leave(self, ledger: Ledger, process: int) -> None:
+        """Have PreProcess and Post that ran in a dead process begun anew."""
+        for job in ledger.outcomes.left(prefix_of(process)):
+            logger.warning(
+                "sharding: process %s died in PreProcess or Post of job %s: it is begun"
+                " anew",
+                process,
+                job,
+            )
+            flow.go_on(self._app, ledger, job)
 
     def report_former(self, ledger: Ledger) -> None:
         """What an earlier worker of this one's name held is free.

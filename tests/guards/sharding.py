@@ -51,6 +51,13 @@ PLAN = "tests/property/test_sharding_plan.py"
 WINDOW = "tests/property/test_sharding_window.py"
 
 GUARDS = (
+    Guard(
+        "sharding: PreProcess and Post of a dead process wait for no lease",
+        "celery_sharding/worker/children.py",
+        "            self._leave(ledger, process)\n",
+        "",
+        f"{DEATHS}::test_stages_of_a_killed_child_begin_anew_at_once",
+    ),
     # Very many open jobs
     Guard(
         "sharding: a lost ticket is sent again without a look at its job",

@@ -50,6 +50,7 @@ HOT: dict[str, tuple[dict[str, Any], int]] = {
     "due_followers": ({"most": 200}, 0),
     "over_deadline": ({"now": None, "most": 200}, JOBS),
     "orphaned_shards": ({"now": None, "fresh": 15.0, "most": 100_000}, JOBS),
+    "void_stages": ({"now": None, "prefix": "w:1:"}, JOBS),
     "clock_ahead": ({"now": None}, 0),
     "void_lapsed": ({"now": None, "job": None, "most": 100}, JOBS),
     "free_orphans": ({"jobs": None, "died": 1}, HELD),

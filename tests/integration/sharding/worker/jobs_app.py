@@ -63,6 +63,26 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
         pause(float(job.kwargs.get("pace", 0.0)))
         return sum(results)
 
+    @sharding.task(name="jobs.dying")
+    def dying(shard: Shard) -> None:
+        """PreProcess and Post kill their process when they are first begun."""
+        shard.each(lambda item: item)
+
+    @dying.pre_process
+    def die_first(job: Job, items: list[int]) -> list[int]:
+        die("pre", job)
+        return items
+
+    @dying.post_process
+    def die_last(job: Job, results: Iterator[Any], errors: Any) -> int:
+        die("post", job)
+        return sum(results)
+
+    def die(what: str, job: Job) -> None:
+        begin(what)
+        if job.attempt == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     @app.task(name="jobs.blamed", shared=False)
     def blamed(request: Any, error: Any, traceback: Any) -> None:
         """Count how often an errback was run."""

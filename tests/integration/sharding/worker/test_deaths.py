@@ -44,6 +44,15 @@ def test_shards_of_a_killed_child_go_on_at_once(jobs: Make) -> None:
     assert sum(seen.values()) - len(seen) <= 10  # not from the beginning
 
 
+def test_stages_of_a_killed_child_begin_anew_at_once(jobs: Make) -> None:
+    """PreProcess and Post, however long the lease: the worker saw them die."""
+    made = jobs(sharding_lease=600.0)
+    made.worker("-P", "prefork", "-c", "2")
+    result = made.app.tasks["jobs.dying"].delay([1, 2, 3])
+    assert result.get(timeout=40.0) == 6
+    assert made.seen() == {"pre": 2, "post": 2}
+
+
 def test_an_item_that_kills_its_process_is_found_and_alone_reported(jobs: Make) -> None:
     """All the others end well, and once in the ledger."""
     made = jobs(sharding_lease=600.0)
