@@ -22,6 +22,8 @@ from kombu.exceptions import (  # type: ignore[attr-defined]  # new in kombu 5.7
     BatchPublishError,
     OperationalError,
 )
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.errors import BrokerUnavailable
@@ -242,6 +244,12 @@ class Link:
                     options[option] = self.timeout
             # redis-py would send a command again that may have been done already
             options["retry_on_timeout"] = False
+            if issubclass(
+                connection.get_transport_cls(), kombu.transport.redis.SentinelTransport
+            ):
+                options["sentinel_kwargs"] = _sentinel_options(
+                    options, sentinels=len(connection.alt) or 1
+                )
         # kombu's default is two seconds of sleep and another try
         connection.ensure_connection(max_retries=0)
         if self.kind is Kind.RABBITMQ:
@@ -258,6 +266,26 @@ class Link:
 
     def _unblock(self) -> None:
         self._blocked = False
+
+
+def _sentinel_options(options: dict[str, Any], *, sentinels: int) -> dict[str, Any]:
+    """Return how to ask Sentinels: once, each for its share of the time.
+
+    redis-py asks each four times, with pauses of seconds, and all after one another:
+    26 s for one that accepts and is silent, in which the scheduler's loop stood still.
+    """
+    names = ("socket_timeout", "socket_connect_timeout")
+    shares = {name: float(options[name]) / sentinels for name in names}
+    kept = {
+        name: value for name, value in options.items() if name.startswith("socket_")
+    }
+    own = options.get("sentinel_kwargs")
+    return {
+        **(kept if own is None else own),
+        **shares,
+        **{name: own[name] for name in names if own and own.get(name) is not None},
+        "retry": Retry(NoBackoff(), 0),
+    }
 
 
 def _hang_up(connection: Any, kind: Kind) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.binaries import redis_server as program
+from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
 
@@ -85,3 +87,69 @@ def test_the_next_master_gets_what_the_last_one_cannot_take(
             ignoring=(BrokerUnavailable, PublishUncertain),
         )
         assert client.llen("celery") == 2
+
+
+@pytest.fixture
+def silent(sentinel: int) -> Iterator[Proxy]:
+    """Give the way to a Sentinel that accepts and never answers."""
+    with Proxy("127.0.0.1", sentinel) as proxy:
+        proxy.hang()
+        yield proxy
+
+
+def wire_to(*ports: int, **options: object) -> RedisWire:
+    """Return what lies behind Sentinels on these ports."""
+    urls = ";".join(f"sentinel://127.0.0.1:{port}/0" for port in ports)
+    given = {"master_name": "main", **options}
+    return RedisWire(urls, {"broker_transport_options": given})
+
+
+def ensured(stand: Stand) -> bool:
+    """Say whether the broker is reached, which has to be known within ten seconds.
+
+    That is when probes call a scheduler hung.
+    """
+    reached: list[bool] = []
+
+    def ensure() -> None:
+        try:
+            stand.publisher.ensure()
+        except BrokerUnavailable:
+            reached.append(False)
+        else:
+            reached.append(True)
+
+    thread = threading.Thread(target=ensure, daemon=True)
+    thread.start()
+    thread.join(10.0)
+    assert reached, "it still waits"
+    return reached[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"sentinel_kwargs": {"db": 0}}], ids=str)
+def test_silent_sentinels_are_waited_for_within_the_timeout(
+    silent: Proxy, stand_on: Callable[..., Stand], options: dict[str, object]
+) -> None:
+    """redis-py asks each of them four times, with pauses, unless it is told not to."""
+    ports = [silent.port] * 3
+    assert not ensured(stand_on(wire_to(*ports, **options), timeout=1.0))
+
+
+def test_a_sentinel_that_answers_is_asked_after_silent_ones(
+    silent: Proxy, sentinel: int, stand_on: Callable[..., Stand]
+) -> None:
+    """Each has its share of the time."""
+    ports = [silent.port, silent.port, sentinel]
+    assert ensured(stand_on(wire_to(*ports), timeout=1.0))
+
+
+def test_a_sentinel_that_falls_silent_delays_no_answer_for_long(
+    silent: Proxy, stand_on: Callable[..., Stand]
+) -> None:
+    """The connection stands, and the primary goes: it is looked for again."""
+    silent.open()
+    stand = stand_on(wire_to(silent.port), timeout=1.0)
+    assert ensured(stand)
+    silent.hang()
+    stand.publisher._link.channel.pool.disconnect()
+    assert not ensured(stand)
