@@ -10,6 +10,7 @@ the broker:
                     too, on a thread of its own: no beat process is needed
 ``runs_step``       what runs late, or is overtaken, does not start, and what
                     runs obeys its deadline (`celery_pecker.runs`)
+``spawned``         the same in a pool's processes that are fresh interpreters
 ``replicas``        its schedulers, put together
 ``pools``           what the pool of a worker is
 ``remote``          what it answers to `celery inspect` and `celery control`

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from billiard import get_start_method
+from celery import Celery
+
 from celery_pecker import tracing
 from celery_pecker.errors import Misconfigured
 from celery_pecker.ground import Refused
@@ -11,13 +14,28 @@ from celery_pecker.runs.guard import Guard, install
 from celery_pecker.settings import Settings
 from celery_pecker.worker.pools import kind_of
 
+SPAWNED = "celery_pecker.worker.spawned"
+
 
 def guard(worker: Any) -> Guard:
     """Guard the runs of a worker that is being put together."""
-    app = worker.app
+    app, kind = worker.app, kind_of(worker.pool_cls)
     try:
-        settings = Settings.read(app.conf, main=app.main)
-        tracing.install(settings)
-        return install(app, pool_kind=kind_of(worker.pool_cls), settings=settings)
+        guarded = guard_tasks(app, pool_kind=kind)
     except Misconfigured as error:
         raise Refused(str(error)) from error
+    if kind == "prefork" and spawns(worker):
+        app.conf.include = (*app.conf.include, SPAWNED)
+    return guarded
+
+
+def guard_tasks(app: Celery, *, pool_kind: str) -> Guard:
+    """Guard the runs of the tasks that an app has by now; raise Misconfigured."""
+    settings = Settings.read(app.conf, main=app.main)
+    tracing.install(settings)
+    return install(app, pool_kind=pool_kind, settings=settings)
+
+
+def spawns(worker: Any) -> bool:
+    """Say whether the processes of its pool are fresh interpreters."""
+    return worker.pool_start_method != "fork" or get_start_method() != "fork"

@@ -478,6 +478,23 @@ GUARDS = (
         "tests/integration/runs/test_start.py",
     ),
     Guard(
+        "runs are guarded in a pool that spawns",
+        "celery_pecker/worker/runs.py",
+        'if kind == "prefork" and spawns(worker):',
+        "if False:",
+        f"{WORKERS}/test_spawn.py",
+    ),
+    Guard(
+        "Sentinels are asked once, each for its share of the time",
+        "celery_pecker/publisher/connection.py",
+        """        **shares,
+        **{name: own[name] for name in names if own and own.get(name) is not None},
+        "retry": Retry(NoBackoff(), 0),
+""",
+        "",
+        "tests/contract/publisher/test_sentinel.py",
+    ),
+    Guard(
         "a crontab's run has to end before its next slot",
         "celery_pecker/schedules/wanting.py",
         "ends_us = min(deadline_us, recurrence.next(win.due_us, sent_us))",

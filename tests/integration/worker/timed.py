@@ -8,6 +8,7 @@ from pathlib import Path
 
 from celery import Celery
 
+from celery_pecker.clock import pause
 from celery_pecker.runs import current
 
 FOLDER = Path(os.environ.get("PECKER_TEST_FOLDER", "."))
@@ -27,11 +28,25 @@ app.conf.update(
 app.conf.update(json.loads(os.environ.get("PECKER_TEST_CONF", "{}")))
 
 
-@app.task(name="ran")
-def ran() -> None:
-    """The slot is in the journal, whole."""
+def note() -> None:
+    """Write the slot into the journal, whole."""
     run = current()
     assert run is not None
     journal = os.open(FOLDER / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(journal, f"{json.dumps([run.name, run.due_us, os.getpid()])}\n".encode())
     os.close(journal)
+
+
+@app.task(name="ran")
+def ran() -> None:
+    """The slot is in the journal."""
+    note()
+
+
+@app.task(name="hangs")
+def hangs() -> None:
+    """The slot is in the journal once something has ended it."""
+    try:
+        pause(60)
+    finally:
+        note()
