@@ -8,13 +8,32 @@ and silent. Together with loop.py this is where everything is caught; nowhere el
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 logger = logging.getLogger(__name__)
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+
+
+class Exited(Exception):
+    """Code that is not ours asked the process to end; only its own entry fails."""
+
+
+@contextmanager
+def no_exit(what: str) -> Iterator[None]:
+    """Raise Exited where the code within raises SystemExit.
+
+    On the scheduler's thread SystemExit ends the thread, not the process, and each
+    other replica that wins the slot after it.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        message = f"{what} raised {error!r}"
+        raise Exited(message) from error
 
 
 def call(

@@ -7,6 +7,8 @@ pinned to an instant that came from the database: the host's clock has no say.
 
 from __future__ import annotations
 
+import logging
+import re
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -17,6 +19,8 @@ from celery_pecker import foreign
 from celery_pecker.clock import MICROSECOND, from_us
 from celery_pecker.schedules.model import Recurrence
 
+logger = logging.getLogger("celery_pecker.beat")
+
 SECOND = 1_000_000
 RETRY = 60.0
 """Seconds until a schedule that failed, or gave no later instant, is asked again."""
@@ -24,8 +28,10 @@ MOST = 300.0
 """Seconds after which a schedule that can only be asked is asked again at most."""
 LEAST = 0.01
 """Seconds that pass between two such questions at least."""
-MINUTES = 60
-"""Of an hour that comes twice: as many instants as a crontab can have in it."""
+REPEATED = 24 * 60
+"""Instants that a crontab can have in the time that clocks go back by: an hour in most
+zones, two in Antarctica/Troll, a day where a zone crosses the date line."""
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 KNOWN = {schedule.is_due, crontab.is_due, solar.is_due}
 
 
@@ -74,11 +80,17 @@ class Instants(_Pinned):
         of the first pass (and its beat sends without end): go on from there.
         """
         instant_us = self._after(last_us)
-        for _ in range(MINUTES):
+        for _ in range(REPEATED):
             if instant_us > last_us:
-                break
+                return instant_us
             instant_us = self._after(instant_us)
-        return instant_us
+        logger.warning(
+            "pecker: %s gave no instant after %s; asked again in %g s",
+            self._described,
+            from_us(last_us),
+            RETRY,
+        )
+        return last_us
 
     def _after(self, last_us: int) -> int:
         self._pin = self._at(last_us)
@@ -108,6 +120,15 @@ class Asked(_Pinned):
             return None
         seconds = MOST if wait is None else float(wait)
         return int(max(min(seconds, MOST), LEAST) * SECOND)
+
+
+def described(given: object) -> str:
+    """Return a schedule in words that are the same in each process.
+
+    A class of the user's without ``__repr__`` shows its address in memory, and would
+    seem to have changed at each start.
+    """
+    return ADDRESS.sub("", str(given))
 
 
 def period_us(given: Any) -> int | None:

@@ -13,7 +13,7 @@ from celery_pecker.declarations.given import check_schedule
 from celery_pecker.declarations.policies import policy
 from celery_pecker.errors import Misconfigured
 from celery_pecker.lease import SECOND
-from celery_pecker.recurrence import period_us, recurrence
+from celery_pecker.recurrence import described, period_us, recurrence
 from celery_pecker.schedules.model import Entry
 
 
@@ -45,7 +45,7 @@ def _entry(
     return Entry(
         name=name,
         task=str(declared.task),
-        described=str(given),
+        described=described(given),
         policy=policy(
             where, getattr(declared, "pecker", None), given, every_us, conf=conf
         ),

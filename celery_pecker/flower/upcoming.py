@@ -15,7 +15,7 @@ from celery import Celery
 
 from celery_pecker import foreign
 from celery_pecker.declarations import Book
-from celery_pecker.recurrence import period_us, recurrence
+from celery_pecker.recurrence import described, period_us, recurrence
 from celery_pecker.schedules.model import Recurrence
 
 logger = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ class Upcoming:
         self._turn = threading.Lock()
 
     def next_us(
-        self, name: str, described: str, *, last_us: int, now_us: int
+        self, name: str, schedule: str, *, last_us: int, now_us: int
     ) -> int | None:
         """Return the slot after the last, or None if this code cannot tell."""
         with self._turn:  # a schedule's "now" is pinned while it is asked
             known, recurs = self._schedules.get(name, ("", None))
-            if recurs is None or recurs.asks or known != described:
+            if recurs is None or recurs.asks or known != schedule:
                 return None
             return recurs.next(last_us, now_us)
 
@@ -47,7 +47,10 @@ class Upcoming:
         book = Book(app=self._app, lazy=True)
         book.setup_schedule()
         return {
-            name: (str(entry.schedule), recurrence(entry.schedule, self._app, name))
+            name: (
+                described(entry.schedule),
+                recurrence(entry.schedule, self._app, name),
+            )
             for name, entry in book.schedule.items()
             if period_us(entry.schedule) is None
         }

@@ -11,6 +11,7 @@ from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.foreign import Exited
 from celery_pecker.lease import TrustWindow
 from celery_pecker.publisher.connection import Kind, Link
 from celery_pecker.publisher.dispatch import Dispatch, names_in
@@ -231,7 +232,7 @@ class Publisher:
                 self._link.drop()
                 raise BrokerUnavailable(str(cause)) from error
             known.why_slow = str(cause)
-        except NotPlain as error:
+        except (NotPlain, Exited) as error:
             known.why_slow = str(error)
         except (TypeError, ValueError, OverflowError, AMQPError) as error:
             known.why_slow = f"cannot be encoded: {error}"

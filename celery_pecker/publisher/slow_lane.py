@@ -17,6 +17,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
+from celery_pecker import foreign
 from celery_pecker.errors import BrokerUnavailable
 from celery_pecker.publisher.connection import Kind, Link
 from celery_pecker.publisher.dispatch import Dispatch
@@ -209,7 +210,8 @@ def _look_alike(scheduler: Scheduler, failures: list[BaseException]) -> Schedule
 
     def apply_async(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return own.apply_async(self, *args, **kwargs)
+            with foreign.no_exit("the entry's code"):
+                return own.apply_async(self, *args, **kwargs)
         except BaseException as error:
             failures.append(error)
             raise

@@ -62,6 +62,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
             publisher,
             [book.schedule[entry.name] for entry in entries],
             _settle_heap if freeze_heap else lambda: None,
+            clock=SYSTEM,
         ),
         schema=settings.schema,
         holder=str(holder),

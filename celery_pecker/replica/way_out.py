@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from celery import Celery
@@ -11,14 +11,23 @@ from celery.beat import ScheduleEntry
 from kombu.utils.imports import symbol_by_name
 
 from celery_pecker import foreign
+from celery_pecker.clock import Clock
 from celery_pecker.errors import Misconfigured
-from celery_pecker.gate import Gate, OpenGate
-from celery_pecker.schedules import outgoing
+from celery_pecker.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
+from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.settings import Settings
 
 
-class WayOut(outgoing.Publisher, Protocol):
+class WayOut(Protocol):
     """Where won slots go: the broker, or threads of this process."""
+
+    def ensure(self) -> None:
+        """Be there, or raise BrokerUnavailable."""
+        ...
+
+    def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
+        """Put the batch on its way within so many seconds, or raise."""
+        ...
 
     def prepare(self, entry: ScheduleEntry) -> None:
         """Make ready what can be made ready before a claim."""
@@ -50,27 +59,50 @@ class Runs(Protocol):
 
 
 class Prepared:
-    """A way out that makes all entries ready when it is first there."""
+    """A way out that builds each entry's message before its first claim.
+
+    Building takes about half a millisecond: 20,000 entries that were all built before
+    the first claim kept a replica from its work for 25 seconds. What is due is built
+    just before it is claimed, the rest while nothing is due.
+    """
 
     def __init__(
         self,
         way_out: WayOut,
-        entries: list[ScheduleEntry],
+        entries: Iterable[ScheduleEntry],
         prepared: Callable[[], None],
+        *,
+        clock: Clock,
     ) -> None:
         self._way_out = way_out
-        self._unprepared = entries
+        self._unprepared = {str(entry.name): entry for entry in entries}
         self._prepared = prepared
-        self.publish = way_out.publish
+        self._clock = clock
+        self.ensure = way_out.ensure
 
-    def ensure(self) -> None:
-        """Be there, with everything built that can be built before a claim."""
-        self._way_out.ensure()
-        while self._unprepared:
-            self._way_out.prepare(self._unprepared[-1])
-            self._unprepared.pop()
-            if not self._unprepared:
-                self._prepared()
+    def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
+        """Publish, with the entries built that no claim of this process came before."""
+        self.prepare([dispatch.name for dispatch in batch])
+        self._way_out.publish(batch, token, within=within)
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Build the messages of these entries, unless they are built."""
+        for name in names:
+            if name in self._unprepared:
+                self._prepare(name)
+
+    def prepare_more(self, *, within: float) -> bool:
+        """Build others for so many seconds; return whether there are more."""
+        until = self._clock.monotonic() + within
+        while self._unprepared and self._clock.monotonic() < until:
+            self._prepare(next(iter(self._unprepared)))
+        return bool(self._unprepared)
+
+    def _prepare(self, name: str) -> None:
+        self._way_out.prepare(self._unprepared[name])
+        del self._unprepared[name]
+        if not self._unprepared:
+            self._prepared()
 
 
 class Both:
@@ -82,8 +114,7 @@ class Both:
 
     def held(self, names: Sequence[str]) -> set[str]:
         """Return what either holds back."""
-        theirs = foreign.call("the gate", (), self._gate.held, names)
-        return {*theirs, *self._runs.held(names)}
+        return {*held_by(self._gate, names), *self._runs.held(names)}
 
 
 def gate_of(settings: Settings, app: Celery) -> Gate:
@@ -100,4 +131,15 @@ def gate_of(settings: Settings, app: Celery) -> Gate:
         )
         raise Misconfigured(message) from error
     gate: Gate = make(app)
+    where = f"pecker_gate is {settings.gate!r}"
+    if not callable(getattr(gate, "held", None)):
+        message = (
+            f"{where}, which returned {gate!r} for the app; allowed is an object with a"
+            f" method held(names) that returns {ALLOWED}"
+        )
+        raise Misconfigured(message)
+    answer = foreign.call("the gate", (), gate.held, ())
+    if not is_answer(answer):
+        message = f"{where}, whose held(()) returned {answer!r}; allowed is {ALLOWED}"
+        raise Misconfigured(message)
     return gate

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -37,6 +37,14 @@ class Publisher(Protocol):
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
         """Put the batch on the broker within so many seconds, or raise."""
+        ...
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Build the messages of these entries, unless they are built."""
+        ...
+
+    def prepare_more(self, *, within: float) -> bool:
+        """Build others for so many seconds; return whether there is still more."""
         ...
 
 
@@ -98,6 +106,25 @@ class Outgoing:
             )
             return False
         return True
+
+    def prepare(self, names: Iterable[str]) -> bool:
+        """Build the messages of entries that are due; return whether they may be sent.
+
+        A broker that goes away meanwhile leaves their slots to other replicas.
+        """
+        try:
+            self._publisher.prepare(names)
+        except BrokerUnavailable as error:
+            logger.warning("pecker: broker went away, nothing claimed: %s", error)
+            return False
+        return True
+
+    def prepare_more(self, *, within: float) -> bool:
+        """Build other messages for so many seconds; return whether there are more."""
+        try:
+            return self._publisher.prepare_more(within=within)
+        except BrokerUnavailable:
+            return False  # reported before the next claim
 
     def send(self, slots: list[Slot], now_us: int) -> int:
         """Publish newly won slots; return how many the broker has."""

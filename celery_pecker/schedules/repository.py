@@ -188,6 +188,19 @@ class Repository:
             runs=[entry.policy.run.value for entry in entries],
         )
 
+    def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
+        """Let entries whose schedule changed count from now on; return their names."""
+        rows = self._database.run(
+            "anchor_changed",
+            now=self._now(),
+            term=term,
+            holder=self.holder,
+            names=[entry.name for entry in entries],
+            schedules=[entry.described for entry in entries],
+            periods=[entry.period_us for entry in entries],
+        )
+        return [name for (name,) in rows]
+
     def announce(self, *, host: str, pid: int, version: str, entries: int) -> None:
         """Say that this process life is there."""
         self._database.change(

@@ -11,11 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from celery_pecker import foreign
 from celery_pecker.backoff import Backoff
 from celery_pecker.clock import Clock, chance
 from celery_pecker.errors import DatabaseUnavailable
-from celery_pecker.gate import Gate
+from celery_pecker.gate import Gate, held_by
 from celery_pecker.history import Historian, NoHistory
 from celery_pecker.lease import SECOND
 from celery_pecker.schedules import debts, misfire
@@ -32,6 +31,10 @@ from celery_pecker.schedules.wanting import orphan_slot, slot_of, still_runs, wa
 
 logger = logging.getLogger("celery_pecker.beat")
 
+PREPARE_TIMEOUT = 0.1
+"""Seconds of one step that building messages may take: a stop waits for them."""
+PREPARE_MARGIN = 0.02
+"""Seconds before the next slot in which nothing more is built."""
 MOST_ATTEMPTS = 100
 """An at-least-once slot that the broker refuses so often is given up and counted."""
 
@@ -103,7 +106,7 @@ class Service:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:
             self._round(deliverable=deliverable)
-        return self._pause()
+        return self._prepare(self._pause()) if deliverable else self._pause()
 
     def _deliverable(self) -> bool:
         """Whether what is claimed now could be sent now.
@@ -137,7 +140,11 @@ class Service:
     def _fire(self, chunk: list[Entry], due: int) -> None:
         """Claim what is due and not held back, publish what was won."""
         names = [entry.name for entry in chunk]
-        held = set(foreign.call("the gate", (), self._gate.held, names))
+        held = held_by(self._gate, names)
+        if not self._outgoing.prepare(name for name in names if name not in held):
+            for name in names:
+                self._agenda.again(name, self._time.now_us())
+            return
         now_us = self._time.now_us()
         wanted: list[Wanted] = []
         for entry in chunk:
@@ -243,6 +250,16 @@ class Service:
             self._outgoing.send(slots, self._time.now_us())
             self._settle()
         self._upkeep.keep_house()
+
+    def _prepare(self, idle: float) -> float:
+        """Use idle seconds to build messages; return those that are left."""
+        within = min(idle - PREPARE_MARGIN, PREPARE_TIMEOUT)
+        if within <= 0:
+            return idle
+        begun = self._time.now()
+        if self._outgoing.prepare_more(within=within):
+            return 0.0
+        return max(idle - (self._time.now() - begun), 0.0)
 
     def _pause(self) -> float:
         now = self._time.now()

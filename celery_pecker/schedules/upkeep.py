@@ -24,6 +24,8 @@ TERM = 180.0
 """Seconds for which a declaration counts; renewed after a third of it."""
 PENDING_LEASE = 15.0
 """Seconds after which an unconfirmed slot is published again by another replica."""
+SAMPLE = 5
+"""Entries that a log line names at most."""
 FORGET = 86_400.0
 """Seconds after which a row that nobody declares is removed."""
 
@@ -77,7 +79,19 @@ class Upkeep:
         """Enroll and learn every entry, and declare them: once, before all else."""
         names = self._agenda.names
         for start in range(0, max(1, len(names)), CHUNK):
-            self._timekeeper.learn(names[start : start + CHUNK])
+            chunk = names[start : start + CHUNK]
+            changed = self._repository.anchor_changed(
+                [self._agenda.entry(name) for name in chunk], term=TERM
+            )
+            if changed:
+                logger.info(
+                    "pecker: %d entries have a new schedule or are back, and count from"
+                    " now: %s%s",
+                    len(changed),
+                    ", ".join(changed[:SAMPLE]),
+                    " …" if len(changed) > SAMPLE else "",
+                )
+            self._timekeeper.learn(chunk)
         self.next = self._timekeeper.now() + self._every
         self._announce()
         for _ in range(0, len(names), CHUNK):

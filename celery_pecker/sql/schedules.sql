@@ -170,6 +170,56 @@ set task = excluded.task,
     run = excluded.run,
     declared_until = excluded.declared_until
 
+/* celery_pecker:anchor_changed */
+-- At the start of a replica: entries that this code declares with another schedule than the
+-- code before, or that were declared by nobody while other replicas lived, count from now
+-- on. Slots of the new schedule that lie before were never due: they are no misses, and
+-- neither coalescing nor catching up runs one (a day that became a second counted 71,999).
+-- A grid keeps its phase. The epoch stays, as no slot was claimed.
+--
+-- An outage of all replicas is no change: nobody lived without the entry. A replica that
+-- has just started proves nothing, since it may not have renewed the declaration yet; local
+-- entries are declared by local replicas only.
+--
+-- Of two replicas that start at once the second waits for the first one's row, finds the
+-- new schedule declared and anchors nothing.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+wanted as materialized (
+    select wanted.name, wanted.schedule, wanted.period_us
+    from unnest(%(names)s::text[], %(schedules)s::text[], %(periods)s::bigint[])
+        as wanted (name, schedule, period_us)
+),
+changed as (
+    update {schema}.pecker_declarations as kept
+    set schedule = wanted.schedule,
+        period_us = wanted.period_us,
+        declared_until = clock.now + %(term)s * interval '1 second'
+    from clock, wanted
+    where kept.name = wanted.name
+        and (
+            kept.schedule <> wanted.schedule
+            or kept.period_us <> wanted.period_us
+            or kept.declared_until < clock.now and exists (
+                select from {schema}.pecker_replicas as replica
+                where replica.holder <> %(holder)s
+                    and (replica.kind = 'local') = (kept.run = 'local')
+                    and replica.seen_at > greatest(replica.started_at, kept.declared_until)
+                        + %(term)s / 3.0 * interval '1 second'
+            )
+        )
+    returning kept.name, wanted.period_us * interval '1 microsecond' as period, clock.now
+)
+update {schema}.pecker_tasks as task
+set executed_at = coalesce(
+        date_bin(changed.period, changed.now, task.executed_at), changed.now),
+    holder = null
+from changed
+where task.name = changed.name
+    and task.executed_at + coalesce(changed.period, interval '0') < changed.now
+returning task.name
+
 /* celery_pecker:announce */
 -- This process life is there; lives unseen for a day are forgotten.
 with clock as materialized (

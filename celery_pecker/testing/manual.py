@@ -11,7 +11,7 @@ in that time, returning the messages that it would have sent::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -73,6 +73,14 @@ class RecordingPublisher:
         """Be connected, unless told to be unreachable."""
         if self.unreachable:
             raise BrokerUnavailable
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Build nothing."""
+
+    def prepare_more(self, *, within: float) -> bool:
+        """Build nothing; nothing is left."""
+        del within
+        return False
 
     def publish(
         self, batch: Sequence[Dispatch], token: str, *, within: float = 0.0

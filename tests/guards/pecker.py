@@ -19,7 +19,61 @@ FENCE = "tests/integration/runs/test_fence.py"
 WORKERS = "tests/integration/worker"
 HOSTS = "tests/integration/test_hosts.py"
 
+CHANGED = f"{REPLICAS}/test_changed.py"
+PREPARE = f"{REPLICAS}/test_prepare.py"
+GATES = f"{REPLICAS}/test_gate.py"
+
 GUARDS = (
+    Guard(
+        "pecker: a new schedule counts from its first declaration",
+        SQL,
+        "            kept.schedule <> wanted.schedule\n",
+        "            false\n",
+        CHANGED,
+        also=("            or kept.period_us <> wanted.period_us\n", ""),
+    ),
+    Guard(
+        "pecker: an entry that was out runs none of the slots of that time",
+        SQL,
+        "            or kept.declared_until < clock.now and exists (",
+        "            or false and exists (",
+        CHANGED,
+    ),
+    Guard(
+        "pecker: an outage of all is no change of schedules",
+        SQL,
+        "and replica.seen_at > greatest(replica.started_at, kept.declared_until)",
+        "and replica.seen_at + interval '1 day' > replica.started_at",
+        CHANGED,
+    ),
+    Guard(
+        "pecker: what is due is built before it is claimed",
+        "celery_pecker/schedules/service.py",
+        "if not self._outgoing.prepare(name for name in names if name not in held):",
+        "if False:",
+        PREPARE,
+    ),
+    Guard(
+        "pecker: a gate with an odd answer holds nothing",
+        "celery_pecker/gate.py",
+        "    if not is_answer(answer):\n",
+        "    if False:\n",
+        GATES,
+    ),
+    Guard(
+        "pecker: sys.exit of an entry's code ends no replica",
+        "celery_pecker/foreign.py",
+        "        raise Exited(message) from error\n",
+        "        raise\n",
+        "tests/contract/publisher/test_slow_lane.py",
+    ),
+    Guard(
+        "pecker: a crontab goes on after two hours that come twice",
+        "celery_pecker/recurrence.py",
+        "REPEATED = 24 * 60\n",
+        "REPEATED = 60\n",
+        "tests/unit/test_recurrence.py",
+    ),
     Guard(
         "epoch rises with every claim (I3)",
         SQL,

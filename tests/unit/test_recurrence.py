@@ -221,3 +221,35 @@ def test_the_last_answer_is_remembered_and_no_other(app: Celery) -> None:
     second = minutely.next(first, NOW_US)
     assert second == first + 60 * SECOND
     assert minutely.next(NOW_US, NOW_US) == first
+
+
+@pytest.mark.parametrize(
+    ("zone", "second_pass", "following"),
+    [
+        ("Europe/Berlin", "2026-10-25T01:30:00", "2026-10-25T02:00:00"),
+        ("Antarctica/Troll", "2026-10-25T01:30:00", "2026-10-25T03:00:00"),
+    ],
+)
+def test_a_crontab_goes_on_after_the_hours_that_come_twice(
+    app: Celery, zone: str, second_pass: str, following: str
+) -> None:
+    """Whatever the clocks go back by: two hours in Antarctica, and 120 instants."""
+    app.conf.update(timezone=zone)
+    last_us = to_us(datetime.fromisoformat(second_pass).replace(tzinfo=UTC))
+    found = recurrence(crontab(), app, "test").next(last_us, last_us)
+    assert from_us(found) == datetime.fromisoformat(following).replace(tzinfo=UTC)
+
+
+def test_a_schedule_that_stands_still_is_in_the_log(
+    app: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked again in a minute; nobody would know why it does not run."""
+
+    class Still(crontab):
+        def remaining_estimate(self, *_: Any) -> timedelta:
+            return timedelta(0)
+
+    with caplog.at_level(logging.WARNING):
+        wait = recurrence(Still(), app, "test").next(NOW_US, NOW_US) - NOW_US
+    assert wait == RETRY * SECOND
+    assert "gave no instant after" in caplog.text

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Task
 from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
 from celery.schedules import schedule
 from kombu import Connection
@@ -70,13 +72,17 @@ def test_an_entry_that_cannot_be_built_keeps_nobody_back(
     assert len(wire.take()) == 1
 
 
+@pytest.mark.parametrize("error", [ConnectionError, SystemExit])
 def test_a_lazy_argument_that_fails_keeps_nobody_back(
-    wire: Wire, stand_on: MakeStand
+    wire: Wire, stand_on: MakeStand, error: type[BaseException]
 ) -> None:
-    """An OSError of the user's code is no failure of the broker."""
+    """An OSError of the user's code is no failure of the broker.
+
+    And ``sys.exit`` in it ended the thread of each replica that won the slot.
+    """
 
     def fail() -> None:
-        raise ConnectionError
+        raise error
 
     stand = stand_on(wire)
     slow: Call = ("plain", (BeatLazyFunc(lambda: 1),), {}, {})
@@ -89,6 +95,28 @@ def test_a_lazy_argument_that_fails_keeps_nobody_back(
         assert caught.value.done == {"one"}
 
     assert len(wire.take()) == 2
+
+
+def test_a_task_that_asks_the_process_to_end_keeps_nobody_back(
+    wire: Wire, stand_on: MakeStand
+) -> None:
+    """Its message is built before the claim, on the same thread."""
+    stand = stand_on(wire)
+
+    class Leaving(Task):  # type: ignore[type-arg]
+        def apply_async(self, *_: Any, **__: Any) -> Any:
+            sys.exit(3)
+
+    @stand.app.task(name="contract.leaving", base=Leaving, shared=False)
+    def leaving() -> None:
+        """Never sent."""
+
+    stand.known(make_entry(stand.app, "bad", ("leaving", (), {}, {}), wire.prefix))
+    stand.known(make_entry(stand.app, "one", CALLS["nothing"], wire.prefix))
+    with pytest.raises(PublishUncertain, match=r"bad: .*SystemExit") as caught:
+        stand.send([dispatch("bad"), dispatch("one")])
+    assert caught.value.done == {"one"}
+    assert len(wire.take()) == 1
 
 
 def test_routes_that_are_functions_are_asked_for_each_run(

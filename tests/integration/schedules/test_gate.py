@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import sys
+import types
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
+from typing import Any
 
+import pytest
+from celery import Celery
+
+from celery_pecker.errors import Misconfigured
+from celery_pecker.replica.way_out import gate_of
+from celery_pecker.settings import Settings
 from celery_pecker.testing.manual import START
 from tests.integration.schedules.conftest import Starter
 
@@ -37,3 +46,46 @@ def test_a_gate_that_fails_lets_the_entries_pass(start: Starter) -> None:
             raise RuntimeError(names)
 
     assert len(start({"sweep": 1.0}, gate=Broken()).pass_time(3.1)) == 3
+
+
+@pytest.mark.parametrize("answer", [None, "sweep", 7], ids=repr)
+def test_a_gate_with_an_odd_answer_holds_nothing(
+    start: Starter, answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """None, of a forgotten return, stopped all entries."""
+
+    class Odd:
+        def held(self, names: Sequence[str]) -> Collection[str]:  # noqa: ARG002
+            return answer  # type: ignore[no-any-return]
+
+    assert len(start({"sweep": 1.0}, gate=Odd()).pass_time(3.1)) == 3
+    assert f"held() returned {answer!r}" in caplog.text
+
+
+class _Nothing:
+    """A gate whose author forgot to return."""
+
+    def held(self, names: Sequence[str]) -> None:
+        """Return nothing."""
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        (lambda _: None, ["returned None", "held(names)"]),
+        (lambda _: _Nothing(), ["held(()) returned None", "() for none"]),
+    ],
+)
+def test_a_gate_that_cannot_answer_is_refused_at_the_start(
+    gate: Callable[[Celery], object], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any claim, with what is allowed."""
+    monkeypatch.setitem(sys.modules, "gates", types.SimpleNamespace(mine=gate))
+    settings = Settings.read(
+        {"pecker_dsn": "postgresql://localhost/x", "pecker_gate": "gates:mine"},
+        main=None,
+    )
+    with pytest.raises(Misconfigured) as refusal:
+        gate_of(settings, Celery("test", set_as_current=False))
+    for word in ["pecker_gate is 'gates:mine'", *words]:
+        assert word in str(refusal.value)
