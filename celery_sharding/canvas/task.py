@@ -205,7 +205,10 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
                 self._arrived_unknown(args, kwargs)
             return stages.conduct(app, self.processor, request)
         except DatabaseUnavailable as error:
-            raise self.retry(exc=error, countdown=LATER, throw=False) from error
+            headers = stages.headers_of(request.headers or {}, error)
+            raise self.retry(
+                exc=error, countdown=LATER, throw=False, headers=headers
+            ) from error
 
     def _arrived_unknown(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -121,6 +121,13 @@ class Posting(Repository):
         """
         return [row[0] for row in self._run("void_stages", prefix=prefix)]
 
+    def leave(self, job: int, epoch: int, *, counts: bool) -> bool:
+        """Whether PreProcess or Post of that epoch is free for others from now on.
+
+        ``counts``: False where it is as if it had not been begun.
+        """
+        return self._change("leave_stage", job=job, epoch=epoch, counts=counts) == 1
+
     def post_done(
         self,
         turn: PostTurn,

@@ -5,9 +5,13 @@ Every statement is one snapshot, and finds its rows by an index on the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+from celery_pecker.clock import monotonic
+from celery_pecker.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import Repository
@@ -25,6 +29,8 @@ from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
 
 PATIENCE = 30.0
 """Seconds after which what is ready or claimed, and does not move, is told as such."""
+AGAIN = 0.5
+"""Seconds until a question that got no answer is asked once more."""
 PAGE = 500
 """Errors, and writes of results, that are read at once."""
 PAGE_BYTES = 4_000_000
@@ -44,18 +50,33 @@ ANY: Mapping[str, object] = {
 class Reading(Repository):
     """Questions to the ledger that change nothing."""
 
+    def __init__(
+        self,
+        database: Database,
+        now: Callable[[], datetime | None] = lambda: None,
+        *,
+        waits: float = 0.0,
+    ) -> None:
+        """``waits``: seconds for which a question is asked that got no answer."""
+        super().__init__(database, now)
+        self._waits = waits
+
     def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
         """As ever; but a connection that stood may have died since, unnoticed.
 
         A restart of PostgreSQL an hour ago is no reason to fail whoever asks now.
         """
         stood = self.database.connected
-        try:
-            return super()._run(label, **params)
-        except DatabaseUnavailable:
+        until = monotonic() + self._waits
+        while True:
+            try:
+                return super()._run(label, **params)
+            except DatabaseUnavailable:
+                if not stood and monotonic() >= until:
+                    raise
             if not stood:
-                raise
-            return super()._run(label, **params)
+                threading.Event().wait(AGAIN)
+            stood = False
 
     def job(self, task_id: str) -> JobRow:
         """Return a job; raise JobNotFound."""

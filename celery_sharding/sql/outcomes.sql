@@ -205,6 +205,23 @@ where job.job = %(job)s
     and job.epoch = %(epoch)s
     and job.stage in ('posting', 'delivering')
 
+/* celery_sharding:leave_stage */
+-- Whoever ran PreProcess or Post does so no more, and lives: another may begin at once.
+--
+-- counts:  whether this beginning is one of those after which it is not begun any more.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set leased_until = clock.now,
+    attempts = case
+        when %(counts)s then job.attempts else greatest(job.attempts - 1, 0)
+    end
+from clock
+where job.job = %(job)s
+    and job.epoch = %(epoch)s
+    and job.stage in ('planning', 'posting')
+
 /* celery_sharding:end_post */
 -- What Post came to is the job's outcome, if whoever ran it is still the one. He goes on
 -- to tell Celery, so the row stays his for a lease. Written twice where the first answer

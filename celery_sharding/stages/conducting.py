@@ -12,6 +12,7 @@ from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.stages import delivery, planning, posting
+from celery_sharding.stages.leaving import heard
 
 
 def conduct(
@@ -28,6 +29,7 @@ def conduct(
     headers = request.headers or {}
     if headers.get(AGAIN) != "again":
         ledger.submissions.reached(task_id, from_request(request))
+    heard(ledger, headers)
     stands = ledger.outcomes.stage_of(task_id)
     if stands is None:
         raise Ignore

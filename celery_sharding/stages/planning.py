@@ -28,6 +28,7 @@ from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.judging import judged
 from celery_sharding.stages.keeping import Keeper
+from celery_sharding.stages.leaving import leaving
 from celery_sharding.stages.spool import Spool
 
 logger = logging.getLogger(__name__)
@@ -59,14 +60,14 @@ def plan(app: Any, processor: Processor, task_id: str) -> bool:
         )
         return _fail(app, ledger, turn, JobFailed(message))
     keeper = Keeper(app, lease, lambda mine: mine.plans.renew(turn, lease))
-    with Spool() as spool, keeper:
+    with leaving(ledger, turn.job, turn.epoch), Spool() as spool, keeper:
         call = _Call(app, processor, turn, ledger)
         failure = survive(
             f"PreProcess of {turn.task} ({task_id})", call.cut_into, spool
         )
         if failure is None:
             return _write(app, ledger, turn, spool, keeper)
-    return _fail(app, ledger, turn, failure)
+        return _fail(app, ledger, turn, failure)
 
 
 class _Call:

@@ -15,21 +15,25 @@ from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, Job
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.posting import PostTurn
+from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery
 from celery_sharding.stages.judging import judged
+from celery_sharding.stages.leaving import leaving
 from celery_sharding.stages.notifying import notify
 
 logger = logging.getLogger(__name__)
 
 BEGUN = 3
 """How often Post is begun in a run, at most: if it kills its process it would again."""
-TRIES, PAUSE = 10, 1.0
+TRIES, PAUSE = 60, 1.0
 """How often what Post came to is written to a ledger that does not answer, and seconds
 between: it may have cost hours."""
+WAITS = 60.0
+"""Seconds for which Post's iterators wait for a ledger that does not answer."""
 
 
 def post(
@@ -45,7 +49,7 @@ def post(
     if turn is None:
         raise Ignore
     until = delivery.Until()
-    with ExitStack() as stack:
+    with leaving(ledger, turn.job, turn.epoch), ExitStack() as stack:
         stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
         # Messages of Notify may have been lost, and after Post nobody looks any more.
         notify(app, task_id)
@@ -101,10 +105,9 @@ def _call(ledger: Ledger, processor: Processor, turn: PostTurn) -> Any:
         attempt=turn.attempts,
     )
     assert processor.post_process is not None  # noqa: S101  # asked before
+    reading = Reading(ledger.database, ledger.now, waits=WAITS)
     return processor.post_process(
-        job,
-        ledger.reading.each_result(turn.task_id),
-        ledger.reading.each_error(turn.task_id),
+        job, reading.each_result(turn.task_id), reading.each_error(turn.task_id)
     )
 
 

@@ -12,14 +12,22 @@ import pytest
 from celery import Celery, states
 from celery.exceptions import Ignore
 
-from celery_sharding import JobCancelled, JobFailed, ShardedTask, Sharding, flow, stages
+from celery_sharding import (
+    JobCancelled,
+    JobFailed,
+    ShardedTask,
+    Sharding,
+    flow,
+    stages,
+    sweeper,
+)
 from celery_sharding.codec import encode
-from celery_sharding.errors import ItemNotSerializable
+from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import judging, posting
+from celery_sharding.stages import judging, leaving, posting
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job
@@ -234,6 +242,42 @@ def test_a_post_that_kills_its_process_is_not_begun_without_end(scene: Scene) ->
     assert scene.story.calls == []
 
 
+def test_outages_of_the_ledger_are_no_deaths(scene: Scene) -> None:
+    """However many there are in one Post: the message that tries again says so."""
+
+    def away() -> None:
+        message = "the server closed the connection unexpectedly"
+        raise DatabaseUnavailable(message)
+
+    scene.story.then = away
+    [message] = scene.lying()
+    for _ in range(posting.BEGUN + 1):
+        scene.deliver(message)
+        [message] = scene.lying()
+    scene.story.then = lambda: "posted"
+    assert scene.deliver(message) == "posted"
+    assert {call["attempt"] for call in scene.story.calls} == {1}
+
+
+def test_what_always_fails_like_an_outage_is_not_begun_without_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of results that takes too long each time, for one."""
+    monkeypatch.setattr(leaving, "MOST", 2)
+
+    def away() -> None:
+        message = "canceling statement due to statement timeout"
+        raise DatabaseUnavailable(message)
+
+    scene.story.then = away
+    [message] = scene.lying()
+    for _ in range(2 + posting.BEGUN):
+        scene.deliver(message)
+        [message] = scene.lying()
+        scene.tell(LAPSED)
+    assert isinstance(scene.deliver(message), JobFailed)
+
+
 # Failures
 
 
@@ -316,9 +360,14 @@ def test_a_worker_that_ends_in_post_has_not_failed_the_job(
         raise end
 
     scene.story.then = stop
+    scene.lying()
     with pytest.raises(type(end)):
         posting.post(scene.app, at(scene.app), scene.task.processor, scene.job, run=1)
     assert stage(scene.app, scene.job) is Stage.POSTING
+    scene.story.then = lambda: "posted"
+    sweeper.sweep(scene.app)
+    [message] = scene.lying()
+    assert scene.deliver(message) == "posted"
 
 
 def test_a_post_that_exits_has_failed(scene: Scene) -> None:

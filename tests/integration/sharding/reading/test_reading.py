@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
 
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from celery_pecker.database import Database
+from celery_pecker.settings import Settings
+from celery_pecker.testing.proxy import Proxy
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.here import PACKAGE
+from celery_sharding.ledger.reading import Reading
 from celery_sharding.model import Code, Outcome, Stage
 from tests.integration.sharding.reading.written import Written
 
@@ -117,3 +125,22 @@ def test_workers_that_live_are_told(ledger: Ledger, written: Written) -> None:
     written.job("a")
     assert [row.hostname for row in ledger.upkeep.live()] == ["w1"]
     assert ledger.reading.job("a").executors == 1
+
+
+def test_who_may_wait_reads_on_when_postgresql_is_back(
+    dsn: str, written: Written
+) -> None:
+    """As Post does, over three restarts of the server."""
+    written.job("a")
+    given = conninfo_to_dict(dsn)
+    with Proxy(str(given["host"]), int(given["port"] or 5432)) as proxy:
+        way = make_conninfo("", **{**given, "host": "127.0.0.1", "port": proxy.port})
+        database = Database.of(Settings(dsn=way, app="test"), package=PACKAGE)
+        reading = Reading(database, waits=30.0)
+        for _ in range(3):
+            proxy.refuse()
+            back = threading.Timer(0.2, proxy.open)
+            back.start()
+            assert reading.job("a").task_id == "a"
+            back.join()
+        database.close()

@@ -1,0 +1,61 @@
+"""PreProcess or Post is given up by a process that lives, or is ended in good order.
+
+A process that dies says nothing: its stage is begun anew when its lease is over, and
+not without end, since what killed it would do so each time. An outage of PostgreSQL is
+no death, and cannot be written down while it lasts: so the message that tries again
+brings the word, and whoever gets it gives the stage back in this process' name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from celery_pecker.foreign import survive
+from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.ledger import Ledger
+from celery_sharding.stages.judging import ends
+
+LEFT = "sharding_left"
+"""The header of a message that tries again: job, epoch, and how often it was so."""
+MOST = 20
+"""Outages in a row that do not count: what always fails so is no outage."""
+
+
+class StageLeft(DatabaseUnavailable):
+    """PostgreSQL went away from a stage that this process has begun."""
+
+    def __init__(self, message: str = "", job: int = 0, epoch: int = 0) -> None:
+        super().__init__(message)
+        self.job = job
+        self.epoch = epoch
+
+
+@contextmanager
+def leaving(ledger: Ledger, job: int, epoch: int) -> Iterator[None]:
+    """Free the stage that is run inside for others, if it does not come to its end."""
+    try:
+        yield
+    except DatabaseUnavailable as error:
+        raise StageLeft(str(error), job, epoch) from error
+    except BaseException as error:
+        if ends(error):
+            what = f"leaving the stage of job {job}"
+            survive(what, ledger.outcomes.leave, job, epoch, counts=True)
+        raise
+
+
+def headers_of(headers: Mapping[str, Any], error: DatabaseUnavailable) -> Any:
+    """Return the headers of the message that tries again."""
+    if not isinstance(error, StageLeft):
+        return headers
+    _, _, before = headers.get(LEFT) or (0, 0, 0)
+    return {**headers, LEFT: [error.job, error.epoch, before + 1]}
+
+
+def heard(ledger: Ledger, headers: Mapping[str, Any]) -> None:
+    """Free the stage that a message says was left."""
+    job, epoch, times = headers.get(LEFT) or (0, 0, 0)
+    if 0 < times <= MOST:
+        ledger.outcomes.leave(job, epoch, counts=False)
