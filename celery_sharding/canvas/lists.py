@@ -41,6 +41,8 @@ class Outcomes:
     failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
     began: float = field(default_factory=monotonic)
     retries: int = 0
+    whole: int = 0
+    """Shards that failed as a whole although none of their items did."""
 
     @property
     def layers(self) -> int:
@@ -73,6 +75,7 @@ class Outcomes:
             self.done[record.layer] += step.done - done
             self.failed[record.layer] += step.failed - failed
             done, failed = step.done, step.failed
+            self.whole += step.status is Code.FAILED and not failed
 
     def again(self, record: Shard, steps: Iterable[Step]) -> Iterator[Shard]:
         """Give the shards in which items that failed are tried again."""
@@ -97,7 +100,7 @@ class Outcomes:
     def bear(self, options: Options) -> None:
         """Raise TooManyFailed where more items failed than the job bears."""
         allowed = policy_of(options).allowed(sum(self.totals))
-        failed = len(self.failures)
+        failed = sum(self.failed) + self.whole
         if allowed is not None and failed > allowed:
             first = next(iter(self.failures.values()))
             message = (

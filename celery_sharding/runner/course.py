@@ -9,6 +9,12 @@ and the answer says whether to go on.
 
 Without a batch an item has ended when the next is asked for. With one, items have
 ended when the processor returned from a call for all of them.
+
+``list(shard)`` asks for all items before it works on any: they end together, too.
+
+An item is confirmed by `ok` while it is in hand, or by the return of the call that was
+given it. Code that raises after it has asked for all items has confirmed none of them,
+whatever the cursor says: `take_back`.
 """
 
 from __future__ import annotations
@@ -77,15 +83,49 @@ class Course:
         ]
         self.failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
+        self._began = self.cursor
+        """The first item of the call in hand."""
+        self._known: set[int] = set()
+        """Items of the call in hand that failed, or whose results were written."""
+        self._whole_from: int | None = None
+        """How many results there were when the call had been given its last item:
+        those behind them belong to no item."""
+        self.untouched = False
+        """Whether the iterator that was made last has not been asked for an item."""
+        self.collected = False
+        """Whether the call in hand collects its items: they end when it returns."""
+
+    def begin_call(self) -> None:
+        """Begin a call of the processor: nothing that it is given is confirmed."""
+        self._began = self.cursor
+        self._known.clear()
+        self._whole_from = None
+        self.untouched = self.collected = False
+        self.end = self.count
+
+    def collect(self) -> None:
+        """Let the items of the call in hand end together, when it returns.
+
+        Without this a process that is killed after ``list(shard)`` would leave a cursor
+        behind items that nobody worked on. There is no halving as with a batch: what
+        the code did before it raised need not be undone.
+        """
+        if self.batch is None:
+            self.untouched = False
+            self.settle()
+            self.look()
+            self.end = self.at if self.stop is not None else self.batch_end(self.count)
+            self.collected = True
 
     def each(self) -> Iterator[Any]:
         """Give item after item, until there is none or this is to stop."""
-        items, batch = self.items, self.batch
+        self.untouched = False
+        items, together = self.items, self.batch is not None or self.collected
         budget, hard = self.limits.budget, self.limits.hard
         timeout = self.limits.timeout
         while self._ready():
             edge = min(self.window.limit, self.end, *self._unreadable[:1])
-            due = self.book.due if batch is None else inf
+            due = inf if together else self.book.due
             now = monotonic()
             while True:
                 until = now + timeout
@@ -93,16 +133,23 @@ class Course:
                 index = self.at
                 self.at = index + 1
                 yield items[index]
-                if batch is None:
+                if not together:
                     if self.failing or self.stop is not None:
                         self.limits.lift()
                         self.settle()
                         if self.stop is not None:
+                            self._exhausted()
                             return
                     self.cursor = self.at
                 now = monotonic()
                 if now >= due or self.at >= edge:
                     break
+        self._exhausted()
+
+    def _exhausted(self) -> None:
+        """Note that the call has no item in hand any more."""
+        if self._whole_from is None:
+            self._whole_from = len(self.outbox.results)
 
     def _ready(self) -> bool:
         """Say whether another item may be given; what is due is written."""
@@ -115,7 +162,7 @@ class Course:
     def _look_on(self) -> bool:
         if self.stop is not None:
             return False
-        if self.batch is not None:
+        if self.batch is not None or self.collected:
             return self.at < self.end
         self.settle()
         if self.stop is None:
@@ -139,6 +186,7 @@ class Course:
         rate = (self.cursor - before) / flush if flush > 0 else 0.0
         self._pace = (now, self.cursor)
         ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
+        self._known.update(index for index, _ in self.outbox.results)
         return self.outbox.step(self.cursor, ahead)
 
     def last_step(self, status: Code, value: Any) -> Step:
@@ -154,9 +202,13 @@ class Course:
         """Nothing more is begun or written here; return what is to be, by another.
 
         The call in hand does not come back: its item, or all of its batch, has failed;
-        without one, or where the time of the shard is over, the shard as a whole.
+        without one, or where the time of the shard is over, the shard as a whole, with
+        the items that the call has not confirmed.
         """
-        over, self.stop = self.limits.over(), Stop.LOST
+        over = self.limits.over()
+        if over is None and self.batch is None and self.in_hand is None:
+            self.take_back(HANGS, Code.TIMED_OUT)
+        self.stop = Stop.LOST
         status = Code.WAITING
         if over is None and self.at > self.cursor:
             first, end = self.cursor, self.at
@@ -165,6 +217,8 @@ class Course:
             self.failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
             self.at = end
             self.settle()
+        elif over is None and self.put_off():
+            status = Code.SUCCEEDED
         elif self.cursor < self.count and over is not Stop.OVER:
             status = Code.TIMED_OUT
             told = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
@@ -189,6 +243,25 @@ class Course:
         self.cursor = self.at = self.count
         return True
 
+    def take_back(self, error: BaseException | str, code: Code) -> None:
+        """Undo what the call in hand has not confirmed: it raised outside of an item.
+
+        The cursor goes back behind the last item that was confirmed or has failed.
+        Items before that one which were not confirmed have failed with the error. None
+        of this depends on what was written meanwhile.
+        """
+        outbox = self.outbox
+        if self._whole_from is not None:
+            del outbox.results[self._whole_from :]
+        self._known.update(index for index, _ in outbox.results)
+        known = {index for index in self._known if index >= self._began}
+        end = max(known, default=self._began - 1) + 1
+        for index in range(self._began, end):
+            if index not in known:
+                self._failed(index, error, code)
+        outbox.rewind(end)
+        self.cursor = self.at = end
+
     def _pass_unreadable(self) -> None:
         """Items that nobody could read have failed; the processor is not given them."""
         while self._unreadable and self._unreadable[0] == self.at:
@@ -207,7 +280,7 @@ class Course:
     @property
     def in_hand(self) -> int | None:
         """The index of the item that was given last, if it has not ended."""
-        return self.at - 1 if self.at > self.cursor else None
+        return self.at - 1 if self.at > self.cursor and not self.collected else None
 
     def ok(self, value: Any) -> None:
         """Keep a result of the item in hand."""
@@ -237,6 +310,7 @@ class Course:
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         told = failures.of_item(self.record, index, self.items[index], error, code)
         again = self.retried and code is not Code.DIED
+        self._known.add(index)
         self.outbox.fail(index, told, again=again)
         if isinstance(self.policy, FailFast) and self.stop is None:
             self.stop = Stop.FAILED

@@ -56,6 +56,15 @@ class Outbox:
         while results and results[-1][0] >= index:
             results.pop()
 
+    def rewind(self, cursor: int) -> None:
+        """Items from that one on have not ended, though they may have been written so.
+
+        None of them has failed or has a result.
+        """
+        if cursor < self._cursor:
+            self._done -= self._cursor - cursor
+            self._cursor = cursor
+
     def fail(self, index: int, failure: Failure, *, again: bool) -> None:
         """An item ended; it failed, or (``again``) will be tried again."""
         self._failures.append(failure)

@@ -8,6 +8,7 @@ from typing import Any
 
 from celery_sharding.model import Code, Step
 from celery_sharding.model import Shard as Record
+from celery_sharding.policies import FailFast
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
 from celery_sharding.runner.book import Book, Stop, Work
@@ -48,9 +49,10 @@ def fail_shard(course: Course, error: BaseException | str) -> Stop:
 def _failed(course: Course, error: BaseException | str, code: Code) -> Step:
     """Return the step that ends a shard which failed as a whole.
 
-    Where items are tried again, so are those that it did not come to.
+    Where items are tried again, so are those that it left undone.
     """
-    if code is Code.FAILED and course.put_off():
+    retried = code is not Code.DIED and course.stop is not Stop.TIMED_OUT
+    if retried and course.put_off():
         logger.warning(
             "sharding: shard %s of job %s failed, and is tried again: %r",
             course.record.shard,
@@ -82,6 +84,7 @@ class Running:
         if course.stop is None and course.cursor >= course.count:
             course.stop = Stop.END  # only its end was not written
         while course.stop is None and self._whole is None:
+            course.begin_call()
             if course.batch is not None and not self._open_batch():
                 break
             began = course.cursor
@@ -137,7 +140,7 @@ class Running:
         struck = limits.struck(error)
         over = limits.over() if struck else None
         if over is not None:
-            self._interrupted(over)
+            self._interrupted(over, error)
         elif course.batch is not None and course.at > began:
             self._batch_raised(error, struck)
         elif course.in_hand is not None:
@@ -146,18 +149,26 @@ class Running:
             course.settle()
             if course.stop is None and course.at >= course.count:
                 course.stop = Stop.END
-        elif struck and course.stop is None and course.at > began:
+        elif struck and course.stop is None and began < course.at == course.cursor:
             pass  # between two items: the next call goes on
-        elif course.stop in (None, Stop.END):
-            self._whole = (error, Code.TIMED_OUT if struck else Code.FAILED)
         else:
-            logger.warning(
-                "sharding: %r raised when told to stop: %r", self._view, error
-            )
+            code = Code.TIMED_OUT if struck else Code.FAILED
+            course.take_back(error, code)
+            if course.stop in (None, Stop.END):
+                self._whole = (error, code)
+            else:
+                logger.warning(
+                    "sharding: %r raised when told to stop, and what it has not"
+                    " confirmed is run later: %r",
+                    self._view,
+                    error,
+                )
 
-    def _interrupted(self, over: Stop) -> None:
-        """The time of the shard or the job was over in the middle of an item."""
+    def _interrupted(self, over: Stop, error: Exception) -> None:
+        """The time of the shard or the job was over, whether in an item or not."""
         course = self._course
+        if course.in_hand is None:
+            course.take_back(error, Code.TIMED_OUT)
         course.outbox.drop_results(course.cursor)
         course.failing.clear()
         course.at = course.cursor
@@ -189,7 +200,10 @@ class Running:
             late = f"it took longer than its shard_deadline of {given} s"
             self._whole = (late, Code.TIMED_OUT)
         if self._whole is not None:
-            return course.book.write(_failed(course, *self._whole)) or stop
+            step = _failed(course, *self._whole)
+            if isinstance(course.policy, FailFast):
+                stop = Stop.FAILED
+            return course.book.write(step) or stop
         status = STATUS.get(stop, Code.WAITING)
         return course.book.write(course.last_step(status, self._value)) or stop
 

@@ -23,6 +23,8 @@ class Shard:
     meanwhile is the failure of the item in hand: it is recorded, and the processor is
     called again for those after it.
 
+    ``list(shard)`` asks for all of them: they end together when the processor returns.
+
     With ``batch=`` each call is given that many items; they end together when it
     returns. If it raises, it is called again with half as many, until the item that
     fails is alone.
@@ -39,7 +41,18 @@ class Shard:
 
     def __iter__(self) -> Iterator[Any]:
         """Give the items that have not ended yet."""
+        self._course.untouched = True
         return self._course.each()
+
+    def __length_hint__(self) -> int:
+        """Return how many are left: `list` asks, between `iter` and the first item.
+
+        So do ``sorted(shard)`` and ``[*shard]``. A loop does not, and whoever asks
+        before there is an iterator is about to loop.
+        """
+        if self._course.untouched:
+            self._course.collect()
+        return self._course.count - self._course.at
 
     def __repr__(self) -> str:
         return f"<Shard {self.number} of {self.job.task}[{self.job.id}]>"

@@ -44,6 +44,7 @@ OWNED = f"{REAL}/placement/test_owned.py"
 ORPHANS = f"{REAL}/placement/test_orphans.py"
 SUSPECTS = f"{UNIT}/runner/test_suspects.py"
 FAILING = f"{UNIT}/runner/test_failing.py"
+OUTSIDE = f"{UNIT}/runner/test_outside_of_items.py"
 LAYERS = f"{UNIT}/plan/test_layers.py"
 FILES = f"{UNIT}/plan/test_files.py"
 QUERY = f"{REAL}/sources/test_query.py"
@@ -628,6 +629,58 @@ where ticket.state = 'held'
         "            results.pop()\n",
         "            return\n",
         f"{FAILING}::test_what_is_raised_is_the_failure_of_the_item_in_hand",
+    ),
+    Guard(
+        "sharding: what is raised outside of items undoes what is not confirmed",
+        "celery_sharding/runner/running.py",
+        "            course.take_back(error, code)\n",
+        "",
+        OUTSIDE,
+    ),
+    Guard(
+        "sharding: what is undone does not count as done, though it was written so",
+        "celery_sharding/runner/outbox.py",
+        "            self._done -= self._cursor - cursor\n",
+        "",
+        f"{OUTSIDE}::test_all_items_of_the_call_have_failed",
+    ),
+    Guard(
+        "sharding: items without a result are not confirmed by one that follows",
+        "celery_sharding/runner/course.py",
+        """            if index not in known:
+                self._failed(index, error, code)
+""",
+        """            pass
+""",
+        f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
+    ),
+    Guard(
+        "sharding: a value that belongs to no item confirms none",
+        "celery_sharding/runner/course.py",
+        "            del outbox.results[self._whole_from :]\n",
+        "            pass\n",
+        f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
+    ),
+    Guard(
+        "sharding: items that are collected end when their call returns",
+        "celery_sharding/runner/shard.py",
+        "            self._course.collect()\n",
+        "            pass\n",
+        f"{OUTSIDE}::test_items_that_are_collected_end_together",
+    ),
+    Guard(
+        "sharding: work that hangs with no item in hand is undone",
+        "celery_sharding/runner/course.py",
+        "            self.take_back(HANGS, Code.TIMED_OUT)\n",
+        "            pass\n",
+        f"{REAL}/runner/test_outside_of_items.py",
+    ),
+    Guard(
+        "sharding: in the caller, too, each undone item counts",
+        "celery_sharding/canvas/lists.py",
+        "        failed = sum(self.failed) + self.whole\n",
+        "        failed = len(self.failures)\n",
+        f"{REAL}/canvas/test_eager.py",
     ),
     Guard(
         "sharding: items that a failed shard never reached have failed",

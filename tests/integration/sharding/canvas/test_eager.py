@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from celery_sharding import Outcome, Stage, WrongStage
+from celery_sharding import (
+    Isolate,
+    Outcome,
+    Shard,
+    Sharding,
+    Stage,
+    TooManyFailed,
+    WrongStage,
+)
 from tests.integration.sharding.canvas.cast import BAD, cast
 from tests.integration.sharding.canvas.shapes import EAGER, SHAPES, Scene
 
@@ -49,3 +57,15 @@ def test_progress_says_that_a_job_in_the_caller_failed(scene: Scene) -> None:
         progress = task.delay([1, BAD, 2]).progress
         assert (progress.stage, progress.outcome) == (Stage.ENDED, Outcome.FAILED)
     assert scene.cast.rows.delay([1]).progress.outcome is Outcome.SUCCEEDED
+
+
+def test_items_that_a_call_left_undone_count_one_by_one(scene: Scene) -> None:
+    """A job in the caller bears no more of them than one in workers."""
+
+    def collected(shard: Shard) -> None:
+        raise ValueError(len(list(shard)))
+
+    most = Isolate(max_failed=9)
+    task = Sharding(scene.cast.app).task(name="eager.all", on_error=most)(collected)
+    with pytest.raises(TooManyFailed, match="10 of 10 items failed"):
+        task(range(10))
