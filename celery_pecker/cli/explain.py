@@ -15,6 +15,18 @@ from celery_pecker.overview.explain import explain as answer
 from celery_pecker.overview.verdicts import Asked
 
 MOST_NAMES = 1_000
+TROUBLE = frozenset(
+    {
+        "unknown",
+        "never_seen",
+        "nobody_lives",
+        "undeclared",
+        "overdue",
+        "clock_stepped",
+        "failing",
+    }
+)
+"""Verdicts that make the command end with 1: the entry does not run, or runs badly."""
 
 
 @click.command(cls=CeleryCommand)
@@ -58,7 +70,7 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
                 desk.print("  → ", found.advice.replace("NAME", name))
             for fact in found.facts:
                 desk.print("  · ", fact)
-        if detail is None:
+        if found.verdict in TROUBLE:
             desk.leave(NO)
 
 

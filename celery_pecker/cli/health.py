@@ -1,4 +1,4 @@
-"""``pecker health``: two questions for probes."""
+"""``pecker health``: three questions for probes and alarms."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from celery_pecker import heartbeat
 from celery_pecker.cli.desk import NO, Desk, as_json, seconds
 from celery_pecker.clock import SYSTEM
 from celery_pecker.lease import SECOND
+from celery_pecker.overview import Pace
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
 
@@ -27,7 +28,8 @@ class Overdue:
 
 @click.command(cls=CeleryCommand)
 @click.option("--live", is_flag=True, help="Does every scheduler of this host turn?")
-@click.option("--pace", is_flag=True, help="Was every due entry won, by anybody?")
+@click.option("--pace", is_flag=True, help="Was every due entry won and sent?")
+@click.option("--runs", is_flag=True, help="Do the runs of every entry end well?")
 @click.option(
     "--within",
     type=click.FloatRange(0.0, 86_400.0),
@@ -38,14 +40,20 @@ class Overdue:
 @as_json
 @click.pass_context
 def health(
-    ctx: click.Context, *, live: bool, pace: bool, within: float, json: bool
+    ctx: click.Context,
+    *,
+    live: bool,
+    pace: bool,
+    runs: bool,
+    within: float,
+    json: bool,
 ) -> None:
     """Answer a probe by the exit code: 0 healthy, 1 not, 3 nobody can say.
 
-    --live asks neither database nor broker; --pace asks the database.
+    --live asks neither database nor broker; --pace and --runs ask the database.
     """
-    if not live and not pace:
-        message = "ask --live, or --pace, or both"
+    if not (live or pace or runs):
+        message = "ask --live, --pace or --runs, or several of them"
         raise click.UsageError(message)
     with Desk.open(ctx, json=json) as desk:
         found: dict[str, object] = {}
@@ -54,6 +62,8 @@ def health(
             healthy &= _live(desk, found)
         if pace:
             healthy &= _pace(desk, found, round(within * SECOND))
+        if runs:
+            healthy &= _runs(desk, found)
         desk.told({"healthy": healthy, **found})
         if not healthy:
             desk.leave(NO)
@@ -77,29 +87,71 @@ def _pace(desk: Desk, found: dict[str, object], within_us: int) -> bool:
     now_us, rows = rows_of(desk, [*entries])
     late = overdue(entries, rows, now_us, within_us)
     there = desk.overview.pace(patience=within_us / SECOND)
-    kept = not late and not there.overdue
+    kept = not late and there.kept
     found["pace"] = {
         "kept": kept,
         "entries": len(entries),
         "overdue": max(len(late), there.overdue),
         "worst": plain_worst(late),
+        "undelivered": there.undelivered,
+        "stuck": there.stuck,
+        "failing": there.failing,
         "schedulers": there.replicas,
         "now_us": now_us,
     }
     if not desk.json:
         if kept:
             click.echo(f"{len(entries)} entries, every due one was won")
+            if there.failing:
+                click.echo(f"{there.failing} of them fail: ask --runs")
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue; {told(late[0])};"
                 f" {there.replicas} schedulers live"
             )
-        else:
+        elif there.overdue:
             click.echo(
                 f"{there.overdue} entries that other code declares are overdue,"
                 f" {there.worst!r} for {seconds(there.worst_us)}"
             )
+        else:
+            _not_sent(desk, there)
     return kept
+
+
+def _not_sent(desk: Desk, pace: Pace) -> None:
+    """Say what was claimed and has no message."""
+    if pace.stuck:
+        click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")
+    if pace.undelivered:
+        names = ", ".join(
+            repr(name)
+            for name, one in desk.overview.failing().items()
+            if one.undelivered
+        )
+        click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
+
+
+def _runs(desk: Desk, found: dict[str, object]) -> bool:
+    """Ask whether runs end well: by what workers and schedulers reported."""
+    totals, worst = desk.overview.totals(), desk.overview.failing()
+    found["runs"] = {
+        "failing": totals.failing,
+        "counts": totals.counts,
+        "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
+    }
+    if not desk.json:
+        for name, one in worst.items():
+            if one.bad is not None:
+                said = f": {one.bad.error}" if one.bad.error else ""
+                state = one.bad.state.replace("_", " ")
+                click.echo(f"{name!r} {state} at {desk.at(one.bad.due_us)}{said}")
+        more = totals.failing - len(worst)
+        if more > 0:
+            click.echo(f"and {more} more")
+        if not totals.failing:
+            click.echo(f"{totals.declared} entries, no run ended badly lately")
+    return not totals.failing
 
 
 def overdue(

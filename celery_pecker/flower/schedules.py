@@ -11,11 +11,14 @@ from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.lease import SECOND
 from celery_pecker.overview import ORDERS, EntryRow, Overview
 from celery_pecker.overview.reader import PATIENCE
+from celery_pecker.schedules.model import task_id
 
 ROWS = 50
 """On one page of the list."""
 DIGITS = 9
 """Of a page's number, at most: Python refuses to read thousands."""
+LISTED = 20
+"""Slots whose tasks can be opened."""
 SLOTS = 600
 """In the strip of an entry: ten minutes of a per-second entry."""
 
@@ -70,9 +73,24 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
             for slot in detail.slots
         ],
         "holders": [*zip(holders, hosts, strict=True)],
+        "tasks": [
+            task_id(source.settings.schema, detail.row.name, slot.due_us, slot.era)
+            for slot in detail.slots[:LISTED]
+        ],
+        "bad": _bad(detail.row, source),
+        "counts": detail.row.outcomes.counts,
         "fence": _texts(asdict(detail.fence)) if detail.fence else None,
         "pending": [_texts(asdict(pending)) for pending in detail.pending],
     }
+
+
+def _bad(row: EntryRow, source: Source) -> dict[str, Any] | None:
+    """Return the last bad end, and the task that Flower may know of it."""
+    bad = row.outcomes.bad
+    if bad is None:
+        return None
+    task = task_id(source.settings.schema, row.name, bad.due_us, bad.era)
+    return {**asdict(bad), "task": task}
 
 
 def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
@@ -105,8 +123,18 @@ def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
         "paused": row.paused,
         "declared": row.declared,
         "state": state,
+        "failing": row.outcomes.failing,
+        "why": _why(row),
         "spark": row.spark,
     }
+
+
+def _why(row: EntryRow) -> str:
+    """Return what an entry that fails came to, on one line."""
+    bad = row.outcomes.bad
+    if bad is None or not row.outcomes.failing:
+        return ""
+    return f"{bad.state.replace('_', ' ')}: {bad.error}".rstrip(": ")
 
 
 def _texts(values: dict[str, Any]) -> dict[str, Any]:

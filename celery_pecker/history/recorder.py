@@ -4,17 +4,19 @@
 list and returns. The rest happens in ``flush``, on the thread that writes: reports are
 put on their pages, and the pages that changed are written whole, the longest unwritten
 first. Writing a page again changes nothing, so an answer that did not come does no
-harm.
+harm. Beside the pages stands one row for each entry with counts (outcomes.py): bad
+news is written at once, good news of an entry at most every `CALM` seconds.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from celery_pecker.clock import from_us
 from celery_pecker.database import Database
+from celery_pecker.history.outcomes import Bad, Outcomes, Slot, counted
 from celery_pecker.history.page import SLOTS, Page
 from celery_pecker.history.report import Report
 
@@ -24,17 +26,25 @@ PRUNED = 60_000
 """Slots read at once to find which are old: 100 ms of the server's time."""
 FILLED = 2_000
 """Full pages not yet written, at most: 33 minutes of an entry each."""
+CALM = 20.0
+"""Seconds between two writings of an entry's counts while all is well."""
+COUNTED = 20_000
+"""Entries whose counts are not yet written, at most."""
 
 
 class Recorder:
     """What one process life reports; ``keep`` slots of each entry stay in the table."""
 
-    def __init__(self, holder: uuid.UUID, keep: int) -> None:
+    def __init__(
+        self, holder: uuid.UUID, keep: int, *, host: str | None = None
+    ) -> None:
         self.holder = holder
+        self.host = host
+        """The worker that reports; None for a scheduler: pecker_replicas names it."""
         self.dropped = 0
         """Reports that nobody will read: they came faster than they went."""
         self._keep = keep
-        self._waiting: deque[tuple[str, int, int, int, int, int]] = deque()
+        self._waiting: deque[tuple[str, int, int, int, int, int, str]] = deque()
         self._open: dict[str, Page] = {}
         self._changed: dict[str, Page] = {}
         """By name, in the order in which they changed after their last writing."""
@@ -45,9 +55,20 @@ class Recorder:
         """Pages begun since those of the entry were removed."""
         self._spare = max(keep // SLOTS // 10, 1)
         """Pages that may be too many: looking for them reads all that is kept."""
+        self._counts: dict[str, Outcomes] = {}
+        """By name, the longest unwritten first."""
+        self._counted_at: dict[str, float] = {}
+        """When counts of an entry were last written, by the monotonic clock."""
 
-    def note(  # a report has six parts
-        self, name: str, due_us: int, era: int, epoch: int, at_us: int, report: Report
+    def note(  # noqa: PLR0913, PLR0917  # the parts of a report
+        self,
+        name: str,
+        due_us: int,
+        era: int,
+        epoch: int,
+        at_us: int,
+        report: Report,
+        error: str = "",
     ) -> None:
         """Remember a report of a slot; never waits, never fails."""
         if not self._keep:
@@ -57,18 +78,29 @@ class Recorder:
             return
         # A plain number: a tuple with an enum in it stays a matter of the garbage
         # collector, and tens of thousands made each wake-up 1 ms longer.
-        self._waiting.append((name, due_us, era, epoch, at_us, report.real))
+        self._waiting.append((name, due_us, era, epoch, at_us, report.real, error))
 
     def pending(self) -> bool:
         """Whether there is anything to write."""
-        return bool(self._waiting or self._changed or self._filled or self._crowded)
+        return bool(
+            self._waiting
+            or self._changed
+            or self._filled
+            or self._crowded
+            or self._counts
+        )
 
-    def flush(self, database: Database, *, rows: int) -> int:
-        """Write up to so many pages; return how many. On one thread at a time."""
+    def flush(self, database: Database, *, rows: int, now: float | None = None) -> int:
+        """Write up to so many pages; return how many. On one thread at a time.
+
+        ``now``: a moment of the monotonic clock; None writes all counts, calm or not.
+        """
         self._sort()
         pages = self._next(rows)
         if pages:
             self._write(database, pages)
+        if self._counts:
+            self._count(database, self._ready(rows * 5, now), now)
         if self._crowded:
             self._prune(database, max(rows // 5, 1))
         return len(pages)
@@ -76,7 +108,10 @@ class Recorder:
     def _sort(self) -> None:
         """Put reports on their pages."""
         for _ in range(len(self._waiting)):
-            name, due_us, era, epoch, at_us, report = self._waiting.popleft()
+            name, due_us, era, epoch, at_us, report, error = self._waiting.popleft()
+            # A run that was asked for and that nobody took has no epoch, and no slot.
+            if epoch and counted(report):
+                self._add(name, (era, due_us), at_us, report, error)
             page = self._open.get(name)
             if page is not None and era < page.era:
                 # From before the clock stepped back: that page is full.
@@ -86,6 +121,16 @@ class Recorder:
                 page = self._turn(name, era, due_us, page)
             page.add(due_us, epoch, at_us, report)
             self._changed.setdefault(name, page)
+
+    def _add(self, name: str, slot: Slot, at_us: int, report: int, error: str) -> None:
+        """Count what became of a run."""
+        known = self._counts.get(name)
+        if known is None:
+            if len(self._counts) >= COUNTED:
+                self.dropped += 1
+                return
+            known = self._counts[name] = Outcomes()
+        known.add(slot, at_us, report, error)
 
     def _turn(self, name: str, era: int, due_us: int, old: Page | None) -> Page:
         """Begin another page of an entry."""
@@ -118,6 +163,7 @@ class Recorder:
             "write_history",
             now=None,
             holder=self.holder,
+            host=self.host,
             names=[page.name for page in pages],
             eras=[page.era for page in pages],
             firsts=[from_us(page.first_us) for page in pages],
@@ -134,12 +180,66 @@ class Recorder:
             else:
                 del self._changed[page.name]
 
+    def _ready(self, rows: int, now: float | None) -> list[tuple[str, Outcomes]]:
+        """Return the counts that are to be written, in the order of names."""
+        ready = []
+        for name, outcomes in self._counts.items():
+            before = None if now is None else self._counted_at.get(name)
+            if before is None or outcomes.urgent or (now or 0.0) - before >= CALM:
+                ready.append((name, outcomes))
+                if len(ready) >= rows:
+                    break
+        return ready
+
+    def _count(
+        self,
+        database: Database,
+        ready: list[tuple[str, Outcomes]],
+        now: float | None,
+    ) -> None:
+        if not ready:
+            return
+        all_of_them = [outcomes for _, outcomes in ready]
+        database.change(
+            "count_outcomes",
+            host=self.host,
+            names=[name for name, _ in ready],
+            counts=[_text(one.counts) for one in all_of_them],
+            **_slots("good", [one.good for one in all_of_them]),
+            **_slots("sent", [one.sent for one in all_of_them]),
+            **_slots("bad", [one.bad for one in all_of_them]),
+            **_slots("unsent", [one.unsent for one in all_of_them]),
+            **_ends("bad", [one.bad for one in all_of_them]),
+            **_ends("unsent", [one.unsent for one in all_of_them]),
+            bad_errors=[one.bad and one.bad[4] for one in all_of_them],
+        )
+        for name, _ in ready:
+            del self._counts[name]
+            if now is not None:
+                self._counted_at[name] = now
+        if len(self._counted_at) > COUNTED:  # of entries that are gone, most of them
+            self._counted_at.clear()
+
     def _prune(self, database: Database, rows: int) -> None:
         names = [*self._crowded][: max(min(rows, PRUNED // self._keep), 1)]
         database.change("prune_history", names=names, keep=self._keep)
         for name in names:
             del self._crowded[name]
             self._begun[name] = 0
+
+
+def _slots(which: str, slots: Sequence[Slot | Bad | None]) -> dict[str, object]:
+    return {
+        f"{which}_eras": [one and one[0] for one in slots],
+        f"{which}_dues": [one and from_us(one[1]) for one in slots],
+    }
+
+
+def _ends(which: str, ends: Sequence[Bad | None]) -> dict[str, object]:
+    return {
+        f"{which}_ats": [one and from_us(one[2]) for one in ends],
+        f"{which}_reports": [one and one[3] for one in ends],
+    }
 
 
 def _text(numbers: Iterable[int]) -> str:

@@ -28,12 +28,18 @@ class Report(IntEnum):
     FAILED = 12
     OVERRUN = 13
     """The run was still going at its deadline."""
+    RUNNING = 14
+    """A worker runs it, for some seconds by now."""
+    LOST = 15
+    """The process that ran it has ended without a word."""
     REFUSED_LATE = 20
     """The worker got it after its deadline."""
     REFUSED_OVERTAKEN = 21
     """A newer run of the entry was claimed or had started."""
     REFUSED_UNKNOWN = 22
     """The worker could not ask whether it may start."""
+    REFUSED_REPEATED = 23
+    """This very run had started before."""
     ASKED = 30
     """Somebody asked for this run; it lies beside the grid."""
 
@@ -55,8 +61,15 @@ class Told:
 class Historian(Protocol):
     """Who takes reports down, and when that is welcome."""
 
-    def note(  # a report has six parts
-        self, name: str, due_us: int, era: int, epoch: int, at_us: int, report: Report
+    def note(  # noqa: PLR0913, PLR0917  # the parts of a report
+        self,
+        name: str,
+        due_us: int,
+        era: int,
+        epoch: int,
+        at_us: int,
+        report: Report,
+        error: str = "",
     ) -> None:
         """Remember a report of a slot; never waits, never fails."""
         ...
@@ -69,7 +82,7 @@ class Historian(Protocol):
 class NoHistory:
     """Takes nothing down."""
 
-    def note(self, *_: object) -> None:
+    def note(self, *_: object, **__: object) -> None:
         """Forget it."""
 
     def allow(self, until: float) -> None:

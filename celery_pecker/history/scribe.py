@@ -7,6 +7,7 @@ while nothing is due, because the scheduler's thread shares the interpreter with
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from celery_pecker.backoff import Backoff
@@ -32,8 +33,23 @@ CALLING_OFF = 1.0
 class Scribe:
     """Takes reports at any time and writes them when it is allowed to."""
 
-    def __init__(self, recorder: Recorder, database: Database, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        database: Database,
+        *,
+        clock: Clock,
+        look: Callable[[], None] = lambda: None,
+        every: float = NOTHING,
+    ) -> None:
+        """Take a recorder and its own connection.
+
+        ``look`` is called on the scribe's thread, each ``every`` seconds at least: it
+        may have more to note.
+        """
         self.recorder = recorder
+        self._look = look
+        self._every = every
         self.note = recorder.note
         self._database = database
         database.call_off(CALLING_OFF)
@@ -69,8 +85,9 @@ class Scribe:
             self._loop.wake()
 
     def _step(self) -> float:
+        self._look()
         if not self.recorder.pending():
-            return NOTHING
+            return self._every
         now = self._clock.monotonic()
         if now < self._rested:
             return self._rested - now
@@ -78,7 +95,7 @@ class Scribe:
         if now + MARGIN > self._until and now < overdue:
             return overdue - now
         self._wrote, self._rested = now, now + EVERY
-        self.recorder.flush(self._database, rows=BITE)
+        self.recorder.flush(self._database, rows=BITE, now=now)
         return EVERY
 
     def _leave(self) -> None:

@@ -276,7 +276,7 @@ class LocalRunner:
             report, state = Report.SUCCEEDED, "succeeded"
         else:
             report, state = Report.FAILED, "failed"
-        self._note(order, report)
+        self._note(order, report, ended.exception)
         self._count(state)
         task = order.ready.task
         told = EVENTS.get(ended.state)
@@ -314,11 +314,11 @@ class LocalRunner:
         with self._lock:
             self._counts[what] += 1
 
-    def _note(self, order: Order, report: Report) -> None:
+    def _note(self, order: Order, report: Report, error: str = "") -> None:
         header, due_us = order.header, order.due_us
         self._recorder.note(
             *(order.name, due_us, header["era"], header["epoch"]),
-            *(self._at_us(order), report),
+            *(self._at_us(order), report, error),
         )
 
     def _at_us(self, order: Order) -> int:

@@ -214,7 +214,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 def _pace(settings: Settings) -> tuple[int, bytes]:
-    """Say whether every due entry is won."""
+    """Say whether every due entry is won and sent."""
     database = Database.of(settings, role="probe")
     overview = Overview(database)
     try:
@@ -226,4 +226,7 @@ def _pace(settings: Settings) -> tuple[int, bytes]:
     if pace.overdue:
         worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
         return 503, f"{pace.overdue} of {pace.entries} overdue, {worst}\n".encode()
+    if not pace.kept:
+        waiting = pace.undelivered + pace.stuck
+        return 503, f"{waiting} claimed and not sent\n".encode()
     return 200, f"{pace.entries} entries keep their pace\n".encode()

@@ -56,6 +56,7 @@ class TableCollector(Collector):
             totals, rows = told
             yield from _totals(totals)
             yield from _entries(rows, totals.now_us)
+            yield _runs(rows, totals)
 
     def close(self) -> None:
         """Drop the connection."""
@@ -138,7 +139,18 @@ def _totals(totals: Totals) -> Iterator[Metric]:
         ("entries_undeclared", "Entries that no replica declares", totals.undeclared),
         ("entries_paused", "Entries that somebody paused", totals.paused),
         ("entries_overdue", "Entries whose slot nobody won in time", totals.overdue),
+        (
+            "entries_failing",
+            "Entries that are not sent, or whose runs end badly",
+            totals.failing,
+        ),
+        (
+            "entries_undelivered",
+            "Entries whose last slot was claimed and not sent",
+            totals.undelivered,
+        ),
         ("slots_pending", "Slots claimed and not confirmed", totals.pending),
+        ("slots_stuck", "Slots claimed long ago and not confirmed", totals.stuck),
         ("runs_asked", "Runs asked for by hand, not taken yet", totals.asked),
         ("replicas", "Schedulers that live", totals.replicas),
         (
@@ -172,10 +184,34 @@ def _entries(rows: list[EntryRow], now_us: int) -> Iterator[Metric]:
         "Slots of the entry that passed without a message or run",
         labels=labels,
     )
+    failing = GaugeMetricFamily(
+        "celery_pecker_entry_failing",
+        "Whether the entry is not sent, or its runs end badly",
+        labels=labels,
+    )
     for row in rows:
         key = (row.name, row.task)
+        failing.add_metric(key, float(row.outcomes.failing))
         age.add_metric(key, max(now_us - row.last_us, 0) / SECOND)
         missed.add_metric(key, float(row.missed))
         if row.late_us is not None:
             late.add_metric(key, row.late_us / SECOND)
-    yield from (age, late, missed)
+    yield from (age, late, missed, failing)
+
+
+def _runs(rows: list[EntryRow], totals: Totals) -> Metric:
+    """Return what became of runs: of each entry, or of all where they are too many.
+
+    Each series is there from the start, with 0: a rate needs two values, and an alert
+    that waits for the first overrun would not see it.
+    """
+    runs = CounterMetricFamily(
+        "celery_pecker_runs",
+        "What became of slots and their runs",
+        labels=("entry", "name", "outcome"),
+    )
+    counted = [(row.name, row.task, row.outcomes.counts) for row in rows]
+    for entry, name, counts in counted or [("", "", totals.counts)]:
+        for outcome, count in counts.items():
+            runs.add_metric((entry, name, outcome), float(count))
+    return runs

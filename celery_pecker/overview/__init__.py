@@ -16,11 +16,13 @@ a reader without the app's code has none (``next_us`` is None there).
 """
 
 from celery_pecker.overview.model import (
+    BadEnd,
     EntryDetail,
     EntryRow,
     Fence,
     NobodyDeclares,
     NoRoom,
+    Outcomes,
     Pace,
     Page,
     PendingRow,
@@ -33,11 +35,13 @@ from celery_pecker.overview.reader import ORDERS, Overview
 
 __all__ = [
     "ORDERS",
+    "BadEnd",
     "EntryDetail",
     "EntryRow",
     "Fence",
     "NoRoom",
     "NobodyDeclares",
+    "Outcomes",
     "Overview",
     "Pace",
     "Page",

@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from celery_pecker.lease import SECOND
-from celery_pecker.overview.model import EntryDetail, SlotRow
+from celery_pecker.overview.model import (
+    BadEnd,
+    EntryDetail,
+    EntryRow,
+    ReplicaRow,
+    SlotRow,
+)
 from celery_pecker.overview.verdicts import GIVEN_UP, REPORTED, Answer, Asked
 
 WRITTEN_WITHIN_US = 15 * SECOND
 """Reports are written in the pauses of a scheduler; after that they are missing."""
+ENDED = frozenset({"succeeded", "failed", "overrun", "lost"})
+UNDER_WAY = frozenset({"published", "started", "running", "asked"})
 
 
 At = Callable[[int], str]
@@ -68,16 +76,8 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             why="it is paused: its slots pass without a run",
             advice="celery -A proj pecker resume NAME",
         )
-    for pending in detail.pending:
-        if pending.asked and pending.claimed_us is None:
-            by = f" by {pending.asked_by}" if pending.asked_by else ""
-            yield Answer(
-                verdict="asked",
-                why=f"a run was asked for{by} at {at(pending.due_us)} and waits for a"
-                " scheduler to take it",
-                advice="it is taken within seconds; with a timeout, when the run before"
-                " must have ended",
-            )
+    nobody = _nobody(asked, detail, at)
+    yield from _waiting(detail, nobody, at)
     if row.last_us > detail.now_us + max(asked.slack_us, row.period_us or 0):
         yield Answer(
             verdict="clock_stepped",
@@ -85,8 +85,12 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             f" {at(detail.now_us)}: the clock was set back, or the row was set by hand",
             advice="a living scheduler mends it at its next look: see why none does",
         )
+    if nobody is not None:
+        yield nobody
     if _overdue_us(asked, detail) > asked.patience_us:
         yield _overdue(asked, detail, at)
+    if row.outcomes.failing and row.outcomes.bad is not None:
+        yield _failing(row, row.outcomes.bad, at)
     if not row.epoch:
         due = _next(asked, detail)
         when = f"its first slot is {at(due)}" if due else "it had no slot yet"
@@ -96,7 +100,66 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             advice="an interval counts from when it was first seen: import the last"
             " runs of the scheduler before, if there was one",
         )
+    ended = _ended_lately(detail)
+    if ended is not None:
+        yield _reported(ended, at)
     yield from _of_one(asked, detail, row.last_us, at)
+
+
+def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Answer]:
+    """Give what a run that was asked for waits for."""
+    for pending in detail.pending:
+        if not pending.asked or pending.claimed_us is not None:
+            continue
+        by = f" by {pending.asked_by}" if pending.asked_by else ""
+        asked = f"a run was asked for{by} at {at(pending.due_us)} and"
+        if nobody is not None:
+            yield Answer(
+                verdict="nobody_lives",
+                why=f"{asked} waits; {nobody.why}",
+                advice=nobody.advice,
+            )
+        yield Answer(
+            verdict="asked",
+            why=f"{asked} waits for a scheduler to take it",
+            advice="it is taken within seconds; with a timeout, when the run before"
+            " must have ended",
+        )
+
+
+def _ended_lately(detail: EntryDetail) -> SlotRow | None:
+    """Return the newest run that is known to have ended, while the last one may go on.
+
+    A worker reports within seconds of a run's end: of an entry that runs each second
+    the last slot is always one that nobody has reported of yet.
+    """
+    for slot in detail.slots:
+        if slot.state in ENDED:
+            return slot
+        if slot.state not in UNDER_WAY or (
+            detail.now_us - slot.due_us >= WRITTEN_WITHIN_US
+        ):
+            return None
+    return None
+
+
+def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
+    """Say what the entry fails with: its last slot, or one within a minute."""
+    _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
+    words = {"due": at(bad.due_us), "when": at(bad.at_us), "late": ""}
+    said = f": {bad.error}" if bad.error else ""
+    host = f", reported by {bad.host}" if bad.host else ""
+    runs = ", ".join(
+        f"{count} {ended.replace('_', ' ')}"
+        for ended, count in row.outcomes.counts.items()
+        if count
+    )
+    return Answer(
+        verdict="failing",
+        why=f"{why.format(**words)}{said}{host}",
+        advice=advice.format(**words) if advice else None,
+        facts=[f"so far: {runs}"],
+    )
 
 
 def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
@@ -168,29 +231,41 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     )
 
 
+def _able(asked: Asked, row: EntryRow) -> list[ReplicaRow]:
+    """Return the living schedulers that could win its slots."""
+    kinds = {"local"} if row.run == "local" else {"beat", "worker"}
+    return [one for one in asked.replicas if one.living and one.kind in kinds]
+
+
+def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
+    """Say that nobody lives who could win its slots; None where somebody does."""
+    row = detail.row
+    if _able(asked, row):
+        return None
+    seen = max((one.seen_us for one in asked.replicas), default=None)
+    last = f"; the last was seen at {at(seen)}" if seen else ""
+    due = (
+        f"its slot of {at(_next(asked, detail) or row.last_us)} is not won: "
+        if _overdue_us(asked, detail) > 0
+        else ""
+    )
+    local = row.run == "local" and any(one.living for one in asked.replicas)
+    return Answer(
+        verdict="nobody_lives",
+        why=f"{due}its runs are local, and no worker with pecker_worker = True lives"
+        if local
+        else f"{due}no scheduler lives{last}",
+        advice="start a worker with pecker_worker = True"
+        if row.run == "local"
+        else "start one: celery -A proj beat -S pecker, or a worker with"
+        " pecker_worker = True",
+    )
+
+
 def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     row = detail.row
     due = at(_next(asked, detail) or row.last_us)
-    kinds = {"local"} if row.run == "local" else {"beat", "worker"}
-    alive = [one for one in asked.replicas if one.living]
-    able = [one for one in alive if one.kind in kinds]
-    if not able:
-        seen = max((one.seen_us for one in asked.replicas), default=None)
-        last = f"; the last was seen at {at(seen)}" if seen else ""
-        what = (
-            f"its slot of {due} is not won: its runs are local, and no worker with"
-            " pecker_worker = True lives"
-            if row.run == "local" and alive
-            else f"its slot of {due} is not won: no scheduler lives{last}"
-        )
-        return Answer(
-            verdict="nobody_lives",
-            why=what,
-            advice="start a worker with pecker_worker = True"
-            if row.run == "local"
-            else "start one: celery -A proj beat -S pecker, or a worker with"
-            " pecker_worker = True",
-        )
+    able = _able(asked, row)
     newest = detail.slots[0] if detail.slots else None
     if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
         return Answer(
@@ -220,6 +295,9 @@ def _of_one(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[
             )
     told = [slot for slot in detail.slots if slot.due_us == due_us]
     if told:
+        late = detail.now_us - due_us >= WRITTEN_WITHIN_US
+        if told[0].state == "published" and not late:
+            yield _sent(told[0], at)
         yield _reported(told[0], at)
     else:
         yield _unreported(asked, detail, due_us, at)
@@ -240,6 +318,17 @@ def _reported(slot: SlotRow, at: At) -> Answer:
         verdict=verdict,
         why=why.format(**words),
         advice=advice.format(**words) if advice else None,
+        facts=[f"reported by {_who(slot)}, epoch {slot.epoch}"],
+    )
+
+
+def _sent(slot: SlotRow, at: At) -> Answer:
+    """Say of a slot of the last seconds what can be known by now."""
+    return Answer(
+        verdict="published",
+        why=f"a message for its slot of {at(slot.due_us)} was handed to the broker at"
+        f" {at(slot.at_us)}{_late(slot.late_us)}; how its run ends is reported within"
+        " seconds of its end",
         facts=[f"reported by {_who(slot)}, epoch {slot.epoch}"],
     )
 

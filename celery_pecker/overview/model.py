@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from celery_pecker.errors import PeckerError
+from celery_pecker.history.outcomes import COLUMNS
 
 
 class UnknownEntry(PeckerError, LookupError):
@@ -18,6 +19,40 @@ class NobodyDeclares(PeckerError):
 
 class NoRoom(PeckerError):
     """No run fits between two slots: the entry's timeout is as long as its period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadEnd:
+    """The last slot of an entry that was not sent, or whose run ended badly."""
+
+    state: str
+    """What became of it, in lower case; see `history.Report`."""
+    due_us: int
+    era: int
+    at_us: int
+    """When that was reported."""
+    host: str | None
+    """The worker that reported it; None for a scheduler."""
+    error: str
+    """What it raised, cut; empty where nothing was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How the runs of an entry ended, as far as workers and schedulers say."""
+
+    failing: bool
+    """Its last slot was not sent, its last run ended badly, or one did lately."""
+    undelivered: bool
+    """Its last slot was not sent."""
+    counts: dict[str, int]
+    """By what became of them; the columns of pecker_outcomes."""
+    bad: BadEnd | None
+
+
+NOTHING_YET = Outcomes(
+    failing=False, undelivered=False, counts=dict.fromkeys(COLUMNS, 0), bad=None
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +87,7 @@ class EntryRow:
     """One of `states.STATES`."""
     spark: list[int]
     """How late the last slots were, oldest first."""
+    outcomes: Outcomes = NOTHING_YET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +192,22 @@ class Totals:
     asked: int
     replicas: int
     """That live."""
+    failing: int
+    """Declared entries whose last slot was not sent, or ended badly."""
+    undelivered: int
+    """Those of them whose last slot was not sent."""
+    stuck: int
+    """Slots claimed long ago that the broker has not confirmed."""
+    counts: dict[str, int]
+    """What became of all runs; the columns of pecker_outcomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Whether every due entry is won. Of grids; crontabs need the app's code."""
+    """Whether every due entry is won and sent; overdue of grids alone.
+
+    When a crontab is due only the app's code can say.
+    """
 
     now_us: int
     entries: int
@@ -169,3 +216,14 @@ class Pace:
     worst_us: int
     worst: str | None
     replicas: int
+    undelivered: int
+    """Entries whose last slot was claimed and not sent."""
+    stuck: int
+    """Slots claimed long ago that the broker has not confirmed."""
+    failing: int
+    """Entries that are not sent, or whose runs end badly."""
+
+    @property
+    def kept(self) -> bool:
+        """Say whether all that is due is won, and what is won is sent."""
+        return not (self.overdue or self.undelivered or self.stuck)

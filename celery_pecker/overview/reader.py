@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from celery_pecker.database import Database
+from celery_pecker.history.outcomes import COLUMNS
 from celery_pecker.lease import SECOND
 from celery_pecker.overview.model import (
+    NOTHING_YET,
+    BadEnd,
     EntryDetail,
     EntryRow,
     Fence,
     NobodyDeclares,
     NoRoom,
+    Outcomes,
     Pace,
     Page,
     PendingRow,
@@ -22,7 +26,7 @@ from celery_pecker.overview.model import (
     Totals,
     UnknownEntry,
 )
-from celery_pecker.overview.slots import slots
+from celery_pecker.overview.slots import named, slots
 from celery_pecker.overview.states import state
 
 ORDERS = ("name", "task", "last", "late", "missed", "state")
@@ -84,8 +88,11 @@ class Overview:
             shown=SHOWN,
         )
         now_us, total = rows[0][:2]
+        ended = self.outcomes([row[2] for row in rows if row[2] is not None])
         found = [
-            _entry(row[2:], now_us, patience) for row in rows if row[2] is not None
+            _entry(row[2:], now_us, patience, ended)
+            for row in rows
+            if row[2] is not None
         ]
         return Page(total=total, rows=found, now_us=now_us)
 
@@ -100,7 +107,9 @@ class Overview:
         found = self._slots(name, limit)
         late = [slot.late_us for slot in found if slot.late_us is not None][:SHOWN]
         return EntryDetail(
-            row=_entry((*rows[0][1:16], late[::-1]), now_us, PATIENCE),
+            row=_entry(
+                (*rows[0][1:16], late[::-1]), now_us, PATIENCE, self.outcomes([name])
+            ),
             now_us=now_us,
             declared_until_us=until_us,
             holder_seen_us=seen_us,
@@ -131,6 +140,25 @@ class Overview:
         rows = self._database.run("read_reports", name=name, limit=limit // 10 + 20)
         hosts = {row[1]: row[2] for row in rows if row[2] is not None}
         return slots([(row[0], row[1], *row[3:]) for row in rows], hosts, limit)
+
+    def outcomes(self, names: Sequence[str]) -> dict[str, Outcomes]:
+        """Return how the runs of entries ended; none of those nobody reported of."""
+        rows = self._database.run("read_outcomes", now=self._now(), names=[*names])
+        return {
+            name: Outcomes(
+                failing=failing,
+                undelivered=undelivered,
+                counts=dict(zip(COLUMNS, counts, strict=True)),
+                bad=_bad(bad),
+            )
+            for name, failing, undelivered, counts, *bad in rows
+        }
+
+    def failing(self, limit: int = 10) -> dict[str, Outcomes]:
+        """Return some of the entries that fail, those that are not sent first."""
+        rows = self._database.run("list_failing", now=self._now(), limit=limit)
+        found = self.outcomes([name for (name,) in rows])
+        return {name: found[name] for (name,) in rows if name in found}
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
@@ -167,7 +195,8 @@ class Overview:
             "count_entries", now=self._now(), patience=patience, term=SEEN
         )
         now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
-        overdue, missed, worst_us, worst, pending, asked, replicas = rest
+        overdue, missed, worst_us, failing, undelivered, worst, *rest = rest
+        pending, asked, stuck, replicas, counts = rest
         return Totals(
             now_us=now_us,
             entries=entries,
@@ -184,10 +213,17 @@ class Overview:
             pending=pending,
             asked=asked,
             replicas=replicas,
+            failing=failing,
+            undelivered=undelivered,
+            stuck=stuck,
+            counts={
+                column: count or 0
+                for column, count in zip(COLUMNS, counts, strict=True)
+            },
         )
 
     def pace(self, *, patience: float = PATIENCE) -> Pace:
-        """Return whether every due entry is won."""
+        """Return whether every due entry is won, and what is won is sent."""
         totals = self.totals(patience=patience)
         return Pace(
             now_us=totals.now_us,
@@ -196,6 +232,9 @@ class Overview:
             worst_us=totals.worst_us,
             worst=totals.worst,
             replicas=totals.replicas,
+            undelivered=totals.undelivered,
+            stuck=totals.stuck,
+            failing=totals.failing,
         )
 
     def pause(self, name: str) -> None:
@@ -250,7 +289,9 @@ def _storable(name: str) -> bool:
     return "\0" not in name and name == name.encode(errors="ignore").decode()
 
 
-def _entry(row: Sequence[Any], now_us: int, patience: float) -> EntryRow:
+def _entry(
+    row: Sequence[Any], now_us: int, patience: float, ended: Mapping[str, Outcomes]
+) -> EntryRow:
     (
         name,
         task,
@@ -271,6 +312,7 @@ def _entry(row: Sequence[Any], now_us: int, patience: float) -> EntryRow:
     ) = row
     next_us = None if period_us is None else last_us + period_us
     overdue_us = max(now_us - next_us, 0) if declared and next_us is not None else 0
+    outcomes = ended.get(name, NOTHING_YET)
     return EntryRow(
         name=name,
         task=task or "",
@@ -295,8 +337,24 @@ def _entry(row: Sequence[Any], now_us: int, patience: float) -> EntryRow:
             paused=paused,
             overdue=overdue_us > patience * SECOND,
             new=not epoch,
+            failing=outcomes.failing,
         ),
         spark=spark or [],
+        outcomes=outcomes,
+    )
+
+
+def _bad(row: Sequence[Any]) -> BadEnd | None:
+    report, due_us, era, at_us, host, error = row
+    if report is None:
+        return None
+    return BadEnd(
+        state=named(report),
+        due_us=due_us,
+        era=era,
+        at_us=at_us,
+        host=host,
+        error=error or "",
     )
 
 

@@ -12,6 +12,12 @@ from celery_pecker.overview.model import SlotRow
 _KNOWN = {int(report): report for report in Report}
 
 
+def named(number: int) -> str:
+    """Return the word of a report; of a version to come, its number."""
+    report = _KNOWN.get(number)
+    return f"report {number}" if report is None else report.name.lower()
+
+
 def slots(
     rows: Sequence[Sequence[Any]], hosts: Mapping[uuid.UUID, str], limit: int
 ) -> list[SlotRow]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-STATES = ("overdue", "undeclared", "paused", "new", "ok")
+STATES = ("overdue", "failing", "undeclared", "paused", "new", "ok")
 """What needs a look comes first."""
 
 
-def state(*, declared: bool, paused: bool, overdue: bool, new: bool) -> str:
+def state(
+    *, declared: bool, paused: bool, overdue: bool, new: bool, failing: bool = False
+) -> str:
     """Return the one word for an entry.
 
     What nobody declares cannot be overdue; a pause is what somebody wanted, so it is
@@ -18,4 +20,6 @@ def state(*, declared: bool, paused: bool, overdue: bool, new: bool) -> str:
         return "paused"
     if overdue:
         return "overdue"
+    if failing:
+        return "failing"
     return "new" if new else "ok"

@@ -46,7 +46,8 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
         "published",
         (
             "a message for its slot of {due} was handed to the broker at {when}{late};"
-            " no worker reported of it, as workers do only when they refuse"
+            " no worker has reported of it: it waits in its queue, or its worker died,"
+            " or runs without pecker_dsn or an older version"
         ),
         (
             "look for the task in Flower, and whether a worker listens to its queue:"
@@ -90,6 +91,16 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
         "its run of {due} has started at {when}{late} and did not yet end",
         None,
     ),
+    "running": (
+        "started",
+        "its run of {due} goes on, as a worker said at {when}",
+        None,
+    ),
+    "lost": (
+        "lost",
+        "the process that ran its slot of {due} ended without a word, seen at {when}",
+        "see the worker's log: it was killed, or out of memory",
+    ),
     "succeeded": ("succeeded", "its run of {due} ended well at {when}{late}", None),
     "failed": (
         "failed",
@@ -116,12 +127,18 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
         "overtaken",
         (
             "a worker refused the message of {due} at {when}: a newer run of the entry"
-            " was claimed or had started, or this one had run already"
+            " was claimed or had started"
         ),
+        "runs take longer than the period, or messages wait in the queue",
+    ),
+    "refused_repeated": (
+        "repeated",
         (
-            "runs take longer than the period, or messages wait in the queue; a message"
-            " that was delivered twice is refused so, too"
+            "its run of {due} had started before; its message came once more at {when}"
+            " and was refused. How the first one ended nobody reported: it still runs,"
+            " or its worker died"
         ),
+        "see the worker that had it; brokers deliver again what a dead worker held",
     ),
     "refused_unknown": (
         "refused",

@@ -21,14 +21,15 @@ from weakref import WeakKeyDictionary
 
 from celery import Celery
 from celery.app.trace import task_has_custom
-from celery.exceptions import Ignore, Retry
+from celery.exceptions import Ignore
 
-from celery_pecker import deadline, signals
+from celery_pecker import deadline
 from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
-from celery_pecker.runs import handing_on, headers
+from celery_pecker.runs import handing_on, headers, outcomes
 from celery_pecker.runs.ending import BOUND, MARK, Call, ended_in_time, past_autoretry
+from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
 from celery_pecker.runs.start import Start, Starter, Verdict
@@ -43,15 +44,20 @@ REPORTS = {
     Verdict.LATE: Report.REFUSED_LATE,
     Verdict.OVERTAKEN: Report.REFUSED_OVERTAKEN,
     Verdict.UNKNOWN: Report.REFUSED_UNKNOWN,
+    Verdict.REPEATED: Report.REFUSED_REPEATED,
 }
-"""A repeated run is not reported: the slot has run."""
 
 
-def install(app: Celery, *, pool_kind: str, settings: Settings) -> Guard:
-    """Wrap the tasks that `app` has by now; may be called again."""
+def install(
+    app: Celery, *, pool_kind: str, settings: Settings, host: str = ""
+) -> Guard:
+    """Wrap the tasks that `app` has by now; may be called again.
+
+    ``host`` is who reports of runs: the worker's name.
+    """
     guard = _installed.get(app)
     if guard is None:
-        guard = _installed[app] = Guard(settings, pool_kind=pool_kind)
+        guard = _installed[app] = Guard(settings, pool_kind=pool_kind, host=host)
         handing_on.connect()
     for task in app.tasks.values():
         guard.wrap(task)
@@ -62,19 +68,29 @@ class Guard:
     """Lets runs begin, and bounds them."""
 
     def __init__(
-        self, settings: Settings, *, pool_kind: str, clock: Clock = SYSTEM
+        self,
+        settings: Settings,
+        *,
+        pool_kind: str,
+        host: str = "",
+        clock: Clock = SYSTEM,
     ) -> None:
         self._pool = pool_kind
         self._schema = settings.schema
         self._clock = clock
         self._instants = handing_on.INSTANTS
         self._starter = Starter(settings, self._instants, clock)
-        self._reports = Reports(settings, self._instants)
+        self._reports = Reports(settings, self._instants, host=host)
+        self.watch = Watch(self._reports, schema=settings.schema)
 
     def close(self) -> None:
         """Let go of the database: the last reports are out, or will not be."""
-        self._reports.close()
+        self.flush()
         self._starter.close()
+
+    def flush(self) -> None:
+        """Have the last reports written, if that is possible at once."""
+        self._reports.close()
 
     # Wrapping
 
@@ -82,6 +98,7 @@ class Guard:
         """Put the guard around what Celery's tracer will call; idempotent."""
         if task.name in UNBOUNDED:
             return
+        self.watch.wrap(task)
         if task_has_custom(task, "__call__"):
             self._wrap_class(type(task))
         elif not hasattr(task.run, MARK):
@@ -156,17 +173,11 @@ class Guard:
             verdict.value,
             f" ({start.why})" if start.why else "",
         )
-        signals.refused.send(
-            signals.Refused(name=name, task=task.name, reason=verdict.value)
-        )
-        if run is not None and verdict in REPORTS:
-            self._reports.tell(run, REPORTS[verdict])
         if task.request.chord is not None:
             # A part that ends without a word is waited for, for ever.
             message = f"the deadline of {task.name} was over before it began"
-            raise DeadlineExceeded(message)
-        message = f"celery-pecker: {verdict.value}"
-        raise Ignore(message)
+            raise outcomes.mark(DeadlineExceeded(message), REPORTS[verdict])
+        raise outcomes.mark(Ignore(f"celery-pecker: {verdict.value}"), REPORTS[verdict])
 
     # Running
 
@@ -177,36 +188,17 @@ class Guard:
         return copy_context().run(self._within, task, run, ends, call)
 
     def _within(self, task: Any, run: Run | None, ends: float, call: Call) -> Any:
-        begun = self._clock.monotonic()
-        state = "failed"
         try:
             with running(run), deadline.until(ends, task.name):
                 # The process may have stood still since the answer came.
                 if self._clock.monotonic() >= ends:
                     self._refuse(task, run, Start(verdict=Verdict.LATE))
                 with deadline.enforce(self._pool):
-                    result = ended_in_time(call)
-            state = "succeeded"
-        except DeadlineExceeded:
+                    return ended_in_time(call)
+        except DeadlineExceeded as error:
             if self._clock.monotonic() >= ends:
-                state = "overrun"
+                outcomes.mark(error, Report.OVERRUN)
             raise
-        except (Ignore, Retry):  # it did not run, or will go on
-            state = ""
-            raise
-        finally:
-            if state and run is not None and not run.inherited:
-                self._told(task, run, state, self._clock.monotonic() - begun)
-        return result
-
-    def _told(self, task: Any, run: Run, state: str, seconds: float) -> None:
-        if state == "overrun":
-            self._reports.tell(run, Report.OVERRUN)
-        signals.run_ended.send(
-            signals.RunEnded(
-                name=run.name, task=task.name, state=state, seconds=seconds
-            )
-        )
 
 
 def _told(request: Any) -> tuple[Any, Any]:

@@ -1,14 +1,15 @@
 """Tells the history what became of runs, without making anybody wait.
 
-A run that was ended because PostgreSQL does not answer must not wait for PostgreSQL
-to say so. Reports go to a scribe (celery_pecker.history) that begins with the first of
-them in each process. Nothing is ever due here, so it may write at any time.
+In a worker's main process, whatever its pool is. Reports go to a scribe
+(celery_pecker.history) that begins with the first of them. Nothing is ever due here,
+so it may write at any time. A run that goes on for some seconds is reported as running.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 
 from celery_pecker.clock import SYSTEM, new_id, to_us
 from celery_pecker.database import Database
@@ -18,45 +19,85 @@ from celery_pecker.runs.run import Run
 from celery_pecker.settings import Settings
 
 ALWAYS = float("inf")
+LONG = 2.0
+"""Seconds after which a run is reported as running."""
+LOOK = 5.0
+"""Seconds between two looks for such runs."""
+GOING = 10_000
+"""Runs, at most, that are looked at."""
 
 
 class Reports:
     """What this process reports of runs."""
 
-    def __init__(self, settings: Settings, instants: Instants) -> None:
+    def __init__(self, settings: Settings, instants: Instants, *, host: str) -> None:
         self._settings = settings
         self._instants = instants
+        self._host = host
         self._database = Database.of(settings, role="reports")
-        self._begin()
-
-    def _begin(self) -> None:
-        self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._scribe: Scribe | None = None
+        self._going: dict[str, tuple[Run, float]] = {}
+        """Runs that are not yet reported as running."""
+        _ALL.add(self)
 
-    def tell(self, run: Run, report: Report) -> None:
+    def begin(self, task_id: str, run: Run) -> None:
+        """Report it as running if it goes on for long; never waits."""
+        if self._settings.history and len(self._going) < GOING:
+            self._going[task_id] = run, SYSTEM.monotonic()
+            self._writing()
+
+    def forget(self, task_id: str) -> None:
+        """The run has ended."""
+        self._going.pop(task_id, None)
+
+    def tell(self, run: Run, report: Report, error: str = "") -> None:
         """Have it written soon; never waits."""
         if not self._settings.history or run.inherited:
             return
-        if os.getpid() != self._pid:
-            self._database.abandon()
-            self._begin()
         at_us = to_us(self._instants.after(0.0))
         scribe = self._writing()
-        scribe.note(run.name, run.due_us, run.era, run.epoch, at_us, report)
+        scribe.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)
         scribe.allow(ALWAYS)
 
-    def close(self, timeout: float = 1.0) -> None:
-        """Have written what can be within that time; for tests and last words."""
-        if self._scribe is None or os.getpid() != self._pid:
-            return
-        self._scribe.stop()
-        self._scribe.join(timeout)
+    def close(self, timeout: float = 0.5) -> None:
+        """Have written what can be within that time: last words."""
+        if self._scribe is not None:
+            self._scribe.stop()
+            self._scribe.join(timeout)
+
+    def abandon(self) -> None:
+        """This process is a fork: the connection is its parent's."""
+        self._database.abandon()
 
     def _writing(self) -> Scribe:
+        scribe = self._scribe
+        if scribe is not None:
+            return scribe
         with self._mutex:
             if self._scribe is None:
-                recorder = Recorder(new_id(), self._settings.history)
-                self._scribe = Scribe(recorder, self._database, clock=SYSTEM)
+                recorder = Recorder(new_id(), self._settings.history, host=self._host)
+                self._scribe = Scribe(
+                    recorder, self._database, clock=SYSTEM, look=self._look, every=LOOK
+                )
                 self._scribe.start()
             return self._scribe
+
+    def _look(self) -> None:
+        """Report the runs that have gone on for long. On the scribe's thread."""
+        before = SYSTEM.monotonic() - LONG
+        for task_id, (run, began) in [*self._going.items()]:
+            if began <= before and self._going.pop(task_id, None) is not None:
+                self.tell(run, Report.RUNNING)
+
+
+_ALL: weakref.WeakSet[Reports] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for reports in [*_ALL]:
+        reports.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

@@ -5,8 +5,9 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 insert into {schema}.pecker_history
-    (name, first_due, era, holder, last_due, written_at, due_us, epoch, at_us, report)
-select page.name, page.first_due, page.era, %(holder)s, page.last_due, clock.now,
+    (name, first_due, era, holder, host, last_due, written_at,
+     due_us, epoch, at_us, report)
+select page.name, page.first_due, page.era, %(holder)s, %(host)s, page.last_due, clock.now,
        page.due_us::bigint[], page.epoch::bigint[],
        page.at_us::bigint[], page.report::smallint[]
 from clock,
@@ -53,3 +54,77 @@ old as materialized (
 )
 delete from {schema}.pecker_history as page
 where page.ctid = any (array(select ctid from old))
+
+/* celery_pecker:count_outcomes */
+-- Adds up what became of runs, one row for each entry. Counts are added: if the answer got
+-- lost, what was sent is sent once more and counts twice. The last slots are maxima, so they are the same
+-- whoever writes first, and however often.
+insert into {schema}.pecker_outcomes as kept (
+    name, published, not_sent, succeeded, failed, overrun, lost,
+    refused_late, refused_overtaken, refused_unknown, refused_repeated,
+    good_era, good_due, sent_era, sent_due,
+    bad_era, bad_due, bad_at, bad_report, bad_host, bad_error,
+    unsent_era, unsent_due, unsent_at, unsent_report)
+select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], counts.of[5],
+       counts.of[6], counts.of[7], counts.of[8], counts.of[9], counts.of[10],
+       entry.good_era, entry.good_due, entry.sent_era, entry.sent_due,
+       entry.bad_era, entry.bad_due, entry.bad_at, entry.bad_report,
+       case when entry.bad_due is not null then %(host)s::text end, entry.bad_error,
+       entry.unsent_era, entry.unsent_due, entry.unsent_at, entry.unsent_report
+from unnest(
+        %(names)s::text[], %(counts)s::text[],
+        %(good_eras)s::integer[], %(good_dues)s::timestamptz[],
+        %(sent_eras)s::integer[], %(sent_dues)s::timestamptz[],
+        %(bad_eras)s::integer[], %(bad_dues)s::timestamptz[],
+        %(bad_ats)s::timestamptz[], %(bad_reports)s::smallint[], %(bad_errors)s::text[],
+        %(unsent_eras)s::integer[], %(unsent_dues)s::timestamptz[],
+        %(unsent_ats)s::timestamptz[], %(unsent_reports)s::smallint[]
+    ) as entry (
+        name, counts, good_era, good_due, sent_era, sent_due,
+        bad_era, bad_due, bad_at, bad_report, bad_error,
+        unsent_era, unsent_due, unsent_at, unsent_report
+    ),
+    lateral (select entry.counts::bigint[] as of) as counts
+order by entry.name
+on conflict (name) do update
+set published = kept.published + excluded.published,
+    not_sent = kept.not_sent + excluded.not_sent,
+    succeeded = kept.succeeded + excluded.succeeded,
+    failed = kept.failed + excluded.failed,
+    overrun = kept.overrun + excluded.overrun,
+    lost = kept.lost + excluded.lost,
+    refused_late = kept.refused_late + excluded.refused_late,
+    refused_overtaken = kept.refused_overtaken + excluded.refused_overtaken,
+    refused_unknown = kept.refused_unknown + excluded.refused_unknown,
+    refused_repeated = kept.refused_repeated + excluded.refused_repeated,
+    (good_era, good_due) = (
+        select era, due
+        from (values (kept.good_era, kept.good_due),
+                     (excluded.good_era, excluded.good_due)) as slot (era, due)
+        order by era desc nulls last, due desc
+        limit 1),
+    (sent_era, sent_due) = (
+        select era, due
+        from (values (kept.sent_era, kept.sent_due),
+                     (excluded.sent_era, excluded.sent_due)) as slot (era, due)
+        order by era desc nulls last, due desc
+        limit 1),
+    (bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (
+        select era, due, at, report, host, error
+        from (values
+            (kept.bad_era, kept.bad_due, kept.bad_at, kept.bad_report,
+             kept.bad_host, kept.bad_error),
+            (excluded.bad_era, excluded.bad_due, excluded.bad_at, excluded.bad_report,
+             excluded.bad_host, excluded.bad_error)
+        ) as slot (era, due, at, report, host, error)
+        order by era desc nulls last, due desc, at desc
+        limit 1),
+    (unsent_era, unsent_due, unsent_at, unsent_report) = (
+        select era, due, at, report
+        from (values
+            (kept.unsent_era, kept.unsent_due, kept.unsent_at, kept.unsent_report),
+            (excluded.unsent_era, excluded.unsent_due, excluded.unsent_at,
+             excluded.unsent_report)
+        ) as slot (era, due, at, report)
+        order by era desc nulls last, due desc, at desc
+        limit 1)

@@ -3,6 +3,8 @@
 -- overdue, follow from the rows alone:
 --
 -- overdue     a slot on the grid should have been won longer ago than the patience
+-- failing     its last slot was not sent, its last run ended badly, or one did within a
+--             minute: an entry that fails now and then would blink
 -- undeclared  no living replica's code declares it: its rows go after a day
 -- paused      its slots pass without a run
 -- new         it never had a slot
@@ -12,7 +14,7 @@
 -- false for the others, and costs nothing then. The lateness of all entries is looked up
 -- only where it sorts, in the last reports of each: 5 to 10 us an entry. All else is joined for the
 -- rows of the page alone. What was published (1), or started (10) here and by no
--- broker, tells how late a slot was.
+-- broker, tells how late a slot was: reports of workers (who have a host) do not.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -29,6 +31,8 @@ listed as materialized (
                    when clock.now > task.executed_at
                        + declared.period_us * interval '1 microsecond'
                        + %(patience)s * interval '1 second' then 0
+                   when outcome.failing or outcome.undelivered
+                       or outcome.bad_at > clock.now - interval '60 seconds' then 0.5
                    when task.epoch = 0 then 3
                    else 4
                end::float8
@@ -38,11 +42,14 @@ listed as materialized (
     left join {schema}.pecker_declarations as declared
         on declared.name = task.name
         and (%(order)s::text in ('task', 'state') or %(search)s::text <> '')
+    left join {schema}.pecker_outcomes as outcome
+        on outcome.name = task.name and %(order)s::text = 'state'
     left join lateral (
         select (report.at_us)[cardinality(report.at_us)]
                - (report.due_us)[cardinality(report.due_us)] as late_us
         from {schema}.pecker_history as report
         where %(order)s::text = 'late' and report.name = task.name
+            and report.host is null
         order by report.first_due desc
         limit 1
     ) as last on true
@@ -90,7 +97,7 @@ left join lateral (
             from (
                 select due_us, at_us, report, first_due
                 from {schema}.pecker_history as report
-                where report.name = page.name
+                where report.name = page.name and report.host is null
                 order by report.first_due desc
                 limit 64
             ) as newest
@@ -134,14 +141,63 @@ from clock,
     left join {schema}.pecker_fences as fence on fence.name = task.name
 where task.name = %(name)s
 
+/* celery_pecker:read_outcomes */
+-- How the runs of some entries ended: counts, and the last slot that ended badly. Whether it is
+-- failing: its last slot was not sent, its last run ended badly, or one did within a minute.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select outcome.name,
+       outcome.failing or outcome.undelivered
+           or coalesce(outcome.bad_at > clock.now - interval '60 seconds', false) as failing,
+       outcome.undelivered,
+       array[outcome.published, outcome.not_sent, outcome.succeeded, outcome.failed,
+             outcome.overrun, outcome.lost, outcome.refused_late,
+             outcome.refused_overtaken, outcome.refused_unknown,
+             outcome.refused_repeated] as counts,
+       bad.report,
+       (extract(epoch from bad.due) * 1000000)::bigint as due,
+       bad.era,
+       (extract(epoch from bad.at) * 1000000)::bigint as at,
+       bad.host,
+       bad.error
+from clock,
+    {schema}.pecker_outcomes as outcome,
+    lateral (values
+        (false, outcome.bad_report, outcome.bad_due, outcome.bad_era, outcome.bad_at,
+         outcome.bad_host, outcome.bad_error),
+        (true, outcome.unsent_report, outcome.unsent_due, outcome.unsent_era,
+         outcome.unsent_at, null, null)
+    ) as bad (unsent, report, due, era, at, host, error)
+where outcome.name = any (%(names)s::text[])
+    and bad.unsent = outcome.undelivered
+
+/* celery_pecker:list_failing */
+-- The first few entries that fail, those that are not even sent first. As in read_outcomes;
+-- of living code, and not paused.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select outcome.name
+from clock,
+    {schema}.pecker_outcomes as outcome
+    join {schema}.pecker_tasks as task on task.name = outcome.name
+    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+where (outcome.failing or outcome.undelivered
+        or outcome.bad_at > clock.now - interval '60 seconds')
+    and declared.declared_until >= clock.now
+    and not task.paused
+order by outcome.undelivered desc, outcome.name
+limit %(limit)s
+
 /* celery_pecker:read_reports */
 -- What processes reported of the last slots of an entry, newest first; a row holds up to 60.
-select report.era, report.holder, replica.host,
+select report.era, report.holder, coalesce(report.host, replica.host) as host,
        report.due_us, report.epoch, report.at_us, report.report
 from {schema}.pecker_history as report
 left join {schema}.pecker_replicas as replica on replica.holder = report.holder
 where report.name = %(name)s
-order by report.first_due desc
+order by report.era desc, report.last_due desc
 limit %(limit)s
 
 /* celery_pecker:read_pending */
@@ -191,13 +247,17 @@ known as materialized (
            declared.run = 'local' as local,
            declared.period_us is not null as grid,
            clock.now - task.executed_at
-               - declared.period_us * interval '1 microsecond' as overdue
+               - declared.period_us * interval '1 microsecond' as overdue,
+           outcome.undelivered,
+           outcome.failing
+               or outcome.bad_at > clock.now - interval '60 seconds' as failing
     from clock,
         {schema}.pecker_tasks as task
         left join {schema}.pecker_declarations as declared on declared.name = task.name
+        left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       entries.*, worst.name as worst, waiting.*, replicas.living
+       entries.*, worst.name as worst, waiting.*, replicas.living, ended.counts
 from clock,
     (
         select count(*) as entries,
@@ -213,7 +273,13 @@ from clock,
                coalesce(sum(missed), 0)::bigint as missed,
                greatest(coalesce((extract(epoch from
                    max(overdue) filter (where declared)) * 1000000)::bigint, 0), 0)
-                   as worst_us
+                   as worst_us,
+               count(*) filter (
+                   where declared and not paused and (failing or undelivered)
+               ) as failing,
+               count(*) filter (
+                   where declared and not paused and undelivered
+               ) as undelivered
         from known
     ) as entries
     left join (
@@ -225,9 +291,21 @@ from clock,
     ) as worst on true,
     (
         select count(*) filter (where not pending.asked) as pending,
-               count(*) filter (where pending.asked and pending.epoch = 0) as asked
-        from {schema}.pecker_pending as pending
+               count(*) filter (where pending.asked and pending.epoch = 0) as asked,
+               -- Sent once more after its lease of 15 s; then it should be confirmed.
+               count(*) filter (
+                   where least(pending.claimed_at, pending.taken_at)
+                       < clock.now - (%(patience)s + 15) * interval '1 second'
+               ) as stuck
+        from {schema}.pecker_pending as pending, clock
     ) as waiting,
+    (
+        select array[
+            sum(published), sum(not_sent), sum(succeeded), sum(failed), sum(overrun),
+            sum(lost), sum(refused_late), sum(refused_overtaken), sum(refused_unknown),
+            sum(refused_repeated)]::bigint[] as counts
+        from {schema}.pecker_outcomes
+    ) as ended,
     (
         select count(*) filter (
             where replica.seen_at > clock.now - %(term)s * interval '1 second'

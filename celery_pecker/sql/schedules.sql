@@ -263,6 +263,11 @@ untold as (
     delete from {schema}.pecker_history as page
     using undeclared
     where page.name = undeclared.name
+),
+uncounted as (
+    delete from {schema}.pecker_outcomes as outcome
+    using undeclared
+    where outcome.name = undeclared.name
 )
 delete from {schema}.pecker_tasks as task
 using undeclared

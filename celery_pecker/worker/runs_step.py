@@ -26,9 +26,9 @@ class RunsStep(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Guard:  # type: ignore[override]  # kept as obj
         """Wrap the tasks."""
-        from celery_pecker.worker.runs import guard  # noqa: PLC0415  # PostgreSQL's driver
+        from celery_pecker.worker.runs import guarded  # noqa: PLC0415  # PostgreSQL's driver
 
-        return guard(parent)
+        return guarded(parent)
 
     def start(self, parent: Any) -> None:
         """Nothing: what is to be done is done before the pool starts."""

@@ -620,4 +620,11 @@ GUARDS = (
 """,
         "tests/packaging/test_dependencies.py",
     ),
+    Guard(
+        "runs: every end is seen in the worker's main process",
+        "celery_pecker/runs/guard.py",
+        "        self.watch.wrap(task)\n",
+        "",
+        f"{WORKERS}/test_outcomes.py",
+    ),
 )

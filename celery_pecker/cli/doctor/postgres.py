@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from celery_pecker import migrations
 from celery_pecker.cli.desk import Desk
@@ -19,6 +19,7 @@ NEEDED = {
     "pecker_fences": ALL,
     "pecker_history": ALL,
     "pecker_migrations": ("select",),
+    "pecker_outcomes": ALL,
     "pecker_owner": ("insert", "select", "update"),
     "pecker_pending": ALL,
     "pecker_replicas": ALL,
@@ -31,7 +32,7 @@ def examine(desk: Desk) -> Iterator[Finding]:
     """Give what is found; ends at the first question that gets no answer."""
     settings, database = desk.settings, desk.database
     try:
-        yield from _server(desk)
+        vacuums = yield from _server(desk)
         yield from _schema(database, settings.app)
         held = database.run("examine_snapshots", now=None)
         yield judge.snapshots(
@@ -39,7 +40,7 @@ def examine(desk: Desk) -> Iterator[Finding]:
                 judge.Held(what=what, who=who, versions=versions, since_us=since_us)
                 for what, who, versions, since_us in held
             ],
-            vacuums=True,
+            vacuums=vacuums,
         )
         yield from _schedulers(desk)
     except DatabaseUnavailable as error:
@@ -48,7 +49,8 @@ def examine(desk: Desk) -> Iterator[Finding]:
         yield fail("database", str(error), "mend pecker_dsn, or the rights of its role")
 
 
-def _server(desk: Desk) -> Iterator[Finding]:
+def _server(desk: Desk) -> Generator[Finding, None, bool]:
+    """Give what is found of the server; return whether it vacuums by itself."""
     settings, database = desk.settings, desk.database
     other = Database.of(settings, role="cli")
     try:
@@ -75,8 +77,7 @@ def _server(desk: Desk) -> Iterator[Finding]:
         (after - before) // 2,
         round(settings.clock_skew * SECOND),
     )
-    if not vacuums:
-        yield judge.snapshots([], vacuums=False)
+    return bool(vacuums)
 
 
 def _schema(database: Database, app: str) -> Iterator[Finding]:

@@ -30,6 +30,23 @@
         return parts.join(" · ");
     }
 
+    // What ended badly, and Flower's own page of that task
+
+    function drawBad(data) {
+        const bad = data.bad, place = byId("bad");
+        place.hidden = !bad;
+        if (!bad) { return; }
+        const words = `The slot of ${time(bad.due_us, exact())} ${pictures.fate(bad.state)[1]}`
+            + (bad.host ? ` on ${bad.host}` : "") + `, ${ago(now() - bad.at_us)}`;
+        const counts = Object.entries(data.counts).filter(([, runs]) => runs)
+            .map(([ended, runs]) => `${count(runs)} ${ended.replaceAll("_", " ")}`).join(" · ");
+        const parts = [el("p", {}, el("b", {}, words))];
+        if (bad.error) { parts.push(el("p", {}, el("code", {}, bad.error))); }
+        parts.push(el("p", {class: "pecker-muted"}, counts + " · ",
+            el("a", {href: pecker.taskUrl(bad.task)}, "The task in Flower, with its traceback")));
+        place.replaceChildren(...parts);
+    }
+
     // Figures
 
     function drawHead(data) {
@@ -276,12 +293,13 @@
     }
 
     function drawSlots(data) {
-        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map(told => {
+        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map((told, nth) => {
             const one = slot(data, told);
             const key = el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"},
                 ...pictures.cell(one.kind, 0, 0, 1, 1));
             return el("tr", {}, el("td", {class: "pecker-time", title: iso(one.due)}, time(one.due, exact())),
-                el("td", {}, key, one.words), el("td", {}, one.late === null ? "" : span(one.late)),
+                el("td", {}, key, data.tasks[nth] ? el("a", {href: pecker.taskUrl(data.tasks[nth]),
+                    title: "The task in Flower"}, one.words) : one.words), el("td", {}, one.late === null ? "" : span(one.late)),
                 el("td", {title: one.life}, one.host || one.life.slice(0, 8)),
                 el("td", {}, el("code", {title: "Epoch " + one.epoch}, pecker.short(one.epoch))));
         }));
@@ -291,6 +309,7 @@
         const same = last && JSON.stringify(last.slots) === JSON.stringify(data.slots);
         last = data;
         drawHead(data);
+        drawBad(data);
         drawFacts(data);
         if (same) { return; }
         drawLegend(data);

@@ -256,10 +256,15 @@ window.pecker = (function () {
         return root.dataset.entry + "?name=" + encodeURIComponent(name);
     }
 
+    // Flower's own page of a task: its traceback, where Flower has heard of it.
+    function taskUrl(id) {
+        return root.dataset.task + id;
+    }
+
     for (const place of document.querySelectorAll(".pecker-zone")) {
         text(place, "Times in " + zone);
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, act, button, relabel, entryUrl};
+        schedule, short, watch, act, button, relabel, entryUrl, taskUrl};
 })();

@@ -9,6 +9,7 @@ pecker.pictures = (function () {
     const STATES = {
         ok: ["On time", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
         overdue: ["Overdue", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
+        failing: ["Failing", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
         paused: ["Paused", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
         undeclared: ["Undeclared", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
         new: ["New", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
@@ -16,14 +17,15 @@ pecker.pictures = (function () {
     const WHY = {
         ok: "Its next slot is not due yet",
         overdue: "A slot is due and nobody has won it",
+        failing: "Its last slot was not sent, its last run ended badly, or one did within a minute",
         paused: "Its slots pass without a run until somebody resumes it",
         undeclared: "No living scheduler's code declares it; it is forgotten after a day",
         new: "It has had no slot yet",
     };
 
-    function badge(state) {
+    function badge(state, why) {
         const [words, path] = STATES[state] || STATES.new;
-        return el("span", {class: "pecker-state pecker-state-" + state, title: WHY[state]},
+        return el("span", {class: "pecker-state pecker-state-" + state, title: why || WHY[state]},
             el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"},
                 el("svg:path", {d: path, "fill-rule": "evenodd"})),
             el("span", {}, words));
@@ -94,11 +96,14 @@ pecker.pictures = (function () {
         paused: ["idle", "passed: the entry was paused"],
         held: ["idle", "held back by a gate"],
         started: ["running", "started"],
+        running: ["running", "runs"],
+        lost: ["bad", "lost: its process ended without a word"],
         succeeded: ["done", "succeeded"],
         failed: ["bad", "failed"],
         overrun: ["bad", "ran past its deadline"],
         refused_late: ["refused", "refused: too late to start"],
         refused_overtaken: ["refused", "refused: a newer run had overtaken it"],
+        refused_repeated: ["refused", "refused: it had started before"],
         refused_unknown: ["refused", "refused: the database could not be asked"],
         asked: ["asked", "asked for, not taken yet"],
     };

@@ -62,9 +62,10 @@
     }
 
     function drawRow(parts, entry) {
-        if (parts.state !== entry.state) {
-            parts.state = entry.state;
-            parts.cells.state.replaceChildren(pictures.badge(entry.state));
+        const why = entry.state === "failing" ? entry.why : "";
+        if (parts.state !== entry.state || parts.why !== why) {
+            Object.assign(parts, {state: entry.state, why});
+            parts.cells.state.replaceChildren(pictures.badge(entry.state, why));
             parts.row.className = "pecker-row-" + entry.state;
         }
         text(parts.task, entry.task === entry.name ? "" : entry.task);
@@ -140,10 +141,13 @@
         put("entries", totals.entries, parts.join(" · ") || "all declared");
         put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}` : "every due slot was won");
         attribute(document.getElementById("sub-overdue"), "title", totals.worst);
+        put("failing", totals.failing, totals.undelivered ? plural(totals.undelivered, "entry", "entries") + " not sent"
+            : totals.failing ? "their last runs ended badly" : "no run ended badly lately");
         put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
         const waiting = totals.pending + totals.asked;
         put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "nobody claims slots");
         tone("card-overdue", totals.overdue ? "danger" : "success");
+        tone("card-failing", totals.failing ? "danger" : "success");
         tone("card-missed", totals.missed ? "warning" : "success");
         tone("card-replicas", totals.replicas ? "success" : "danger");
         document.title = (totals.overdue ? `(${count(totals.overdue)} overdue) ` : "") + "Schedules · Flower";
@@ -210,10 +214,12 @@
             turn({order, page: 1, descending: order === wanted.order ? !wanted.descending : largest});
         });
     }
-    document.getElementById("worst").addEventListener("click", () => {
-        search.value = "";
-        turn({order: "state", descending: false, search: "", page: 1});
-    });
+    for (const id of ["worst", "bad"]) {
+        document.getElementById(id).addEventListener("click", () => {
+            search.value = "";
+            turn({order: "state", descending: false, search: "", page: 1});
+        });
+    }
 
     // Keys
 

@@ -89,11 +89,13 @@ def test_explain_says_one_verdict(line: Line) -> None:
     assert unknown.exit_code == 1
     assert "did you mean 'hourly'?" in unknown.stdout
     with line.replica(started_before(60)):
-        found = line.json("explain", "tick")
+        found = line.json("explain", "tick", code=1)
     assert found["verdict"] == "nobody_lives"
     assert "no scheduler lives; the last was seen at" in found["why"]
+    # It had no slot yet, and will have none.
     shown = line("explain", "daily [bold]")
-    assert shown.stdout.startswith("new: it was first seen at 20")
+    assert shown.stdout.startswith("nobody_lives: no scheduler lives; ")
+    assert shown.exit_code == 1
     wrong = line("explain", "tick", "--at", "yesterday")
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (1, 1)
     assert "--at is 'yesterday'; allowed is an instant in ISO 8601" in wrong.stderr

@@ -20,8 +20,8 @@ ROWS = [
     Row(name="behind", period=60.0, behind=600.0),
     Row(name="paused", paused=True),
     Row(name="forgotten", declared=-5.0),
-    Row(name="fresh", new=True),
-    Row(name=STRANGE, task="proj.<b>bold</b>", late=(5000,)),
+    Row(name="fresh", new=True, period=3600.0),
+    Row(name=STRANGE, task="proj.<b>bold</b>", period=3600.0, late=(5000,)),
     Row(
         name="nightly",
         task="proj.report",

@@ -27,11 +27,18 @@ class Notes:
         self.reports: list[tuple[str, Report]] = []
         self.at_us: list[int] = []
 
-    def note(
-        self, name: str, due_us: int, era: int, epoch: int, at_us: int, report: Report
+    def note(  # noqa: PLR0913, PLR0917  # the parts of a report
+        self,
+        name: str,
+        due_us: int,
+        era: int,
+        epoch: int,
+        at_us: int,
+        report: Report,
+        error: str = "",
     ) -> None:
         """Take it down."""
-        del due_us, era, epoch
+        del due_us, era, epoch, error
         self.reports.append((name, report))
         self.at_us.append(at_us)
 

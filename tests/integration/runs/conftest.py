@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -87,17 +88,24 @@ class Bench:
         }
         states: list[str] = []
 
-        def ended(state: str, **_: object) -> None:
+        def ended_as(state: str, **_: object) -> None:
             states.append(state)
 
-        task_postrun.connect(ended, weak=False)
+        task_postrun.connect(ended_as, weak=False)
         try:
             tracer = build_tracer(task.name, task, app=self.app, hostname="here")
             result = tracer(request["id"], [], {}, message)
         finally:
-            task_postrun.disconnect(ended)
-        value = result.retval
-        return states[0], getattr(value, "exception", value)
+            task_postrun.disconnect(ended_as)
+        value = getattr(result.retval, "exception", result.retval)
+        if self.guarded is not None:
+            # What the worker's request does when the pool has answered.
+            ended = states[0] == "SUCCESS"
+            seen = SimpleNamespace(
+                request_dict=message, id=request["id"], name=task.name
+            )
+            self.guarded.watch.ended(seen, None if ended else value)
+        return states[0], value
 
     def run(self, **claim: Any) -> Run:
         """Return the run of a slot that was claimed just now."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 from celery import Celery
 
+from celery_pecker import deadline
 from celery_pecker.clock import pause
 from celery_pecker.runs import current
 
@@ -50,3 +52,24 @@ def hangs() -> None:
         pause(60)
     finally:
         note()
+
+
+@app.task(name="fails")
+def fails() -> None:
+    """It always raises."""
+    message = "no such table"
+    raise RuntimeError(message)
+
+
+@app.task(name="overruns")
+def overruns() -> None:
+    """It is still going at its deadline."""
+    while True:
+        pause(0.01)
+        deadline.check()  # not every pool can interrupt a thread
+
+
+@app.task(name="dies")
+def dies() -> None:
+    """Its process ends without a word."""
+    os.kill(os.getpid(), signal.SIGKILL)

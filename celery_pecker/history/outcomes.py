@@ -1,0 +1,82 @@
+"""What became of an entry's runs, added up until it is written. Pure.
+
+Counts are added to those in the table. The last good slot and the last bad one are
+maxima: whichever process writes first, the table ends up the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from celery_pecker.history.report import Report
+
+COUNTED = {
+    Report.PUBLISHED: "published",
+    Report.MISSED: "not_sent",
+    Report.FAILED_TO_SEND: "not_sent",
+    Report.SUCCEEDED: "succeeded",
+    Report.FAILED: "failed",
+    Report.OVERRUN: "overrun",
+    Report.LOST: "lost",
+    Report.REFUSED_LATE: "refused_late",
+    Report.REFUSED_OVERTAKEN: "refused_overtaken",
+    Report.REFUSED_UNKNOWN: "refused_unknown",
+    Report.REFUSED_REPEATED: "refused_repeated",
+}
+"""The column of pecker_outcomes that counts a report; others are not counted."""
+COLUMNS = tuple(dict.fromkeys(COUNTED.values()))
+_PLACES = {int(one): COLUMNS.index(column) for one, column in COUNTED.items()}
+
+NOT_SENT = frozenset({int(Report.MISSED), int(Report.FAILED_TO_SEND)})
+GOOD = int(Report.SUCCEEDED)
+SENT = int(Report.PUBLISHED)
+REPEATED = int(Report.REFUSED_REPEATED)
+LONGEST = 200
+"""Characters of an error that are kept."""
+
+Slot = tuple[int, int]
+"""Era and instant: a later slot is greater."""
+Bad = tuple[int, int, int, int, str]
+"""Era, instant, when it was reported, the report, what was raised."""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Of one entry: what is not written yet."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * len(COLUMNS))
+    good: Slot | None = None
+    sent: Slot | None = None
+    bad: Bad | None = None
+    unsent: Bad | None = None
+
+    @property
+    def urgent(self) -> bool:
+        """Whether there is bad news."""
+        return self.bad is not None or self.unsent is not None
+
+    def add(self, slot: Slot, at_us: int, report: int, error: str) -> None:
+        """Take in one report of those that are counted."""
+        self.counts[_PLACES[report]] += 1
+        if report == GOOD:
+            self.good = max(self.good or slot, slot)
+        elif report == SENT:
+            self.sent = max(self.sent or slot, slot)
+        elif report in NOT_SENT:
+            said = (*slot, at_us, report, "")
+            self.unsent = max(self.unsent or said, said)
+        elif report != REPEATED:
+            # A repeated one is no end: the run that it repeats will have its own.
+            said = (*slot, at_us, report, storable(error))
+            self.bad = max(self.bad or said, said)
+
+
+def counted(report: int) -> bool:
+    """Say whether a report is counted at all."""
+    return report in _PLACES
+
+
+def storable(error: str) -> str:
+    """Return what PostgreSQL can store of an error, on one line and cut."""
+    plain = error.replace("\0", "").encode(errors="replace").decode()
+    return " ".join(plain.split())[:LONGEST]

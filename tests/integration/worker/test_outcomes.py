@@ -1,0 +1,92 @@
+"""What became of runs is known, whatever the pool is, with and without a timeout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from celery_pecker.database import Database
+from celery_pecker.overview import Overview
+from tests.integration.worker.crew import Crew
+
+pytestmark = pytest.mark.cluster
+
+POOLS = ("prefork", "threads", "gevent", "solo")
+ENTRIES: dict[str, dict[str, Any]] = {
+    "fine": {"task": "ran"},
+    "fine in time": {"task": "ran", "pecker": {"timeout": 0.9}},
+    "fails": {"task": "fails"},
+    "fails in time": {"task": "fails", "pecker": {"timeout": 0.9}},
+    "overruns": {"task": "overruns", "pecker": {"timeout": 0.3}},
+    "fails here": {"task": "fails", "pecker": {"run": "local"}},
+}
+DIES = {"dies": {"task": "dies", "schedule": 3.0}}
+SCHEDULE = {name: {**entry, "schedule": 1.0} for name, entry in ENTRIES.items()}
+
+Crews = Callable[..., Crew]
+
+
+def outcomes(crew: Crew) -> dict[str, dict[str, Any]]:
+    """Return what the table says, by entry."""
+    with psycopg.connect(str(crew.conf["pecker_dsn"])) as connection:
+        connection.execute("select set_config('search_path', %s, false)", [crew.name])
+        cursor = connection.cursor(row_factory=dict_row)
+        rows = cursor.execute("select * from pecker_outcomes").fetchall()
+        return {row["name"]: row for row in rows}
+
+
+def known(crew: Crew, *, dies: bool) -> bool:
+    """Whether each entry came to its end, and ended in no other way."""
+    ends = {
+        "fine": "succeeded",
+        "fine in time": "succeeded",
+        "fails": "failed",
+        "fails in time": "failed",
+        "overruns": "overrun",
+        "fails here": "failed",
+        **({"dies": "lost"} if dies else {}),
+    }
+    rows = outcomes(crew)
+    return all(name in rows and rows[name][end] for name, end in ends.items())
+
+
+def test_every_pool_says_what_became_of_runs(
+    crews: Crews, dsn: str, redis_url: str
+) -> None:
+    """One that always raises is failing, not on time."""
+    all_of_them = []
+    for pool in POOLS:
+        schedule = {**SCHEDULE, **(DIES if pool == "prefork" else {})}
+        crew = crews(pool, dsn=dsn, broker=redis_url, beat_schedule=schedule)
+        crew.worker(pool, wait=False)
+        all_of_them.append(crew)
+    for crew in all_of_them:
+        dies = crew.name == "prefork"
+        crew.until(
+            lambda crew=crew, dies=dies: known(crew, dies=dies),
+            "every end is known",
+            60.0,
+        )
+        database = Database(dsn, schema=crew.name, timeout=5.0)
+        try:
+            states = {row.name: row for row in Overview(database).page().rows}
+        finally:
+            database.close()
+        for name, row in states.items():
+            # On a busy machine a run with a timeout may be refused as late.
+            if name != "fine in time":
+                assert row.state == ("ok" if name == "fine" else "failing"), name
+        end = states["fails"].outcomes.bad
+        assert end is not None
+        assert (end.state, end.error) == ("failed", "RuntimeError('no such table')")
+        assert end.host == f"{crew.name}-0@here"
+        for name, row in states.items():
+            counts = row.outcomes.counts
+            if "fine" in name:
+                assert not counts["failed"] + counts["overrun"] + counts["lost"], name
+            else:
+                assert not counts["succeeded"], name
