@@ -171,6 +171,9 @@ class Holding:
     """Since its start; in shadow mode."""
     oldest: float = 0.0
     """Seconds that the oldest held task has waited."""
+    turn: float = 0.0
+    """Part of the limit that the run costs that waits for its turn, because it is
+    larger than a second of the worker's share; 0: none does."""
     tenants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Held now and admitted since its start, of the 20 tenants with most held."""
 
@@ -216,6 +219,9 @@ class Seen:
     factor: float = 1.0
     """The limit in force is so much of the limit: the second signal's word."""
     holders: int = 0
+    turn: bool | None = False
+    """Whether the run may start for which the asker waits for its turn, soon and once;
+    None: the store knows nothing of turns (an older service)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ holdings = st.builds(
         st.one_of(st.just(0.0), st.just(float("inf")), st.floats(0.1, 100)),
         st.just(0.0),
     ),
+    turn=st.sampled_from((0.0, 0.0, 0.3, 1.0, 40.0)),
     held=st.integers(0, 10**6),
     oldest=st.floats(0, 100),
     tenants=st.dictionaries(st.text(max_size=3), st.just((1, 2)), max_size=2),
@@ -74,11 +75,25 @@ contests = st.tuples(
         max_size=30,
     ),
 )
+turns = st.tuples(
+    st.just("queue"),
+    st.lists(
+        st.tuples(
+            st.sampled_from(HOLDERS),
+            st.sampled_from((0.0, 0.1, 0.4, 3.0, 30.0)),
+            st.sampled_from((0.0, 400.0, 1500.0)),
+            st.sampled_from((0.03, 0.1, 0.4)),
+        ),
+        min_size=5,
+        max_size=30,
+    ),
+)
 steps = st.one_of(
     exchanges,
     exchanges,
     streams,
     contests,
+    turns,
     st.tuples(
         st.just("wait"),
         st.one_of(st.floats(0, 0.2), st.floats(0, 5), st.floats(-30, 3600)),
@@ -157,6 +172,16 @@ class Twins:
             self.now += 0.03
             told = Told(holding=Holding(want=want, limit=Amount(1000)))
             self.exchange(holder, {"main": told}, "new", lost)
+
+    def queue(self, asks: list[tuple[str, float, float, float]]) -> None:
+        """Holders wait for their turn, and do what they do meanwhile."""
+        for holder, turn, spent, waited in asks:
+            self.now += waited
+            told = Told(
+                samples=(Sample(0.0, Amount(spent)),) if spent else (),
+                holding=Holding(want=1.0, limit=Amount(1000, 5), turn=turn),
+            )
+            self.exchange(holder, {"main": told}, "new", False)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """The second signal speaks."""

@@ -10,7 +10,7 @@ from math import sqrt
 from throttle.admission.costs import Cost
 from throttle.admission.flow import DOUBT, HEADROOM, Flow
 from throttle.admission.runs import Expected, UnderWay
-from throttle.admission.turns import has_turn
+from throttle.admission.turns import has_turn, may_start
 from throttle.model import (
     NOTHING,
     STALE,
@@ -32,6 +32,11 @@ MORE = 1.25
 """So much more than it does may a worker do before it has asked for more."""
 EVEN = 0.5
 """Seconds; runs that take longer come out even by themselves: workers take no turns."""
+TRUSTED = 0.2
+"""Seconds for which a turn is used, from when it was asked for: else the next worker's
+has come."""
+WAITS = 0.15
+"""Seconds since a run was refused for want of a turn: it still waits for one."""
 SOON = 0.001
 """Seconds within which room need not be looked at again."""
 TENANTS = 1000
@@ -79,6 +84,10 @@ class Account:
         self._phase = phase
         self._lump = NOTHING
         """What the run costs that was refused last."""
+        self._turn = -TRUSTED
+        """When the turn was asked for that is to be used."""
+        self._waits = (-WAITS, 0.0)
+        """When a run was refused for want of a turn, and its part of the limit."""
         self._heard = now
         self._defer = (0.0, 0.0)
         self._cautious = 0.0
@@ -96,6 +105,8 @@ class Account:
         self.refill(now)
         self.seen, self.share = seen, seen.share
         self._heard = max(now, self._heard)
+        if seen.turn:
+            self._turn = max(now, self._turn)
         # Deviations of many workers add up by their squares
         self._cautious = DOUBT * sqrt(max(self.share, 0.0))
         # What each worker sees of its own does for one that is alone
@@ -155,23 +166,52 @@ class Account:
                 return TICK
         if kind.young and kind.cost.crowded(now):
             return TICK
+        large = self._large(kind)
+        # Turns see to it that all together do not do more than they should
+        defer = (0.0, 0.0) if large else self._defer
         wait = self.operations.wait(
             kind.operations,
             kind.operations_variance,
             kind.spread,
             self._cautious,
-            self._defer[0],
+            defer[0],
         )
-        if self.seconds is None:
-            return wait
-        more = self.seconds.wait(
-            kind.seconds,
-            kind.seconds_variance,
-            kind.spread,
-            self._cautious,
-            self._defer[1],
-        )
-        return max(wait, more)
+        if self.seconds is not None:
+            more = self.seconds.wait(
+                kind.seconds,
+                kind.seconds_variance,
+                kind.spread,
+                self._cautious,
+                defer[1],
+            )
+            wait = max(wait, more)
+        if not wait and large:
+            return self._take_turn(kind, now)
+        return wait
+
+    def _large(self, kind: Expected) -> bool:
+        """Whether a run is larger than a second of the share, beside other workers."""
+        if self.seen is None or self.seen.holders <= 1 or self.seen.turn is None:
+            return False
+        if kind.operations > self.operations.rate:
+            return True
+        return self.seconds is not None and kind.seconds > self.seconds.rate
+
+    def _take_turn(self, kind: Expected, now: float) -> float:
+        """Return 0.0 if the turn is this worker's, and take it; else ask for it."""
+        part = self.limit.fraction(kind.cost.amount)
+        if now - self._heard > STALE:
+            period = part / max(self.share / 2, UNHEARD)
+            return 0.0 if may_start(period, self._phase, now) else TICK
+        if now - self._turn <= TRUSTED:
+            self._turn = -TRUSTED
+            self._waits = (-WAITS, 0.0)
+            return 0.0
+        self._waits = (now, part)
+        self.operations.save(kind.operations)
+        if self.seconds is not None:
+            self.seconds.save(kind.seconds)
+        return TICK / 2
 
     def revise(self, was: Expected | UnderWay, now: UnderWay | None) -> None:
         """Of a run under way so much is expected now; None: nothing more."""
@@ -235,12 +275,20 @@ class Account:
                 total = total.plus(amount)
         return total
 
+    def turn(self, now: float) -> float:
+        """Return the part of the limit that the run costs that waits for its turn."""
+        at, part = self._waits
+        return part if now - at < WAITS else 0.0
+
     def want(self, now: float) -> float:
         """Return how much of the limit it could use now."""
         waiting = self.limit.fraction(self.waiting)
         holders = self.seen.holders if self.seen is not None else 1
-        if waiting * holders > 1 and not has_turn(
-            self.limit.fraction(self._lump), holders, self._phase, now
+        lump = self.limit.fraction(self._lump)
+        if (
+            waiting * holders > 1
+            and lump * holders <= 1  # else the store says whose turn it is
+            and not has_turn(lump, holders, self._phase, now)
         ):
             return 0.0
         use = self.limit.fraction(self.own(now).plus(self.expected))

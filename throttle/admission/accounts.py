@@ -148,6 +148,7 @@ class Accounts:
             return Holding(
                 want=account.want(self._clock()),
                 limit=Amount(limit.operations, limit.seconds or 0.0),
+                turn=account.turn(self._clock()),
                 admitted=account.admitted,
                 would_hold=account.would_hold,
                 tenants={name: (0, count) for name, count in account.tenants.items()},

@@ -182,6 +182,10 @@ class Flow:
             for window, part in zip(self._windows, parts, strict=True)
         )
 
+    def save(self, cost: float) -> None:
+        """A run waits for its turn: what it costs is saved up meanwhile."""
+        self._need = max(self._need, cost)
+
     def admit(self, cost: float, variance: float, spread: int) -> None:
         """A run came in."""
         self.room -= cost

@@ -5,6 +5,9 @@ share in one second and below it in the next, and the sum of many such workers i
 from even. So fewer of them want a share at a time, each for a while and enough for a
 few runs a second, and the others let them. Who has its turn when needs no agreement:
 each worker has a phase by chance, and the store deals out what nobody wants.
+
+A run that is larger than a second of a fair share needs one: its worker asks the store
+(`throttle.window.turn`), and only while that is away each goes by its phase.
 """
 
 from __future__ import annotations
@@ -13,6 +16,21 @@ ENOUGH = 4.0
 """Runs that a second of a share should hold."""
 PERIOD = 20.0
 """Seconds in which each worker has one turn. Each change loses a share for 100 ms."""
+
+
+START = 0.25
+"""Seconds for which a worker may start a run on its own, once in the time that pays for
+it."""
+
+
+def may_start(period: float, phase: float, now: float) -> bool:
+    """Whether a worker may start a large run now that cannot ask for its turn.
+
+    `period`: seconds in which its rate pays for the run; `phase`: of the worker, 0 … 1.
+    All that waited for the store would start at one moment otherwise.
+    """
+    period = max(period, START)
+    return (now + phase * period) % period < START
 
 
 def has_turn(part: float, holders: int, phase: float, now: float) -> bool:

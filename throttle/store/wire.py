@@ -115,6 +115,7 @@ def _holding_out(holding: Holding) -> dict[str, object]:
         "want": holding.want,
         "limit": fields.amount_out(holding.limit),
         "oldest": holding.oldest,
+        "turn": holding.turn,
         **{name: getattr(holding, name) for name in COUNTS},
         "tenants": {name: list(counts) for name, counts in holding.tenants.items()},
     }
@@ -126,6 +127,7 @@ def _holding(field: str, value: object) -> Holding:
         want=fields.number(f"{field}.want", found.get("want")),
         limit=fields.bound(f"{field}.limit", found.get("limit")),
         oldest=fields.number(f"{field}.oldest", found.get("oldest", 0)),
+        turn=fields.number(f"{field}.turn", found.get("turn", 0)),
         tenants=fields.each(f"{field}.tenants", found.get("tenants", {}), _pair),
         **{
             name: fields.whole(f"{field}.{name}", found.get(name, 0)) for name in COUNTS
@@ -167,6 +169,7 @@ def seen_out(seen: Seen) -> dict[str, object]:
         "share": seen.share,
         "factor": seen.factor,
         "holders": seen.holders,
+        "turn": seen.turn,
     }
 
 
@@ -189,6 +192,7 @@ def _seen(field: str, value: object) -> Seen:
         share=fields.number(f"{field}.share", found.get("share", 0)),
         factor=fields.number(f"{field}.factor", found.get("factor", 1)),
         holders=fields.whole(f"{field}.holders", found.get("holders", 0)),
+        turn=found.get("turn") is True if "turn" in found else None,
     )
 
 

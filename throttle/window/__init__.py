@@ -9,5 +9,6 @@ number: tests hold the one against the other, and simulations use this.
     ``estimators``  *weighted* and *fast*
     ``quota``       a dispatch cycle's, by the published formula
     ``shares``      parts of a limit, max-min fair, never more together than there is
+    ``turn``        starts of runs that are larger than a second of a share
     ``oracle``      all of it as a store in memory
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from throttle.model import (
     Answer,
@@ -24,6 +24,7 @@ from throttle.window import units
 from throttle.window.estimators import estimate
 from throttle.window.shares import FORGOTTEN, LEARNING, Shares, capacity
 from throttle.window.steady import SECOND, Steady
+from throttle.window.turn import Turn, last_second
 from throttle.window.units import WHOLE
 from throttle.window.windows import KEPT, Windows
 
@@ -44,6 +45,7 @@ class Known:
     windows: Windows = field(default_factory=Windows)
     shares: Shares = field(default_factory=Shares)
     told: dict[str, tuple[str, Holding]] = field(default_factory=dict)
+    turn: Turn = field(default_factory=Turn)
     signal: Signal = field(default_factory=Signal)
     watcher: tuple[str, int] = ("", 0)
     at: int = 0
@@ -134,16 +136,22 @@ class Oracle:
                 units.counted(amount),
                 outside=holding is None,
             )
-        granted = 0
+        granted, turn = 0, False
         if holding is None:
             known.shares.release(report.holder, now)
         else:
-            known.told[report.holder] = report.name, holding
+            known.told[report.holder] = report.name, replace(holding, turn=0.0)
             outside = estimate(self._estimator, known.windows, now)[3:]
             available = 0
+            limits = units.limited(holding.limit)
             if now - self._clock.born >= LEARNING:
-                factor = _factor(known, now)
-                available = capacity(factor, outside, units.limited(holding.limit))
+                available = capacity(_factor(known, now), outside, limits)
+            turn = known.turn.ask(
+                now,
+                units.whole(holding.turn, WHOLE, units.WANTED),
+                available,
+                last_second(known.windows, now, limits),
+            )
             granted = known.shares.grant(
                 report.holder,
                 now,
@@ -151,10 +159,12 @@ class Oracle:
                 available=available,
                 heard=heard,
             )
-        return _seen(known, now, granted, len(known.shares.grants))
+        return _seen(known, now, granted, len(known.shares.grants), turn=turn)
 
 
-def _seen(known: Known, now: int, granted: int, holders: int) -> Seen:
+def _seen(
+    known: Known, now: int, granted: int, holders: int, *, turn: bool = False
+) -> Seen:
     figures = {one: estimate(one, known.windows, now) for one in Estimator}
     return Seen(
         traffic={one: units.amount(*counts[:3]) for one, counts in figures.items()},
@@ -162,6 +172,7 @@ def _seen(known: Known, now: int, granted: int, holders: int) -> Seen:
         share=granted / WHOLE,
         factor=_factor(known, now) / WHOLE,
         holders=holders,
+        turn=turn,
     )
 
 

@@ -55,6 +55,8 @@ class World:
     """Pauses of 50 to 300 ms per second and worker, in which its loop does nothing."""
     rivals: tuple[tuple[float, float], ...] = ()
     """Times at which that many workers fall idle (negative) or come back."""
+    away: tuple[float, float] = (0.0, 0.0)
+    """From when to when the store answers nobody."""
     drain: float = 0.05
     """Seconds between two looks at what is held."""
 
@@ -261,13 +263,19 @@ class Simulation:
             databases={"main": told},
             number=self.reports[worker],
         )
-        answer = self.store.exchange(report)
-        self.at(now + self.chance.uniform(0.001, 0.01), "answer", worker, (answer, now))
+        first, last = self.world.away
+        if not first <= now < last:
+            self._ask(worker, report)
         due = due if isinstance(due, float) else now
         due = max(due + 0.1, now + 0.005)
         late = self.world.late and self.chance.random() < self.world.late
         when = due + (self.chance.uniform(0.01, 0.15) if late else 0.0)
         self.at(when, "exchange", worker, due)
+
+    def _ask(self, worker: int, report: Report) -> None:
+        now = self.now
+        answer = self.store.exchange(report)
+        self.at(now + self.chance.uniform(0.001, 0.01), "answer", worker, (answer, now))
 
     def _answer(self, worker: int, extra: object) -> None:
         assert isinstance(extra, tuple)

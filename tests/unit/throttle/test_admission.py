@@ -37,6 +37,7 @@ class Worker:
         seconds: float | None = None,
         policy: Policy = Policy.SAFE,
         shadow: bool = False,
+        phase: float = 0.0,
     ) -> None:
         self.now = 1000.0
         limit = Limit(
@@ -46,12 +47,20 @@ class Worker:
             policy=policy,
             shadow=shadow,
         )
-        self.accounts = Accounts({"main": limit}, clock=lambda: self.now, phase=0.0)
+        self.accounts = Accounts({"main": limit}, clock=lambda: self.now, phase=phase)
         self.numbers = count()
 
-    def hear(self, share: float = 1.0, *, holders: int = 1, traffic: float = 0) -> None:
+    def hear(
+        self,
+        share: float = 1.0,
+        *,
+        holders: int = 1,
+        traffic: float = 0,
+        turn: bool | None = False,
+    ) -> None:
         """The store answers now."""
         seen = Seen(
+            turn=turn,
             traffic={Estimator.FAST: Amount(traffic)},
             outside={},
             share=share,
@@ -405,9 +414,9 @@ def test_it_wants_what_waits_and_nothing_else() -> None:
 
 
 def test_many_workers_take_turns() -> None:
-    """One of 16, with four runs a second in all, wants a share 1/16 of the time."""
+    """One of 16, with twenty runs a second in all, wants a share 5/16 of the time."""
     worker = Worker()
-    worker.learn(250)
+    worker.learn(50)
     worker.accounts.waiting("main", Amount(10_000))
     worker.let_in()
     worker.hear(1 / 16, holders=16)
@@ -415,7 +424,67 @@ def test_many_workers_take_turns() -> None:
     for _ in range(200):
         worker.now += PERIOD / 200
         wants.append(worker.accounts.want("main") > 0)
-    assert 10 <= sum(wants) <= 15
+    assert 60 <= sum(wants) <= 65
+
+
+LARGE = 400
+"""Operations of a run: 2/5 of the limit, six seconds of the share of one of 16."""
+
+
+def test_a_run_larger_than_a_second_of_the_share_waits_for_its_turn() -> None:
+    """It says what it costs, wants its share all the same, and starts once."""
+    worker = Worker()
+    worker.learn(LARGE)
+    worker.accounts.waiting("main", Amount(10_000))
+    worker.rest(share=1 / 16)
+    worker.hear(1 / 16, holders=16)
+    assert worker.accounts.holding("main").turn == 0
+    assert not worker.ask()[0].admitted
+    said = worker.accounts.holding("main")
+    assert said.turn == pytest.approx(0.4, rel=0.05)
+    assert said.want > 0
+    worker.hear(1 / 16, holders=16, turn=True)
+    assert worker.ask()[0].admitted
+    assert not worker.ask()[0].admitted
+    worker.now += 0.2
+    assert worker.accounts.holding("main").turn == 0  # it owes for the one that runs
+
+
+def test_a_turn_is_used_soon_or_not_at_all() -> None:
+    """A worker that was frozen meanwhile: the next one's turn has come."""
+    worker = Worker()
+    worker.learn(LARGE)
+    worker.rest(share=1 / 16)
+    worker.hear(1 / 16, holders=16, turn=True)
+    worker.now += 0.21
+    assert not worker.ask()[0].admitted
+
+
+def test_nobody_waits_for_a_turn_that_nobody_gives() -> None:
+    """One that is alone, and one before an older service."""
+    for holders, turn in ((1, False), (16, None)):
+        worker = Worker()
+        worker.learn(LARGE)
+        worker.rest(share=1 / 16)
+        worker.hear(1 / 16, holders=holders, turn=turn)
+        assert worker.ask()[0].admitted
+
+
+def test_while_the_store_is_away_large_runs_do_not_start_together() -> None:
+    """Each worker has an instant of its own, once in the time that pays for a run."""
+    starts = []
+    for number in range(16):
+        worker = Worker(phase=number / 16)
+        worker.learn(LARGE)
+        worker.rest(share=1 / 16)
+        worker.hear(1 / 16, holders=16)
+        began = worker.now
+        while not worker.ask()[0].admitted:
+            worker.now += 0.05
+            assert worker.now < began + 20
+        starts.append(worker.now)
+    busiest = max(sum(0 <= one - first < 1 for one in starts) for first in starts)
+    assert busiest <= 3
 
 
 def test_turns_are_for_those_who_need_them() -> None:

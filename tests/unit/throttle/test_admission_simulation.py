@@ -88,6 +88,45 @@ def test_a_pool_that_is_too_small_is_no_rush_either() -> None:
     assert outcome.peak <= 1.05
 
 
+HUGE = Kind(operations=2000, duration=0.05)
+"""Two fifths of the limit: six seconds of the share of one of 16."""
+
+
+@pytest.mark.parametrize("pauses", [0.0, 0.2], ids=["even", "late and frozen"])
+def test_runs_larger_than_a_second_of_the_share_start_in_turns(pauses: float) -> None:
+    """The busiest second, wherever it begins, is the limit and one run at most."""
+    world = World(
+        workers=16,
+        kinds=(HUGE,),
+        seconds=40.0,
+        warm=16.0,
+        seed=2,
+        pauses=pauses,
+        late=pauses / 2,
+    )
+    outcome = Simulation(world).run()
+    assert outcome.worst <= 1.4
+    assert outcome.use >= 0.85
+
+
+def test_large_runs_beside_small_ones_keep_the_limit() -> None:
+    """One in two is large."""
+    world = World(workers=16, kinds=(HUGE, SHORT), seconds=40.0, warm=16.0, seed=2)
+    outcome = Simulation(world).run()
+    assert outcome.worst <= 1.4
+    assert outcome.use >= 0.85
+
+
+def test_large_runs_while_the_store_is_away() -> None:
+    """Half of the shares is used, and those that waited do not start together."""
+    world = World(
+        workers=16, kinds=(HUGE,), seconds=45.0, warm=20.0, seed=2, away=(20.0, 45.0)
+    )
+    outcome = Simulation(world).run()
+    assert outcome.peak <= 1.4
+    assert outcome.use <= 0.55
+
+
 @pytest.mark.parametrize("cost", [5_000, 20_000])
 def test_runs_of_a_minute_of_a_share_are_paid_for(cost: int) -> None:
     """Forgiven, sixteen workers did sixty times the limit with them, second by second.

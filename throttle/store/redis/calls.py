@@ -20,7 +20,8 @@ from throttle.model import (
 from throttle.window import units
 from throttle.window.units import WHOLE
 
-FIELDS = tuple(field.name for field in fields(Holding))
+FIELDS = tuple(field.name for field in fields(Holding) if field.name != "turn")
+"""What people are shown of a holder."""
 
 
 def safe(name: str) -> str:
@@ -56,7 +57,8 @@ def _holding(name: str, one: Told) -> list[str | int]:
     # Field by field: `asdict` copies what is in them, which takes five times as long
     telling = {field: getattr(holding, field) for field in FIELDS} | {"name": name}
     want = units.whole(holding.want, WHOLE, units.WANTED)
-    return [json.dumps(telling), want, *units.limited(holding.limit)]
+    turn = units.whole(holding.turn, WHOLE, units.WANTED)
+    return [json.dumps(telling), want, *units.limited(holding.limit), turn]
 
 
 def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
@@ -71,7 +73,7 @@ def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
 
 
 def _seen(said: str) -> Seen:
-    share, factor, holders, *figures = (float(word) for word in said.split())
+    share, factor, holders, turn, *figures = (float(word) for word in said.split())
     traffic, outside = _estimates(figures)
     return Seen(
         traffic=traffic,
@@ -79,6 +81,7 @@ def _seen(said: str) -> Seen:
         share=share / WHOLE,
         factor=factor / WHOLE,
         holders=int(holders),
+        turn=turn == 1,
     )
 
 
@@ -137,7 +140,8 @@ def _holder(share: int, telling: str) -> Holder | None:
             tenant: (int(held), int(admitted))
             for tenant, (held, admitted) in found["tenants"].items()
         }
-        holding = Holding(**found)
+        # A newer version may tell more
+        holding = Holding(**{name: found[name] for name in FIELDS if name in found})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Holder(name=name, share=share / WHOLE, holding=holding)

@@ -2,16 +2,18 @@
 -- and returns the time, then for each database its traffic and its share.
 --
 -- KEYS: clock, databases, number of the holder's last report; then for each database
---       its shares, what its holders told, its signal.
+--       its shares, what its holders told, its signal, the next turn.
 -- ARGV: time, holder, whether it heard the last answer, estimator, number of the report;
 --       then for each database: name, where its windows are, how many samples, for each
 --       sample its age, its span, operations, seconds and rows; then what the holder
 --       tells people (empty: it holds no share), and if so its want (in millionths of
---       the limit) and the limits of operations and seconds (0: none).
+--       the limit), the limits of operations and seconds (0: none), and what the run
+--       costs that waits for its turn (in millionths of the limit, 0: none does).
 local WHOLE = 1000000 -- shares are millionths of the limit, so that sums are exact
 local FORGOTTEN = SECOND -- after which a silent holder's share is free
 local LEARNING = 400000 -- after the store's birth: nobody trusts an older answer any more
 local EXPIRY = 10000 -- milliseconds
+local LONGEST = 10 * SECOND -- that a run's turn may take
 local holder, heard, estimator = ARGV[2], ARGV[3] == '1', ARGV[4]
 local at = 5
 
@@ -68,6 +70,28 @@ local function capacity(factor, outside, limits)
         if limits[i] > 0 then part = math.max(part, outside[3 + i] / limits[i]) end
     end
     return math.max(math.floor(factor - part * WHOLE), 0)
+end
+
+-- Whether a run may start that is larger than a second of its worker's share: one after
+-- another, at the pace at which the limit pays for them.
+local function turn(key, window, part, all, limits)
+    if part <= 0 or all <= 0 then return 0 end
+    local total, used = {0, 0, 0, 0, 0, 0}, 0
+    local running = math.floor(now / BUCKET)
+    for bucket = running - SLOTS + 1, running do add(total, window, bucket, 1) end
+    for i = 1, 2 do
+        if limits[i] > 0 then
+            used = math.max(used, (total[i] - total[3 + i]) / limits[i])
+        end
+    end
+    if used * SECOND > all then return 0 end
+    local free = tonumber(redis.call('GET', key) or 0)
+    if now < free and free <= now + LONGEST then return 0 end
+    if free > now then free = 0 end
+    local took = math.min(math.floor(part * SECOND / all), LONGEST)
+    local next_one = math.max(free, now - BUCKET) + took
+    redis.call('SET', key, string.format('%.0f', next_one), 'PX', 20000)
+    return 1
 end
 
 -- The asker's fair part: wants are served from the smallest up (max-min); what is left
@@ -132,7 +156,7 @@ end
 local answer = {string.format('%.0f', now)}
 local expired = string.format('%.0f', now - KEPT * SECOND)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', expired)
-for key = 4, #KEYS, 3 do
+for key = 4, #KEYS, 4 do
     local keys = {shares = KEYS[key], told = KEYS[key + 1], signal = KEYS[key + 2]}
     local name, base, samples = take(), take(), {}
     for i = 1, number() do
@@ -140,8 +164,8 @@ for key = 4, #KEYS, 3 do
     end
     local telling = take()
     local holds = telling ~= ''
-    local want, limits = 0, {0, 0}
-    if holds then want, limits = number(), {number(), number()} end
+    local want, limits, waits = 0, {0, 0}, 0
+    if holds then want, limits, waits = number(), {number(), number()}, number() end
 
     local window, windows = open(base)
     local changed = {}
@@ -164,6 +188,7 @@ for key = 4, #KEYS, 3 do
     end
     local all = 0
     if holds then all = capacity(factor, traffic[estimator], limits) end
+    local starts = turn(KEYS[key + 3], window, waits, all, limits)
     local granted, holders = share(keys, holds, all, want)
     if holds then
         redis.call('HSET', keys.told, holder, telling)
@@ -171,7 +196,7 @@ for key = 4, #KEYS, 3 do
     end
     redis.call('ZADD', KEYS[2], string.format('%.0f', now), name)
 
-    local said = {granted, factor, holders}
+    local said = {granted, factor, holders, starts}
     for _, estimate in ipairs({traffic.weighted, traffic.fast}) do
         for i = 1, SIZE do said[#said + 1] = string.format('%.17g', estimate[i]) end
     end

@@ -165,7 +165,7 @@ class RedisStore:
         ]
         for name in names:
             base = f"{self._of}{calls.safe(name)}:"
-            keys += [f"{base}shares", f"{base}told", f"{base}signal"]
+            keys += [f"{base}{of}" for of in ("shares", "told", "signal", "turn")]
         return keys, [
             report.holder,
             int(report.heard and report.holder not in self._unheard),

@@ -221,6 +221,33 @@ def test_a_holder_that_says_so_gives_its_share_back(
     assert main(store.exchange(report("b", want=1))).share == 1
 
 
+def test_large_runs_start_one_after_another(store: RedisStore, time: Time) -> None:
+    """At the pace at which the limit pays for them, whoever asks first."""
+
+    def ask(holder: str) -> bool | None:
+        holding = Holding(want=1.0, limit=LIMIT, turn=0.4)
+        told = {"main": Told(holding=holding)}
+        answer = store.exchange(Report(holder=holder, name=holder, databases=told))
+        return main(answer).turn
+
+    ask("a")
+    time.now += 0.45  # nobody knew who there was
+    assert [ask("a"), ask("b"), ask("a")] == [True, False, False]
+    time.now += 0.29
+    assert [ask("b"), ask("a")] == [False, False]
+    time.now += 0.02
+    assert [ask("b"), ask("a"), ask("b")] == [True, False, False]
+    time.now += 0.4
+    store.exchange(report("a", Sample(0.0, Amount(5001)), number=1, want=1))
+    assert ask("b") is False  # so much was done within the last second
+    later = []
+    for _ in range(12):
+        time.now += 0.1
+        later.append(ask("b"))
+    assert later[:8] == [False] * 8
+    assert any(later[8:])
+
+
 def test_two_systems_on_one_redis_do_not_meet(
     store: RedisStore, redis_url: str, time: Time
 ) -> None:
