@@ -22,6 +22,7 @@ __all__ = [
     "Misconfigured",
     "NoExecutor",
     "PeckerError",
+    "PlanLimitExceeded",
     "ProcessorNotRegistered",
     "ShardingError",
     "SubmissionUnknown",
@@ -86,6 +87,10 @@ class ItemNotSerializable(ShardingError, Misconfigured):
 
 class InlineLimitExceeded(ShardingError, Misconfigured):
     """Items given in a call are more than sharding_inline_limit: give a Source."""
+
+
+class PlanLimitExceeded(ShardingError, Misconfigured):
+    """Items of PreProcess are more than sharding_plan_limit: give a Source."""
 
 
 class DuplicateKey(ShardingError, Misconfigured):

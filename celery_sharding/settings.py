@@ -19,6 +19,9 @@ class ShardingSettings:
 
     inline_limit: int = 1_000_000
     """Encoded items that may be given in a call, at most; above it: a Source."""
+    plan_limit: int = 1_000_000_000
+    """Encoded items that PreProcess may give, at most; they lie in a temporary file
+    until they are written. Above it: a Source."""
     slice: float = 1.0
     """How long a ticket runs shards before it passes itself on, so that other tasks
     get their turn; at least one shard is run."""
@@ -52,6 +55,7 @@ class ShardingSettings:
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "inline_limit": (0, 1_000_000_000),
+    "plan_limit": (0, 1_000_000_000_000),
     "slice": (0.05, 3_600),
     "lease": (1, 3_600),
     "flush": (0.05, 60),
@@ -85,7 +89,7 @@ def _check(name: str, value: object) -> None:
             raise Misconfigured(message)
         return
     least, most = BOUNDS[name]
-    whole = name == "inline_limit"
+    whole = name.endswith("_limit")
     kinds = int if whole else (int, float)
     if (
         isinstance(value, bool)

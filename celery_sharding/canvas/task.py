@@ -24,6 +24,7 @@ from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, join, split
 from celery_sharding.processor import Processor
+from celery_sharding.runner.executor import executor_of
 
 logger = logging.getLogger(__name__)
 
@@ -203,7 +204,8 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
                 raise as_refused(kwargs)
             if sent_by is None:
                 self._arrived_unknown(args, kwargs)
-            return stages.conduct(app, self.processor, request)
+            worker = executor_of(app)
+            return stages.conduct(app, self.processor, request, worker=worker)
         except DatabaseUnavailable as error:
             headers = stages.headers_of(request.headers or {}, error)
             raise self.retry(

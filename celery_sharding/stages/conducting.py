@@ -12,11 +12,17 @@ from celery_sharding.messages import AGAIN, RUN, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.stages import delivery, planning, posting
+from celery_sharding.stages.interrupting import Worker
 from celery_sharding.stages.leaving import heard
 
 
 def conduct(
-    app: Any, processor: Processor, request: Any, task_id: str | None = None
+    app: Any,
+    processor: Processor,
+    request: Any,
+    task_id: str | None = None,
+    *,
+    worker: Worker | None = None,
 ) -> Any:
     """Return what the job returns, or raise why it failed, for Celery's tracer.
 
@@ -35,7 +41,7 @@ def conduct(
         raise Ignore
     stage, run = stands
     if stage in (Stage.SUBMITTED, Stage.PLANNING):
-        planning.plan(app, processor, task_id)
+        planning.plan(app, processor, task_id, worker)
         raise Ignore
     # A message of an earlier run carries chain and links, which had their turn.
     if run != int(headers.get(RUN, 1)):

@@ -12,6 +12,8 @@ from celery_sharding.ledger import Ledger, at
 
 PARTS = 3
 """Renewals in a lease: one may be lost, or come late."""
+SOON = 0.5
+"""Seconds between two looks at whether the code is to end."""
 
 
 class Keeper:
@@ -22,10 +24,24 @@ class Keeper:
     beginning the same at the same time.
     """
 
-    def __init__(self, app: Any, lease: float, renew: Callable[[Ledger], bool]) -> None:
-        """``renew`` asks the ledger it is given, of another thread, for the lease."""
+    def __init__(
+        self,
+        app: Any,
+        lease: float,
+        renew: Callable[[Ledger], bool],
+        *,
+        stopping: Callable[[], bool] | None = None,
+        end: Callable[[], None] | None = None,
+    ) -> None:
+        """Keep a lease of that many seconds.
+
+        ``renew`` asks the ledger it is given, of another thread, for the lease. ``end``
+        is called once the lease is lost, or ``stopping`` says so: within half a second.
+        """
         self._app = app
-        self._lease = lease
+        self._every = lease / PARTS if end is None else min(lease / PARTS, SOON)
+        self._stopping = stopping
+        self._end = end
         self._renew = renew
         self._over = threading.Event()
         self._lost = threading.Event()
@@ -58,8 +74,13 @@ class Keeper:
     def _keep(self) -> None:
         ledger = at(self._app, role="keeper")
         try:
-            while not self._over.wait(self._lease / PARTS) and not self.lost:
+            while not self._over.wait(self._every) and not self.lost:
                 self._ask(ledger)
+                over = self._lost.is_set()
+                if self._stopping is not None:
+                    over = over or self._stopping()
+                if over and self._end is not None:
+                    self._end()
         finally:
             ledger.close()
 

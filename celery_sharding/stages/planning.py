@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import copy_context
 from typing import Any
 
 from celery_pecker import deadline
@@ -26,6 +27,7 @@ from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
+from celery_sharding.stages.interrupting import Interruption, Worker
 from celery_sharding.stages.judging import judged
 from celery_sharding.stages.keeping import Keeper
 from celery_sharding.stages.leaving import leaving
@@ -41,12 +43,15 @@ BRIEFLY = 5.0
 """Seconds for which a frozen process may keep others from a job that it decides."""
 
 
-def plan(app: Any, processor: Processor, task_id: str) -> bool:
+def plan(
+    app: Any, processor: Processor, task_id: str, worker: Worker | None = None
+) -> bool:
     """Whether this process brought the job past planning: to its shards, or to failure.
 
     False: it is planned already, or another is at it, or took over meanwhile; what was
-    done here counts for nothing then. Raises DatabaseUnavailable where the ledger does
-    not answer; once this process' lease has lapsed the job is planned anew.
+    done here counts for nothing then. PreProcess is ended if the job is decided, at its
+    deadline, and if ``worker`` is to stop. Raises DatabaseUnavailable where the ledger
+    does not answer; once this process' lease has lapsed the job is planned anew.
     """
     ledger = at(app)
     lease = ShardingSettings.read(app.conf).lease
@@ -59,23 +64,52 @@ def plan(app: Any, processor: Processor, task_id: str) -> bool:
             " process died each time, or lost the ledger"
         )
         return _fail(app, ledger, turn, JobFailed(message))
-    keeper = Keeper(app, lease, lambda mine: mine.plans.renew(turn, lease))
-    with leaving(ledger, turn.job, turn.epoch), Spool() as spool, keeper:
-        call = _Call(app, processor, turn, ledger)
+    interruption = Interruption(worker.pool if worker else "", turn.deadline_in)
+    keeper = Keeper(
+        app,
+        lease,
+        lambda mine: mine.plans.renew(turn, lease),
+        stopping=lambda: worker is not None and worker.stopping,
+        end=interruption.end,
+    )
+    limit = ShardingSettings.read(app.conf).plan_limit
+    with leaving(ledger, turn.job, turn.epoch), Spool(limit) as spool, keeper:
+        call = _Call(app, processor, turn, ledger, interruption)
         failure = survive(
-            f"PreProcess of {turn.task} ({task_id})", call.cut_into, spool
+            f"PreProcess of {turn.task} ({task_id})",
+            copy_context().run,
+            call.cut_into,
+            spool,
         )
+        if interruption.wanted and failure is not None:
+            return _stopped(app, ledger, turn, keeper)
         if failure is None:
             return _write(app, ledger, turn, spool, keeper)
         return _fail(app, ledger, turn, failure)
+
+
+def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, keeper: Keeper) -> bool:
+    """The job is decided, or for another worker to plan."""
+    ledger.close()  # it may have been in the middle of a statement
+    if not keeper.lost:
+        ledger.outcomes.leave(turn.job, turn.epoch, counts=False)
+        go_on(app, ledger, turn.job)
+    logger.warning("sharding: PreProcess of %s was ended", turn.task_id)
+    return False
 
 
 class _Call:
     """A job's call on its way to shards."""
 
     def __init__(
-        self, app: Any, processor: Processor, turn: PlanTurn, ledger: Ledger
+        self,
+        app: Any,
+        processor: Processor,
+        turn: PlanTurn,
+        ledger: Ledger,
+        interruption: Interruption,
     ) -> None:
+        self._interruption = interruption
         self._conf = app.conf
         self._processor = processor
         self._turn = turn
@@ -88,24 +122,27 @@ class _Call:
     def cut_into(self, spool: Spool) -> None:
         """All shards lie in the spool. What the user's code raises is raised."""
         turn = self._turn
-        with deadline.within(turn.deadline_in) as scope:
-            try:
+        ended = self._interruption
+        scope: deadline.Scope | None = None
+        try:
+            with ended.bounding() as scope:
                 shards = cut(
-                    self._given(),
+                    ended.each(self._given()),
                     turn.options,
                     self._executors,
                     conf=self._conf,
                     owners=self._owners(),
                 )
                 spool.take(shards)
-            except deadline.DeadlineExceeded as error:
-                if not scope.expired:
-                    raise
-                message = (
-                    f"the job was to end within {turn.options.deadline:g} s of its"
-                    " submission, and was not planned by then"
-                )
-                raise JobDeadlineExceeded(message) from error
+        except deadline.DeadlineExceeded as error:
+            if ended.wanted or scope is None or not scope.expired:
+                raise
+            self._ledger.close()  # it may have been in the middle of a statement
+            message = (
+                f"the job was to end within {turn.options.deadline:g} s of its"
+                " submission, and was not planned by then"
+            )
+            raise JobDeadlineExceeded(message) from error
 
     def _owners(self) -> list[str]:
         """Return the workers that shards are dealt to: those that tickets can reach.

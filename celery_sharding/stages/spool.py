@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from kombu.utils.json import dumps, loads
 
+from celery_sharding.errors import PlanLimitExceeded
 from celery_sharding.model import Planned
 
 HELD = 8_000_000
@@ -24,12 +25,14 @@ class Spool:
     again and again: a write that got no answer is tried once more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        """``limit``: bytes that it takes; what would be more is refused."""
+        self._limit = limit
         self._file = SpooledTemporaryFile(max_size=HELD)  # noqa: SIM115  # see __exit__
         self.shards = 0
 
     def take(self, shards: Iterable[Planned]) -> None:
-        """All of them lie here, in their order."""
+        """All of them lie here, in their order; raise PlanLimitExceeded."""
         for one in shards:
             body = one.body
             size = None if body is None else len(body)
@@ -37,6 +40,13 @@ class Spool:
             self._file.write(dumps(head).encode() + b"\n")
             self._file.write(body or b"")
             self.shards += 1
+            if self._file.tell() > self._limit:
+                message = (
+                    f"the first {self.shards} shards take more than"
+                    f" sharding_plan_limit = {self._limit} bytes; raise it, or give a"
+                    " Source, of which no item is stored"
+                )
+                raise PlanLimitExceeded(message)
 
     def __iter__(self) -> Iterator[Planned]:
         """Give them, from the first on."""

@@ -483,8 +483,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: the lease is kept while PreProcess runs",
         "celery_sharding/stages/planning.py",
-        "Spool() as spool, keeper:",
-        "Spool() as spool:",
+        "Spool(limit) as spool, keeper:",
+        "Spool(limit) as spool:",
         f"{PLANNING}::test_the_lease_is_kept_while_pre_process_runs",
     ),
     Guard(
@@ -1101,5 +1101,26 @@ select layer""",
         "    if 0 < times <= MOST:\n",
         "    if times:\n",
         f"{POST}::test_what_always_fails_like_an_outage_is_not_begun_without_end",
+    ),
+    Guard(
+        "sharding: PreProcess of a job that is decided is ended",
+        "celery_sharding/stages/keeping.py",
+        "                over = self._lost.is_set()\n",
+        "                over = False\n",
+        f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
+    ),
+    Guard(
+        "sharding: PreProcess of a worker that stops is ended",
+        "celery_sharding/stages/keeping.py",
+        "                    over = over or self._stopping()\n",
+        "                    pass\n",
+        f"{PLANNING}::test_pre_process_of_a_worker_that_stops_is_for_another",
+    ),
+    Guard(
+        "sharding: PreProcess fills no disk",
+        "celery_sharding/stages/spool.py",
+        "            if self._file.tell() > self._limit:\n",
+        "            if self._file.tell() > 100 * self._limit:\n",
+        "tests/unit/sharding/stages/test_spool.py",
     ),
 )

@@ -94,6 +94,10 @@ class Alarm:
         ):
             self._set(budget.at)
 
+    def hasten(self) -> None:
+        """Look at the deadline now: another thread has moved it nearer."""
+        signal.setitimer(signal.ITIMER_REAL, SOON, BY_ITSELF)
+
     def _set(self, at: float) -> None:
         self._next = at
         if self._their_next is not None:

@@ -52,6 +52,10 @@ class Thrower:
             self._budget = budget or self._own
             self._set()
 
+    def hasten(self) -> None:
+        """Look at the deadline now: another greenlet has moved it nearer."""
+        self._set()
+
     def _set(self, at: float | None = None) -> None:
         if self._timer is not None:
             self._timer.stop()

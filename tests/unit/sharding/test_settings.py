@@ -34,6 +34,7 @@ def test_all_settings_are_read() -> None:
     """Each under its lower-case name; None is as good as not given."""
     given: dict[str, Any] = {
         "inline_limit": 5_000,
+        "plan_limit": 5_000,
         "slice": 2,
         "lease": 30.0,
         "flush": 0.25,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from celery import Celery
 from celery.exceptions import Ignore, WorkerShutdown
 
 from celery_pecker import deadline
+from celery_pecker.clock import new_tag
 from celery_pecker.testing import eventually
 from celery_sharding.codec import decode, encode
 from celery_sharding.ledger import Ledger
@@ -249,6 +251,90 @@ def test_a_job_that_is_not_planned_by_its_deadline_has_failed(
 
     assert plan(app, processor(pre_process), submitted(deadline=0.2))
     assert reason(ledger)[0] == "JobDeadlineExceeded"
+
+
+# Ended from outside
+
+
+@dataclass
+class Running:
+    """A worker whose code can be interrupted."""
+
+    pool: str = "prefork"
+    stopping: bool = False
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_pre_process_of_a_job_that_is_cancelled_is_ended(
+    app: Celery, ledger: Ledger, submitted: Submit, pool: str
+) -> None:
+    """A generator without end in any pool; code that waits, where it can be struck."""
+    task_id = submitted()
+    for_ever = threading.Event()
+
+    def pre_process(job: Job) -> Iterator[int]:
+        ledger.control.cancel(task_id)
+        if pool == "prefork":
+            for_ever.wait(60)
+            for_ever.set()
+        while not for_ever.wait(0.001):
+            yield 1
+
+    assert not plan(app, processor(pre_process), task_id, Running(pool))
+    assert not for_ever.is_set()
+    assert asked(ledger, "select outcome from pecker_jobs") == [("cancelled",)]
+
+
+def test_pre_process_of_a_worker_that_stops_is_for_another(
+    app: Celery, ledger: Ledger, submitted: Submit
+) -> None:
+    """At once, and not as if the process had died."""
+    worker = Running()
+    for_ever = threading.Event()
+
+    def pre_process(job: Job) -> list[int]:
+        worker.stopping = True
+        for_ever.wait(60)
+        for_ever.set()
+        return [1]
+
+    task_id = submitted()
+    assert not plan(app, processor(pre_process), task_id, worker)
+    assert not for_ever.is_set()
+    assert plan(app, processor(lambda _: [1, 2]), task_id)
+    assert items(ledger) == [[1, 2]]
+
+
+def test_pre_process_that_waits_is_ended_at_its_deadline(
+    app: Celery, ledger: Ledger, submitted: Submit
+) -> None:
+    """Though it asks nobody."""
+    for_ever = threading.Event()
+
+    def pre_process(job: Job) -> list[int]:
+        for_ever.wait(60)
+        for_ever.set()
+        return [1]
+
+    assert plan(app, processor(pre_process), submitted(deadline=0.2), Running())
+    assert not for_ever.is_set()
+    assert reason(ledger)[0] == "JobDeadlineExceeded"
+
+
+def test_a_plan_is_no_larger_than_it_may_be(
+    app: Celery, ledger: Ledger, submitted: Submit
+) -> None:
+    """An endless generator filled the disk."""
+    app.conf.sharding_plan_limit = 10_000
+
+    def pre_process(job: Job) -> Iterator[str]:
+        while True:
+            yield new_tag()
+
+    assert plan(app, processor(pre_process), submitted(size=(1, 10)))
+    kind, message = reason(ledger)
+    assert kind == "PlanLimitExceeded"
+    assert "sharding_plan_limit = 10000 bytes" in message
 
 
 # One at a time

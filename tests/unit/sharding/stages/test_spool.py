@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from celery_sharding.errors import PlanLimitExceeded
 from celery_sharding.model import Planned
 from celery_sharding.stages.spool import HELD, Spool
 
@@ -15,7 +18,7 @@ PLAN = [
 
 def test_shards_come_out_as_they_went_in() -> None:
     """Whatever bytes are in them; a write that is tried again gets the same."""
-    with Spool() as spool:
+    with Spool(1_000_000_000) as spool:
         spool.take(iter(PLAN[:2]))
         spool.take(PLAN[2:])
         assert [*spool] == PLAN
@@ -24,7 +27,7 @@ def test_shards_come_out_as_they_went_in() -> None:
 
 def test_an_empty_plan_is_one() -> None:
     """No items, no shards."""
-    with Spool() as spool:
+    with Spool(1_000_000_000) as spool:
         spool.take([])
         assert [*spool] == []
 
@@ -34,7 +37,17 @@ def test_a_large_plan_lies_in_a_file() -> None:
     body = bytes(range(256)) * 4_000
     plan = [Planned(layer=0, count=at, body=body) for at in range(20)]
     assert len(body) * 20 > HELD
-    with Spool() as spool:
+    with Spool(1_000_000_000) as spool:
         spool.take(plan)
         assert spool._file.fileno() > 0  # a file of the system's
         assert [*spool] == plan
+
+
+def test_more_than_the_limit_is_refused() -> None:
+    """The error says what allows more."""
+    plan = (Planned(layer=0, count=1, body=b"j" * 100) for _ in range(100))
+    with (
+        Spool(1_000) as spool,
+        pytest.raises(PlanLimitExceeded, match="sharding_plan_limit = 1000 bytes"),
+    ):
+        spool.take(plan)

@@ -1,0 +1,88 @@
+"""PreProcess is ended from outside: its job was decided, or its worker is to stop.
+
+prefork, solo, gevent   wherever it is, but in C
+all pools               when its generator gives its next item
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from celery_pecker import deadline
+from celery_pecker.clock import monotonic
+from celery_pecker.deadline.budget import ENDLESS
+
+
+class Worker(Protocol):
+    """What a stage knows of the worker that runs it."""
+
+    @property
+    def pool(self) -> str:
+        """Celery's word for it: how code is interrupted."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is about to stop."""
+        ...
+
+
+class Interruption:
+    """Code that another thread may end before its time, as if by a deadline."""
+
+    def __init__(self, pool: str, seconds: float | None) -> None:
+        """``seconds`` until the deadline that the code has anyway; None: none."""
+        self._pool = pool
+        self._seconds = ENDLESS if seconds is None else seconds
+        self._turn = threading.Lock()
+        self._scope: deadline.Scope | None = None
+        self._enforced: Any = None
+        self.wanted = False
+        """Whether the code is to end."""
+
+    @contextmanager
+    def bounding(self) -> Iterator[deadline.Scope]:
+        """Raise DeadlineExceeded in the block at its deadline, or once it is to end."""
+        with deadline.within(self._seconds) as scope:
+            enforced = deadline.enforce(self._pool)
+            with enforced:
+                with self._turn:
+                    self._scope, self._enforced = scope, enforced
+                try:
+                    self.check()
+                    yield scope
+                finally:
+                    with self._turn:
+                        self._scope = self._enforced = None
+
+    def end(self) -> None:
+        """End the code; for another thread. Once is enough."""
+        with self._turn:
+            if self.wanted:
+                return
+            self.wanted = True
+            if self._scope is not None and self._scope.budget is not None:
+                self._scope.budget.at = monotonic()
+                hasten = getattr(self._enforced, "hasten", None)
+                if hasten is not None:
+                    hasten()
+
+    def check(self) -> None:
+        """Raise DeadlineExceeded if the code is to end."""
+        if self.wanted:
+            message = "its job was decided, or its worker is to stop"
+            raise deadline.DeadlineExceeded(message)
+
+    def each(self, given: Any) -> Any:
+        """Return it; an iterator is looked at between two of its items."""
+        if not isinstance(given, Iterator):
+            return given
+        return self._looked_at(given)
+
+    def _looked_at(self, items: Iterator[Any]) -> Iterator[Any]:
+        for item in items:
+            self.check()
+            yield item
