@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
-from celery.canvas import Signature
 
+from celery_sharding.canvas.calling import Calls, signature_of
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.signature import EACH, EACH_THEN
 from celery_sharding.canvas.task import WHERE, ShardedTask
-from celery_sharding.errors import ProcessorNotRegistered
 from celery_sharding.model import ItemError, Job, Options
 from celery_sharding.processor import Processor
 
@@ -28,15 +27,13 @@ def processors(app: Celery) -> tuple[Processor, Processor]:
     """Return what stands behind `sharded` in an app: without and with ``post=``."""
 
     def process(shard: Shard) -> None:
-        signature = _signature(app, shard.job.kwargs["each"])
-        task, args, kwargs = signature.type, signature.args, signature.kwargs
-        alone = signature.immutable
+        call = Calls(app, shard.job.kwargs["each"], shard).call
         for item in shard:
-            shard.ok(task(*args, **kwargs) if alone else task(item, *args, **kwargs))
+            call(item)
 
     def post(job: Job, results: Iterator[Any], errors: Iterable[ItemError]) -> Any:
         del errors
-        signature = _signature(app, job.kwargs["post"])
+        signature = signature_of(app, job.kwargs["post"])
         given = () if signature.immutable else ([*results],)
         return signature.type(*given, *signature.args, **signature.kwargs)
 
@@ -52,14 +49,6 @@ def _called(kwargs: Mapping[str, Any]) -> list[str]:
 
 def _key(*_: Any, key: Any = None, **__: Any) -> Any:
     return key
-
-
-def _signature(app: Celery, told: Mapping[str, Any]) -> Signature:
-    signature = Signature.from_dict({**told}, app=app)
-    if signature.task not in app.tasks:
-        message = f"this worker knows no task {signature.task!r}, which sharded() names"
-        raise ProcessorNotRegistered(message)
-    return signature
 
 
 class EachTask(ShardedTask):

@@ -31,6 +31,30 @@ class Encoded:
     items: int
 
 
+class Replay:
+    """An iterator's items, as often as they are asked for: it is read once.
+
+    A signature and its copies may be called several times. What is read is kept: it is
+    no more than sharding_inline_limit lets pass.
+    """
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._rest = items
+        self._read: list[Any] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give what was read before, then the rest."""
+        at = 0
+        while True:
+            while at < len(self._read):
+                yield self._read[at]
+                at += 1
+            part = [*islice(self._rest, PART)]
+            if not part:
+                return
+            self._read += part
+
+
 def names(given: object) -> bool:
     """Whether it names stored items."""
     return isinstance(given, dict) and given.keys() == {ITEMS}
@@ -40,7 +64,7 @@ def holds(given: object) -> bool:
     """Whether it brings its items along, rather than say where they are."""
     if isinstance(given, list):
         return not given or not all(isinstance(one, Source) for one in given)
-    return isinstance(given, (tuple, range, Layers, Iterator)) or (
+    return isinstance(given, (tuple, range, Layers, Iterator, Replay)) or (
         isinstance(given, dict) and given.keys() == {MARK}
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from celery import Task
 from celery.canvas import Signature
 
-from celery_sharding.canvas import inline
+from celery_sharding.canvas import carried, inline
 from celery_sharding.canvas.overrides import as_told
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
@@ -17,9 +18,8 @@ from celery_sharding.settings import ShardingSettings
 KIND = "sharded"
 EACH, EACH_THEN = "celery_sharding.each", "celery_sharding.each_then"
 """The tasks behind `sharded`, without and with ``post=``."""
-CANVASES = {"chain", "group", "chord", "xmap", "xstarmap", "chunks"}
-"""What Celery tells from a task by its signature."""
-ROUTES = ("queue", "exchange", "routing_key", "priority", "serializer", "compression")
+FROM_BEFORE: Any = object()
+"""The items are what a chain passes on."""
 
 
 @Signature.register_type(name=KIND)
@@ -101,10 +101,10 @@ def _stores(app: Any) -> bool:
 
 
 def sharded(
-    signature: Signature | Mapping[str, Any],
-    items: Any,
+    signature: Task[..., Any] | Signature | Mapping[str, Any],
+    items: Any = FROM_BEFORE,
     *,
-    post: Signature | Mapping[str, Any] | None = None,
+    post: Task[..., Any] | Signature | Mapping[str, Any] | None = None,
     key: str | None = None,
     **options: Any,
 ) -> Signature:
@@ -113,48 +113,60 @@ def sharded(
         sharded(import_one.s(), items, size=(50, 500), post=total.s()).delay()
 
     The item becomes the first argument, in the process that has it in hand, and what
-    the task returns is a result. `options` are those of `Sharding.task`: size,
-    concurrency, on_error and so on. Queue and priority are the task's: by its
-    signature, the app's routes, or its own attributes. ``post`` is called with the list
-    of results, as the body of a chord; without it the job returns its counts.
+    the task returns is a result. Without `items` they are what the step before in a
+    chain returns. `options` are those of `Sharding.task`: size, concurrency, on_error
+    and so on. Queue and priority are the task's: by its signature, the app's routes, or
+    its own attributes. ``post`` is called with the list of results, as the body of a
+    chord; without it the job returns its counts. If an item fails, so does the job,
+    unless ``on_error`` says else.
 
     Raises:
-        Misconfigured: There is no such option, its value is not allowed, or what is to
-            be called is no task but a chain, group or chord.
+        Misconfigured: There is no such option, its value is not allowed, what is to be
+            called is no task but a chain, group or chord, or has what cannot hold.
+        TypeError: The task does not take these arguments.
     """
-    given = signature
-    if not isinstance(given, Signature):
-        given = Signature.from_dict({**given})
-    for one in (given, post):
-        _one_task(one)
+    given = _as_signature(signature)
+    then = None if post is None else _as_signature(post)
     app = given.app
     if EACH not in app.tasks:
         message = (
             "sharded() needs Sharding(app) first: it registers the tasks behind it"
         )
         raise Misconfigured(message)
+    carried.refuse_options(given)
+    called = app.tasks.get(str(given.task))
+    if called is not None:
+        carried.refuse_rate_limit(called)
+        carried.refuse_arguments(called, given)
     kwargs: dict[str, Any] = {
         "each": {**given, "options": {}},
-        "options": as_told(options),
+        "options": as_told(carried.carried(called, given, options)),
     }
-    if post is not None:
-        kwargs["post"] = {**post, "options": {}}
+    if then is not None:
+        carried.refuse_post_options(then)
+        kwargs["post"] = {**then}
     if key is not None:
         kwargs["key"] = key
-    task: Any = app.tasks[EACH if post is None else EACH_THEN]
-    made: Signature = task.signature(
-        (items,),
-        kwargs,
-        {name: given.options[name] for name in ROUTES if name in given.options},
-    )
+    task: Any = app.tasks[EACH if then is None else EACH_THEN]
+    of_job = {
+        name: given.options[name]
+        for name in carried.OF_THE_JOB
+        if name in given.options
+    }
+    if items is FROM_BEFORE:
+        open_made: Signature = task.signature((), kwargs, of_job)
+        return open_made
+    # What a step before returns would come first, and be taken for the items.
+    made: Signature = task.signature((items,), kwargs, of_job, immutable=True)
     return made
 
 
-def _one_task(given: Mapping[str, Any] | None) -> None:
-    kind = None if given is None else given.get("subtask_type")
-    if kind in CANVASES:
-        message = (
-            f"sharded() calls one task, with items or with their results, and cannot"
-            f" wait for a {kind}: let a task call it, or give the chain a job as a part"
-        )
+def _as_signature(given: Any) -> Signature:
+    if isinstance(given, Task):
+        given = given.s()
+    if not isinstance(given, Mapping):
+        message = f"sharded() calls a task, or its signature, not {given!r:.80}"
         raise Misconfigured(message)
+    made = given if isinstance(given, Signature) else Signature.from_dict({**given})
+    carried.one_task(made)
+    return made

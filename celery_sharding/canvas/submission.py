@@ -13,7 +13,7 @@ from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import NewJob, Submitted
 from celery_sharding.model import Options
 from celery_sharding.plan import arguments
-from celery_sharding.processor import Processor
+from celery_sharding.processor import Processor, nothing
 from celery_sharding.settings import ShardingSettings
 
 SUBMITTED = "submitted"
@@ -51,6 +51,13 @@ def check(
         message = (
             f"{processor.name} has no pre_process: its items are to be given as the"
             " first argument"
+        )
+        raise Misconfigured(message)
+    elif len(args) > 1 and (processor.key is None or processor.calls is not nothing):
+        message = (
+            f"{processor.name} takes its items as the one positional argument, not"
+            f" {len(args)} of them: give others by name (shard.job.kwargs). In a chain"
+            " items of its own need .si(…): what the step before returned comes first"
         )
         raise Misconfigured(message)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from celery import Task
@@ -97,6 +97,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         bare = self.processor.pre_process is None
         if bare and made.args and inline.holds(made.args[0]):
             made["subtask_type"] = KIND
+            first, *others = made.args
+            if isinstance(first, Iterator):
+                made["args"] = (inline.Replay(first), *others)
         made.keep_sources_apart()
         return made
 

@@ -39,6 +39,8 @@ NO_ITEM = (
     "shard.fail(…) was called with no item in hand; raise an error, and the shard fails"
     " as a whole"
 )
+ASKED = 1_000
+"""How often an item is tried again, at most, because its code asks for it."""
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
@@ -83,6 +85,10 @@ class Course:
         ]
         self.failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
+        self._asked: dict[int, tuple[BaseException | str, float]] = {}
+        """By which error code asks for another attempt at an item, and after how many
+        seconds: a later error of the same item is another matter."""
+        self._wait = 0.0
         self._began = self.cursor
         """The first item of the call in hand."""
         self._known: set[int] = set()
@@ -273,7 +279,7 @@ class Course:
     @property
     def delay(self) -> float:
         """Seconds until items that failed in this attempt are tried again."""
-        return self.policy.delay(self.record.attempt + 1)
+        return max(self.policy.delay(self.record.attempt + 1), self._wait)
 
     # What has come of items
 
@@ -292,6 +298,12 @@ class Course:
             raise ShardingError(NO_ITEM)
         self.failing[self.at - 1] = (error, code)
 
+    def retry(self, error: BaseException | str, seconds: float) -> None:
+        """As `fail`; the item is tried again after that long, whatever the policy."""
+        self.fail(error)
+        if self.record.attempt < ASKED:
+            self._asked[self.at - 1] = error, seconds
+
     def raised_by_item(self, error: Exception) -> None:
         """As `fail`; but an end that is the shard's or the job's is not the item's."""
         struck = self.limits.struck(error)
@@ -309,8 +321,11 @@ class Course:
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         told = failures.of_item(self.record, index, self.items[index], error, code)
-        again = self.retried and code is not Code.DIED
+        by, seconds = self._asked.pop(index, (None, 0.0))
+        asked = by is error
+        again = asked or (self.retried and code is not Code.DIED)
+        self._wait = max(self._wait, seconds if asked else 0.0)
         self._known.add(index)
         self.outbox.fail(index, told, again=again)
-        if isinstance(self.policy, FailFast) and self.stop is None:
+        if isinstance(self.policy, FailFast) and self.stop is None and not again:
             self.stop = Stop.FAILED

@@ -71,6 +71,13 @@ class Shard:
         """
         self._course.fail(error)
 
+    def retry(self, error: BaseException | str, after: float = 0.0) -> None:
+        """The item in hand has failed, and is tried again, whatever `on_error` says.
+
+        In a shard of its own, or with others that failed; not before that many seconds.
+        """
+        self._course.retry(error, after)
+
     def each(self, function: Callable[[Any], Any]) -> None:
         """Call the function with each item that has not ended yet.
 
@@ -113,6 +120,13 @@ class Shard:
     def attempt(self) -> int:
         """The how-manieth attempt at these items this is, from 1."""
         return self._course.record.attempt + 1
+
+    @property
+    def item_id(self) -> str:
+        """A name of the item in hand, the same in each attempt at it."""
+        record = self._course.record
+        place = record.place(self._course.at - 1)
+        return f"{self.job.id}-{record.origin}-{place}"
 
     @property
     def stop(self) -> Stop | None:

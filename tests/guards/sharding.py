@@ -899,6 +899,49 @@ where ticket.state = 'held'
         "    if False:\n",
         f"{REFUSED}::test_items_above_the_limit_are_refused_with_their_size",
     ),
+    # Calls of any task
+    Guard(
+        "sharding: self.retry of a called task is another attempt at the item",
+        "celery_sharding/canvas/calling.py",
+        "            self._retry(error, args)\n",
+        "            raise error\n",
+        f"{EAGER}::test_shape[a_task_that_asks_for_retries]",
+    ),
+    Guard(
+        "sharding: what asks to be tried again is, whatever the policy",
+        "celery_sharding/runner/course.py",
+        "        again = asked or (",
+        "        again = (",
+        f"{FAILING}::test_what_asks_for_it_is_tried_again_whatever_the_policy",
+    ),
+    Guard(
+        "sharding: a called task that fails an item fails the job",
+        "celery_sharding/canvas/carried.py",
+        '"on_error": Isolate(max_failed=0)',
+        '"on_error": Isolate()',
+        f"{EAGER}::test_shape[a_task_that_fails]",
+    ),
+    Guard(
+        "sharding: self.replace of a called task is refused",
+        "celery_sharding/canvas/calling.py",
+        "        if task.request.get(ITEM):\n",
+        "        if False:\n",
+        f"{EAGER}::test_shape[an_item_that_is_replaced]",
+    ),
+    Guard(
+        "sharding: items that come second are refused",
+        "celery_sharding/canvas/submission.py",
+        "    elif len(args) > 1 and (",
+        "    elif False and (",
+        f"{EAGER}::test_shape[items_that_come_second]",
+    ),
+    Guard(
+        "sharding: an iterator's items are there for a second call",
+        "celery_sharding/canvas/inline.py",
+        "            self._read += part\n",
+        "            yield from part\n",
+        f"{EAGER}::test_shape[an_iterator_that_is_called_twice]",
+    ),
     # A call whose answer was lost
     Guard(
         "sharding: a call whose answer was lost is asked for again",

@@ -57,6 +57,10 @@ class Cast:
     replaced: Any
     """Is replaced by a sharded task."""
     replaced_bound: Any
+    retried: Any
+    """Asks to be tried again until its third attempt; returns what it was called by."""
+    replaced_each: Any
+    """Is replaced by a plain task."""
     saw_id: Any
     """An errback of one argument."""
     saw_error: Any
@@ -197,6 +201,18 @@ def cast(conf: Mapping[str, Any], *, notes: str | None = None) -> Cast:  # noqa:
     def replaced_bound(self: Task[..., Any], last: int) -> Any:
         return self.replace(made.planned.s(last) | made.add.s(1))
 
+    @task("retried", bind=True, autoretry_for=(KeyError,), retry_backoff=0.01)
+    def retried(self: Task[..., Any], item: int) -> Any:
+        if self.request.retries == 0:
+            raise self.retry(countdown=0.01)
+        if self.request.retries == 1:
+            raise KeyError(item)
+        return [item, self.request.retries, self.request.id]
+
+    @task("replaced_each", bind=True)
+    def replaced_each(self: Task[..., Any], item: int) -> Any:
+        return self.replace(made.add.s(item, 1))
+
     @task("saw_id")
     def saw_id(task_id: str) -> None:
         tell(f"errback:{task_id}", "id")
@@ -227,6 +243,8 @@ def cast(conf: Mapping[str, Any], *, notes: str | None = None) -> Cast:  # noqa:
         stamps=stamps,
         replaced=replaced,
         replaced_bound=replaced_bound,
+        retried=retried,
+        replaced_each=replaced_each,
         saw_id=saw_id,
         saw_error=saw_error,
         notes=noted,

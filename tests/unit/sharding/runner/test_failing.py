@@ -90,6 +90,24 @@ def test_what_is_tried_again_counts_neither_as_done_nor_as_failed() -> None:
     assert step.mended == tuple((2, 5 * n) for n in range(10) if n % 4)
 
 
+def test_what_asks_for_it_is_tried_again_whatever_the_policy() -> None:
+    """After the longest of the times that were asked for; it ends no shard."""
+
+    def process(shard: Shard) -> None:
+        for item in shard:
+            if item in {20, 40}:
+                shard.retry("not yet", after=item / 10)
+            assert shard.item_id == f"j-7-{item // 10}"
+
+    for policy in (None, FailFast(), Retry(1)):
+        _, book = run(process, on_error=policy)
+        step = book.steps[-1]
+        assert (step.again, step.done, step.failed) == (((2, 4), 4.0), 8, 0)
+    _, book = run(process, given=record(10, attempt=1_000))
+    step = book.steps[-1]
+    assert (step.again, step.done, step.failed) == (None, 8, 2)
+
+
 def test_what_is_raised_outside_of_items_fails_the_shard_as_a_whole() -> None:
     """Before the first item, or after the last."""
 

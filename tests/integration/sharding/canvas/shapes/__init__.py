@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.integration.sharding.canvas.shapes import (  # noqa: F401  # they enter it
     acting,
     alone,
+    calls,
     chains,
     failing,
     groups,

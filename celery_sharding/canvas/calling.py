@@ -1,0 +1,128 @@
+"""A call of a Celery task for one item: what a worker does for a message, here.
+
+The task sees a request of its own (`self.request`), its handlers and Celery's signals
+are called, and `self.retry` is a further attempt at the item. It is traced as by
+``apply``: nothing is sent or stored for an item but what the task itself sends.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery
+from celery.app.trace import build_tracer
+from celery.canvas import Signature
+from celery.exceptions import Ignore, Reject, Retry
+
+from celery_pecker.clock import SYSTEM
+from celery_sharding.canvas.carried import refuse_rate_limit
+from celery_sharding.errors import ProcessorNotRegistered, ShardingError
+
+if TYPE_CHECKING:
+    from celery_sharding.runner import Shard
+
+ITEM = "_sharding_item"
+"""What a request says that is of an item; and a task that looks for it."""
+
+
+def signature_of(app: Celery, given: Mapping[str, Any]) -> Signature:
+    """Return a signature of a job; raise where its task is not known here."""
+    signature = Signature.from_dict({**given}, app=app)
+    if signature.task not in app.tasks:
+        message = f"this worker knows no task {signature.task!r}, which sharded() names"
+        raise ProcessorNotRegistered(message)
+    return signature
+
+
+class Calls:
+    """Calls a task for the items of a shard."""
+
+    def __init__(self, app: Celery, given: Mapping[str, Any], shard: Shard) -> None:
+        signature = signature_of(app, given)
+        self._task: Any = signature.type
+        refuse_rate_limit(self._task)
+        _watch_replace(self._task)
+        self._signature = signature
+        self._shard = shard
+        self._trace = build_tracer(self._task.name, self._task, eager=True, app=app)
+        running: Any = app.current_worker_task
+        hostname = running.request.hostname if running else None
+        self._hostname = hostname or socket.gethostname()
+
+    def call(self, item: Any) -> None:
+        """Call the task; what it returns is a result. Raise what it failed with."""
+        signature, shard = self._signature, self._shard
+        first = () if signature.immutable else (item,)
+        args: Any = (*first, *signature.args)
+        own = shard.item_id
+        traced = self._trace(own, args, dict(signature.kwargs), self._request(own))
+        if traced.info is None:
+            shard.ok(traced.retval)
+            return
+        error: Any = traced.info.retval
+        if isinstance(error, Retry):
+            self._retry(error, args)
+        elif isinstance(error, Reject):
+            message = f"{self._task.name} raised Reject: there is no message to reject"
+            raise ShardingError(message) from error
+        elif not isinstance(error, Ignore):
+            raise error
+
+    def _retry(self, asked: Any, args: tuple[Any, ...]) -> None:
+        again = asked.sig
+        plain = self._signature.kwargs
+        if again is not None and (tuple(again.args), again.kwargs) != (args, plain):
+            message = (
+                f"{self._task.name} called self.retry() with other arguments: an item"
+                " of sharded() is tried again as it is"
+            )
+            raise ShardingError(message)
+        self._shard.retry(asked.exc or asked, _seconds(asked.when))
+
+    def _request(self, own: str) -> dict[str, Any]:
+        job = self._shard.job.id
+        return {
+            "id": own,
+            "task": self._task.name,
+            "root_id": job,
+            "parent_id": job,
+            "retries": self._shard.attempt - 1,
+            "hostname": self._hostname,
+            "is_eager": True,
+            ITEM: True,
+            "delivery_info": {"is_eager": True},
+        }
+
+
+def _watch_replace(task: Any) -> None:
+    """Refuse `self.replace` in calls for items; leave the task's own runs as they are.
+
+    There is no message whose place another could take; and what is to replace it may
+    be for workers of another queue.
+    """
+    if ITEM in vars(task):
+        return
+    celerys = task.on_replace
+
+    def on_replace(sig: Signature) -> Any:
+        if task.request.get(ITEM):
+            message = (
+                f"{task.name} called self.replace(): an item of sharded() cannot be"
+                " replaced; return what is to be done, as items of a job that follows"
+            )
+            raise ShardingError(message)
+        return celerys(sig)
+
+    task.on_replace = on_replace
+    setattr(task, ITEM, True)
+
+
+def _seconds(when: Any) -> float:
+    """Return the seconds until an instant, or the number that is given."""
+    if isinstance(when, datetime):
+        at = when if when.tzinfo is not None else when.astimezone()
+        return max((at - SYSTEM.now()).total_seconds(), 0.0)
+    return max(float(when or 0.0), 0.0)
