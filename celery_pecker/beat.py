@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -33,11 +34,17 @@ class _OneLine(logging.Filter):
     """Beat tells of a refusal with a traceback of its insides; one line says all."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let the record pass, shortened."""
+        """Let the record pass, shortened; not where click prints the same after it."""
         if record.exc_info and isinstance(record.exc_info[1], Refused):
             record.msg, record.args = "%s", (str(record.exc_info[1]),)
             record.exc_info = None
+            return not _logs_to_console()
         return True
+
+
+def _logs_to_console() -> bool:
+    streams = [getattr(one, "stream", None) for one in logging.getLogger().handlers]
+    return bool(streams) and all(one in {sys.stderr, sys.__stderr__} for one in streams)
 
 
 _ONE_LINE = _OneLine()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -47,6 +48,8 @@ REFUSALS = (
     errors.InvalidCatalogName,
 )
 BEGIN, COMMIT = "begin", "commit"
+_SQLALCHEMY = re.compile(r"postgres(ql)?\+\w+://")
+"""A URL that names a driver, which libpq does not know."""
 MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
 
 
@@ -117,6 +120,8 @@ class Database:
                 "pecker_dsn is not a PostgreSQL connection string; allowed are"
                 " 'postgresql://user@host/database' or 'host=… dbname=…'"
             )
+            if _SQLALCHEMY.match(dsn):
+                message += "; SQLAlchemy's '+driver' is to be left out"
             raise Misconfigured(message) from None
         given.setdefault("application_name", f"{package}:{role}")
         self._each_host_has_its_own = "connect_timeout" in given

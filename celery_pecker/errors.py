@@ -44,6 +44,15 @@ class DatabaseUnavailable(PeckerError):
 class BrokerUnavailable(PeckerError):
     """The broker was not reached and nothing was sent: it may be tried again."""
 
+    state = "away"
+    """What the broker is, for the log."""
+
+
+class BrokerRefuses(BrokerUnavailable):
+    """The broker was reached and refused the messages: nothing was sent."""
+
+    state = "refuses messages"
+
 
 class PublishUncertain(PeckerError):
     """The broker went away in the middle: some messages may have arrived."""
@@ -65,6 +74,15 @@ class PublishUncertain(PeckerError):
     def why(self) -> str:
         """What is said of a slot that is given up because of it."""
         return f"the broker may or may not have them: {self}"
+
+
+class PublishRefused(PublishUncertain):
+    """Some messages were refused, by Celery or by the broker: they were not sent."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return f"refused and not sent: {self}"
 
 
 class NotStarted(PublishUncertain):

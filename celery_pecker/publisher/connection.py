@@ -23,10 +23,16 @@ from kombu.exceptions import (  # type: ignore[attr-defined]  # new in kombu 5.7
     OperationalError,
 )
 from redis.backoff import NoBackoff
+from redis.exceptions import (
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.retry import Retry
 
 from celery_pecker.clock import SYSTEM, Clock
-from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.errors import BrokerRefuses, BrokerUnavailable
 from celery_pecker.lease import TrustWindow
 from celery_pecker.publisher.confirms import Confirms
 
@@ -46,6 +52,10 @@ _KINDS = {
     kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
 }
 _FAILED = (OperationalError, BatchPublishError, OSError)
+REFUSED_SECONDS = 30.0
+"""Seconds for which nothing is claimed after Redis refused messages to this user."""
+_TAKES_NO_WRITES = (ReadOnlyError, OutOfMemoryError)
+_SAYS_NO = ("MISCONF", "NOREPLICAS")
 QUIET = 0.2
 """Seconds after which a silent broker is asked for a sign of life."""
 # What py-amqp and redis-py say of a socket that was closed under them.
@@ -57,7 +67,7 @@ class Link:
 
     def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:
         self._app = app
-        self._clock = clock
+        self.clock = clock
         self.timeout = timeout
         self._connection: Any = None
         self.channel: Any = None
@@ -71,6 +81,7 @@ class Link:
         self._answered = float("-inf")
         self._blocked = False
         self._failures = 0
+        self._refused: tuple[float, str] | None = None
         # Both outlive the connection: it may be dropped while an error is on its way.
         self.failed_by: tuple[type[BaseException], ...] = _FAILED
         """What is raised when the broker, or the way to it, fails."""
@@ -82,6 +93,11 @@ class Link:
         """All that can be raised where only the broker is spoken to."""
         return (*self.failed_by, *self.refused_by, *_CLOSED)
 
+    @property
+    def _useless_by(self) -> tuple[type[BaseException], ...]:
+        """Return what can be raised of a connection over which nothing can be sent."""
+        return (*self.broken_by, BrokerRefuses)
+
     def ensure(self) -> None:
         """A connection is there, and the broker answered on it a moment ago.
 
@@ -89,10 +105,14 @@ class Link:
         after this, so what a silent broker costs is found out before, not after.
 
         Raises:
+            BrokerRefuses: Redis takes no writes (it is a replica, full, or cannot
+                save), or has refused messages to this user lately.
             BrokerUnavailable: none could be made. Each URL of a failover list is
                 tried at most once, and none after `timeout` seconds; the next call
                 goes on with the next URL.
         """
+        if self._refused is not None and self.clock.monotonic() < self._refused[0]:
+            raise BrokerRefuses(self._refused[1])
         if self.channel is not None:
             if self._looks_alive() and self._answers():
                 return
@@ -100,9 +120,18 @@ class Link:
         self._connect()
         self.heard()
 
+    def refused(self, error: BaseException | None) -> None:
+        """Claim nothing for a while if Redis refuses messages to this user.
+
+        It is asked for a sign of life before each claim, and gives it.
+        """
+        if isinstance(error, NoPermissionError):
+            until = self.clock.monotonic() + REFUSED_SECONDS
+            self._refused = until, f"Redis lets this user send no messages: {error}"
+
     def heard(self) -> None:
         """The broker has just answered."""
-        self._answered = self._clock.monotonic()
+        self._answered = self.clock.monotonic()
 
     def in_time(self) -> None:
         """It is not too late to send what is in hand; asked right before the write.
@@ -112,7 +141,7 @@ class Link:
         Raises:
             BrokerUnavailable: it is; nothing was sent.
         """
-        if self.trust.closed(self._clock.monotonic()):
+        if self.trust.closed(self.clock.monotonic()):
             msg = "too late: this process stood still between claim and send"
             raise BrokerUnavailable(msg)
 
@@ -135,7 +164,7 @@ class Link:
         if self.kind is Kind.RABBITMQ:
             if self.channel is None or not self.channel.is_open:
                 self.channel = self._connection.channel()
-                self.confirms = Confirms(self.channel, self._clock)
+                self.confirms = Confirms(self.channel, self.clock)
             if self.side is None or not self.side.is_open:
                 self.side = self._connection.channel()
 
@@ -178,24 +207,37 @@ class Link:
 
     def _answers(self) -> bool:
         """Ask for a sign of life, unless there was one a moment ago."""
-        if self._clock.monotonic() - self._answered < QUIET:
+        if self.clock.monotonic() - self._answered < QUIET:
             return True
         try:
             if self.kind is Kind.REDIS:
-                pool = self.channel.pool
-                connection = pool.get_connection()
-                try:
-                    connection.send_command("PING", check_health=False)
-                    connection.read_response()
-                finally:
-                    pool.release(connection)
+                self._try_writing()
             elif self.kind is Kind.RABBITMQ:
                 # AMQP has no ping; this is answered and changes nothing.
                 self.side.basic_qos(0, 0, False)
-        except self.broken_by:
+        except self._useless_by:
             return False
         self.heard()
         return True
+
+    def _try_writing(self) -> None:
+        """Have Redis answer a write that changes nothing; raise BrokerRefuses.
+
+        A replica, a full Redis and one that cannot save answer each PING.
+        """
+        pool = self.channel.pool
+        connection = pool.get_connection()
+        try:
+            key = f"{self.channel.global_keyprefix}pecker:none"
+            connection.send_command("LPUSHX", key, "", check_health=False)
+            connection.read_response()
+        except ResponseError as error:
+            if isinstance(error, _TAKES_NO_WRITES) or str(error).startswith(_SAYS_NO):
+                msg = f"Redis takes no writes: {error}"
+                raise BrokerRefuses(msg) from error
+            # No right to this key or command, or a proxy: that is a sign of life.
+        finally:
+            pool.release(connection)
 
     def _take_news(self) -> None:
         """What RabbitMQ said meanwhile was heard; a closed socket raises."""
@@ -206,22 +248,23 @@ class Link:
 
     def _connect(self) -> None:
         connection = self._new_connection()
-        started = self._clock.monotonic()
+        started = self.clock.monotonic()
         failure: BaseException | None = None
         for _ in range(max(1, len(connection.alt))):
             try:
                 self._open(connection)
-            except self.broken_by as error:
+            except self._useless_by as error:
                 failure = error
             else:
                 return
             self._failures += 1
             self.drop()
             connection.maybe_switch_next()
-            if self._clock.monotonic() - started >= self.timeout:
+            if self.clock.monotonic() - started >= self.timeout:
                 break
         msg = f"broker {connection.as_uri()}: {failure}"
-        raise BrokerUnavailable(msg) from failure
+        refuses = isinstance(failure, BrokerRefuses)
+        raise (BrokerRefuses if refuses else BrokerUnavailable)(msg) from failure
 
     def _new_connection(self) -> Any:
         connection = self._app.connection_for_write(connect_timeout=self.timeout)
@@ -260,6 +303,8 @@ class Link:
             self.reopen()
         else:
             self.channel = self.side = connection.channel()
+            if self.kind is Kind.REDIS:
+                self._try_writing()
 
     def _block(self, _reason: object) -> None:
         self._blocked = True

@@ -54,6 +54,10 @@ class Verdict:
     reason: str
 
 
+class LaneRefused(Exception):
+    """The broker refuses what the fast lane does, and has nothing of the batch."""
+
+
 class NotPlain(Exception):
     """This entry's message cannot be repeated from a template; the text says why."""
 

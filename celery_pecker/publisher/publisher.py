@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,11 @@ from amqp.exceptions import AMQPError
 from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 
 from celery_pecker.clock import SYSTEM, Clock
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.errors import (
+    BrokerUnavailable,
+    PublishRefused,
+    PublishUncertain,
+)
 from celery_pecker.foreign import Exited
 from celery_pecker.lease import TrustWindow
 from celery_pecker.publisher.connection import Kind, Link
@@ -18,6 +23,7 @@ from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Route, draw_up
 from celery_pecker.publisher.lanes import (
     Lane,
+    LaneRefused,
     NotPlain,
     Onlooker,
     Verdict,
@@ -26,6 +32,8 @@ from celery_pecker.publisher.lanes import (
 from celery_pecker.publisher.rabbitmq_lane import RabbitLane
 from celery_pecker.publisher.redis_lane import RedisLane
 from celery_pecker.publisher.slow_lane import Outcome, SlowLane
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -119,7 +127,8 @@ class Publisher:
                 others some may have; if `retry_safe`, the same call again is exact.
                 Also raised for entries that Celery or the broker refuses (they cannot
                 be serialised, their queue is declared otherwise): those did not
-                arrive and will not, and the text names them.
+                arrive and will not, and the text names them. If that is all that
+                went wrong, it is PublishRefused.
             KeyError: an entry that was never prepared; nothing was sent.
         """
         if not batch:
@@ -130,7 +139,12 @@ class Publisher:
         lane = self._lanes.get(self._kind)
         fast, slow = self._sort(list(zip(entries, batch, strict=True)), token)
         if fast and lane is not None:
-            lane.push(fast, token, self._clock.now())
+            try:
+                lane.push(fast, token, self._clock.now())
+            except LaneRefused as error:
+                logger.warning("pecker: sending without scripts: %s", error)
+                slow = [(k.entry, one) for k, one in zip(entries, batch, strict=True)]
+                fast = []
         if slow:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
@@ -146,6 +160,9 @@ class Publisher:
             return Verdict(
                 Lane.SLOW, "one of some that made RabbitMQ close the channel"
             )
+        lane = self._lanes.get(self._kind)
+        if lane is not None and (why := lane.shut_out()) is not None:
+            return Verdict(Lane.SLOW, why)
         if known.message is not None:
             return Verdict(Lane.FAST, f"built once, sent by the {self._kind} lane")
         return Verdict(Lane.SLOW, known.why_slow or "not built yet")
@@ -167,11 +184,12 @@ class Publisher:
         watched = self._onlooker.reason() is not None
         shut: dict[int, bool] = {}
         lane = self._lanes.get(self._kind)
+        shut_out = lane is not None and lane.shut_out() is not None
         tasks = self._app.tasks  # a cached property that takes a lock each time
         for known, dispatch in work:
             message = lane.kept(token, dispatch.task_id) if lane is not None else None
             again = message is not None
-            if not (again or watched or dispatch.name in self._suspects):
+            if not (again or watched or shut_out or dispatch.name in self._suspects):
                 message = self._message(known, tasks)
             if message is not None:
                 route = message.route
@@ -249,6 +267,8 @@ class Publisher:
         why += [f"{names.get(i, i)}: {text}" for i, text in outcome.refused.items()]
         msg = "; ".join(why) or "RabbitMQ closed the channel"
         lane = self._lanes.get(self._kind)
+        if not outcome.uncertain and outcome.broken is None:
+            raise PublishRefused(msg, done=names_in(batch, arrived))
         clean = not outcome.uncertain and not outcome.refused and not outcome.done
         if clean and not fast:
             raise BrokerUnavailable(msg) from outcome.broken

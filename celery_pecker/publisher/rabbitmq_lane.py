@@ -50,6 +50,10 @@ class RabbitLane:
                 raise NotPlain(str(error)) from error
         return RabbitMessage.of(draft)
 
+    def shut_out(self) -> str | None:
+        """Return why the broker refuses this lane: it never does."""
+        return None
+
     def try_out(self, message: RabbitMessage, now: datetime) -> None:
         """Fill a message in as a slot would; what is odd about its entry is raised."""
         message.render(SAMPLE, now)

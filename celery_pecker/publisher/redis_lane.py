@@ -24,17 +24,29 @@ from importlib.resources import files
 from typing import Any
 
 from kombu.utils.json import JSONEncoder
-from redis.exceptions import BusyLoadingError, NoScriptError, ResponseError
+from redis.exceptions import (
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    ResponseError,
+)
 
-from celery_pecker.errors import BrokerUnavailable, PeckerError, PublishUncertain
+from celery_pecker.errors import (
+    BrokerRefuses,
+    BrokerUnavailable,
+    PeckerError,
+    PublishUncertain,
+)
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.envelope import Draft, Route
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import LaneRefused, NotPlain
 from celery_pecker.publisher.redis_message import RedisMessage
 from celery_pecker.publisher.unsettled import Unsettled
 
 TOKEN_SECONDS = 600
+#: Seconds after which scripts are tried again that Redis refused.
+REFUSED_SECONDS = 60.0
 #: Batches of which it is remembered what was tried.
 UNSETTLED = 100
 SCRIPT = files(__package__).joinpath("push.lua").read_bytes()
@@ -50,6 +62,10 @@ class Place:
     expiring: dict[str, int]
 
 
+class _ScriptRefused(Exception):
+    """The user of the broker's URL may not run the script; nothing was written."""
+
+
 class RedisLane:
     """Pushes messages onto Redis lists as kombu's channel would."""
 
@@ -59,6 +75,13 @@ class RedisLane:
         self._link = link
         self._json = JSONEncoder()
         self._open: dict[str, Unsettled] = {}
+        self._refused: tuple[float, str] | None = None
+
+    def shut_out(self) -> str | None:
+        """Return why Redis refuses scripts to us, for a minute after it did."""
+        if self._refused is None or self._refused[0] <= self._link.clock.monotonic():
+            return None
+        return self._refused[1]
 
     def build(self, draft: Draft) -> RedisMessage:
         """Return the text that kombu would push, with a place for what differs."""
@@ -78,11 +101,13 @@ class RedisLane:
         """All messages are on their lists.
 
         Raises:
+            LaneRefused: none is, since Redis runs no scripts of ours.
             BrokerUnavailable: none is.
             PublishUncertain: `done` are; the others may be. Pushing them, or some of
                 them, again under the same token is exact if `retry_safe`.
         """
         open_ = self._open.get(token)
+        fresh = open_ is None
         if open_ is None:
             open_ = Unsettled.of(work, place=self._place())
         elif open_.place != self._place():
@@ -92,6 +117,14 @@ class RedisLane:
         for number, chunk in open_.chunks(work):
             try:
                 self._push(chunk, f"{token}:{number}", open_, now)
+            except _ScriptRefused as error:
+                until = self._link.clock.monotonic() + REFUSED_SECONDS
+                self._refused = until, str(error)
+                if fresh and not done:
+                    raise LaneRefused(str(error)) from error
+                # What was tried by a script may be there: only a script can tell.
+                self._keep(token, open_)
+                raise BrokerRefuses(str(error)) from error
             except (BrokerUnavailable, PublishUncertain) as error:
                 if isinstance(error, BrokerUnavailable) and not done:
                     raise
@@ -205,9 +238,16 @@ class RedisLane:
                 return self._ask(connection, ["EVALSHA", SHA, *arguments])
             except NoScriptError:
                 return self._ask(connection, ["EVAL", SCRIPT, *arguments])
-        except (ResponseError, BusyLoadingError) as error:
-            # Redis answered, and not with yes: the script checks before it writes.
+        except BusyLoadingError as error:
             raise self._nothing_sent(error) from error
+        except ResponseError as error:
+            # Redis answered, and not with yes: the script checks before it writes.
+            if isinstance(error, NoPermissionError):
+                msg = f"Redis lets this user run no such script ({error})"
+                raise _ScriptRefused(msg) from error
+            link.drop()
+            msg = f"Redis refused the batch: {error}"
+            raise BrokerRefuses(msg) from error
         finally:
             pool.release(connection)
 

@@ -70,6 +70,7 @@ class SlowLane:
             except self._link.broken_by as error:
                 outcome.broken = error
             if outcome.broken is not None:
+                self._link.refused(outcome.broken.__cause__ or outcome.broken)
                 self._link.drop()
                 break
         return outcome

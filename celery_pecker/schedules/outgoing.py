@@ -100,7 +100,8 @@ class Outgoing:
             self._publisher.ensure()
         except BrokerUnavailable as error:
             logger.warning(
-                "pecker: broker not reached, nothing claimed (%d slots wait): %s",
+                "pecker: broker %s, nothing claimed (%d slots wait): %s",
+                error.state,
                 self.waiting,
                 error,
             )
@@ -170,7 +171,8 @@ class Outgoing:
             self._publisher.publish(batch, kept.token, within=left_us / SECOND)
         except BrokerUnavailable as error:
             logger.warning(
-                "pecker: broker away, %d slots kept for another try: %s",
+                "pecker: broker %s, %d slots kept for another try: %s",
+                error.state,
                 len(slots),
                 error,
             )

@@ -101,5 +101,8 @@ def test_bad_input_ends_beat_at_start_and_is_named(
     node = ended[case]
     assert node.process.wait(ENDS_WITHIN) != 0
     last = node.process.life_log().rstrip().rpartition("\n")[2]
+    said = last.partition("Error: ")[2]
+    assert said
+    assert node.process.life_log().count(said) == 1
     missing = [word for word in CASES[case][1] if word not in last]
     assert not missing, node.process.life_log()

@@ -17,6 +17,7 @@ RUNS = "tests/integration/runs/test_guard.py"
 LOCAL = "tests/integration/local/test_runner.py"
 FENCE = "tests/integration/runs/test_fence.py"
 WORKERS = "tests/integration/worker"
+REFUSING = "tests/contract/publisher/test_refusing_redis.py"
 HOSTS = "tests/integration/test_hosts.py"
 
 CHANGED = f"{REPLICAS}/test_changed.py"
@@ -547,6 +548,41 @@ GUARDS = (
 """,
         "",
         "tests/contract/publisher/test_sentinel.py",
+    ),
+    Guard(
+        "a Redis without scripts: the slow lane sends",
+        "celery_pecker/publisher/redis_lane.py",
+        "if isinstance(error, NoPermissionError):",
+        "if False:",
+        f"{REFUSING}::test_a_user_without_scripts_sends_by_the_slow_lane",
+    ),
+    Guard(
+        "a Redis that takes no writes is known before a claim",
+        "celery_pecker/publisher/connection.py",
+        "if isinstance(error, _TAKES_NO_WRITES) or str(error).startswith(_SAYS_NO):",
+        "if False:",
+        f"{REFUSING}::test_a_redis_that_takes_no_writes_is_known_before_a_claim",
+    ),
+    Guard(
+        "a Redis that lets its user send nothing: nothing is claimed for a while",
+        "celery_pecker/publisher/slow_lane.py",
+        "self._link.refused(outcome.broken.__cause__ or outcome.broken)",
+        "pass",
+        f"{REFUSING}::test_a_user_that_may_send_nothing_claims_nothing_for_a_while",
+    ),
+    Guard(
+        "what was refused is known not to be sent",
+        "celery_pecker/publisher/publisher.py",
+        "if not outcome.uncertain and outcome.broken is None:",
+        "if False:",
+        f"{REFUSING}::test_arguments_that_cannot_be_encoded_are_known_not_to_be_sent",
+    ),
+    Guard(
+        "beat prints a refusal once",
+        "celery_pecker/beat.py",
+        "return not _logs_to_console()",
+        "return True",
+        "tests/chaos/test_refusals.py",
     ),
     Guard(
         "a crontab's run has to end before its next slot",

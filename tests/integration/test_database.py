@@ -268,6 +268,12 @@ def test_what_is_no_connection_string_is_not_shown(dsn: str) -> None:
     assert "cret" not in str(caught.value)
 
 
+def test_a_url_of_sqlalchemy_is_told_what_to_leave_out() -> None:
+    """It looks right: it is what the app's models are reached by."""
+    with pytest.raises(Misconfigured, match=r"SQLAlchemy's '\+driver'"):
+        Database("postgresql+psycopg://me:s3cret@db/app", schema="public", timeout=2.0)
+
+
 # Absences
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from celery import Celery
+from redis.exceptions import ResponseError
 
 from celery_pecker.cli.bounded import bounded
 from celery_pecker.cli.desk import Desk
@@ -39,6 +40,8 @@ def examine(desk: Desk) -> Iterator[Finding]:
     kind, said = found
     yield ok("broker", f"{where}: {kind} {said.get('version', '')}".strip())
     if kind == "redis":
+        yield writes(said.get("writes"))
+        yield scripts(said.get("scripts"))
         yield eviction(said)
         options = app.conf.broker_transport_options or {}
         yield visibility(
@@ -64,9 +67,44 @@ def _ask(app: Celery) -> tuple[str, Mapping[str, Any]]:
             channel: Any = connection.default_channel
             said = dict(channel.client.info())
             said["version"] = said.get("redis_version", "")
+            said["writes"] = _refusal(channel.client, "LPUSHX", "pecker:none", "")
+            said["scripts"] = _refusal(channel.client, "EVAL", "return 1", 0)
             return kind, said
         properties = getattr(connection.connection, "server_properties", None) or {}
         return str(properties.get("product", kind)), properties
+
+
+def _refusal(client: Any, *command: object) -> str | None:
+    """Return what Redis says against a command that changes nothing."""
+    try:
+        client.execute_command(*command)
+    except ResponseError as error:
+        return str(error)
+    return None
+
+
+def writes(refusal: str | None) -> Finding:
+    """Judge whether Redis takes messages. Pure."""
+    if refusal is None:
+        return ok("redis writes", "taken")
+    return fail(
+        "redis writes",
+        f"refused: {refusal}",
+        "let broker_url name the primary, and its user write; see that Redis is not"
+        " full, and can save",
+    )
+
+
+def scripts(refusal: str | None) -> Finding:
+    """Judge whether many messages go in one step. Pure."""
+    if refusal is None:
+        return ok("redis scripts", "allowed")
+    return warn(
+        "redis scripts",
+        f"refused: {refusal}; messages are sent one by one, and a reply that is lost"
+        " leaves slots in doubt",
+        "grant +eval and +evalsha to the user of broker_url",
+    )
 
 
 def _stats(app: Celery) -> dict[str, Any]:
