@@ -151,21 +151,33 @@ def test_a_redis_that_evicts_is_found(
     own_redis: Callable[..., EmbeddedRedis],
     make_line: Callable[..., Line],
 ) -> None:
-    """Its policy, and a visibility timeout below the longest timeout."""
+    """And a visibility timeout below the longest timeout, no scripts, no writes."""
     server = own_redis(fast=True)
     client = redis.Redis.from_url(server.url)
+    client.acl_setuser(
+        "app",
+        enabled=True,
+        nopass=True,
+        keys=["*"],
+        channels=["*"],
+        categories=["+@all", "-@scripting"],
+    )
     client.config_set("maxmemory", 100_000_000)
     client.config_set("maxmemory-policy", "allkeys-lru")
-    client.close()
     line = make_line(
         dsn,
-        broker_url=server.url,
+        broker_url=server.url.replace("redis://", "redis://app:any@"),
         broker_transport_options={"visibility_timeout": 4},
     )
     found = grades(line, code=1)
     assert found["redis eviction"][0] == "fail"
     assert found["redis visibility"][0] == "warn"
     assert "the longest timeout is 5 s" in found["redis visibility"][1]
+    assert found["redis scripts"][0] == "warn"
+    assert found["redis writes"][0] == "ok"
+    client.replicaof("127.0.0.1", 1)
+    assert grades(line, code=1)["redis writes"][0] == "fail"
+    client.close()
 
 
 @pytest.mark.parametrize("way", ["hang", "refuse"])
