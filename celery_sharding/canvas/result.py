@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from math import inf
+from queue import Empty
 from typing import TYPE_CHECKING, Any, Self
 
 from celery import Celery
+from celery.backends.base import SyncBackendMixin
 from celery.exceptions import TimeoutError  # noqa: A004  # what Celery raises here
 from celery.result import AsyncResult
+from celery.states import PENDING
 
 from celery_pecker.clock import monotonic
 from celery_sharding import flow
+from celery_sharding.errors import PeckerError
+from celery_sharding.flow.failure import stored
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code, ItemError, Progress, Stage
 
@@ -30,7 +36,8 @@ BLINK, SETTLED = 0.02, 10.0
 class ShardedResult(AsyncResult[Any]):
     """The result of a sharded job: `get`, `status` and so on are Celery's.
 
-    Its id is enough: ``ShardedResult.restore(id, app=app)`` gives it anywhere.
+    Its id is enough: ``ShardedResult.restore(id, app=app)`` gives it anywhere. The
+    ledger answers where the backend has nothing of a job that has ended.
     """
 
     _repeated = False
@@ -58,9 +65,43 @@ class ShardedResult(AsyncResult[Any]):
             if timeout is not None:
                 timeout = max(timeout - (monotonic() - began), 0.0)
             self._repeated, self._cache = False, None
+            self._drop_buffered()
+            self._get_task_meta()
+        elif isinstance(self.backend, SyncBackendMixin):
+            self._get_task_meta()  # it waits for the backend's own word
         return super().get(timeout, *args, **options)
 
     wait = get
+
+    def _get_task_meta(self) -> dict[str, Any]:
+        """Return what the backend has, or the ledger: that keeps a job for longer."""
+        found: dict[str, Any] = super()._get_task_meta()  # type: ignore[misc]  # not in the stubs
+        if found["status"] != PENDING:
+            return found
+        try:
+            decided = self.ledger.outcomes.decided(self._named)
+        except PeckerError:
+            return found
+        if decided is None or decided.stage is not Stage.ENDED:
+            return found
+        value, state = stored(self.app, decided)
+        error = decided.error or {}
+        kept = {
+            **found,
+            "status": state,
+            "result": value,
+            "traceback": error.get("traceback"),
+        }
+        told: dict[str, Any] = self._maybe_set_cache(kept)  # type: ignore[attr-defined]
+        return told
+
+    def _drop_buffered(self) -> None:
+        """Forget what came of an earlier run while nobody waited for it."""
+        buffered = getattr(self.backend, "_pending_messages", None)
+        if buffered is not None:
+            with suppress(Empty):
+                while True:
+                    buffered.take(self._named)
 
     def _await_end(self, timeout: float | None) -> None:
         over = inf if timeout is None else monotonic() + timeout

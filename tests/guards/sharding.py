@@ -32,6 +32,7 @@ SWEEP = f"{REAL}/flow/test_sweep.py"
 WORK = f"{REAL}/runner/test_work.py"
 PASSING_ON = f"{REAL}/runner/test_passing_on.py"
 LIMITS = f"{REAL}/runner/test_limits.py"
+RESULTS = f"{REAL}/flow/test_results.py"
 SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
 MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
@@ -1165,5 +1166,19 @@ select layer""",
         "            if self._file.tell() > self._limit:\n",
         "            if self._file.tell() > 100 * self._limit:\n",
         "tests/unit/sharding/stages/test_spool.py",
+    ),
+    Guard(
+        "sharding: the ledger answers where the result backend has nothing",
+        "celery_sharding/canvas/result.py",
+        "        if decided is None or decided.stage is not Stage.ENDED:\n",
+        "        if True:\n",
+        f"{RESULTS}::test_the_ledger_answers_where_the_backend_has_nothing",
+    ),
+    Guard(
+        "sharding: a result after another run is not that of the run before",
+        "celery_sharding/canvas/result.py",
+        "            self._drop_buffered()\n            self._get_task_meta()\n",
+        "",
+        f"{RESULTS}::test_a_result_after_another_run_is_that_runs",
     ),
 )
