@@ -23,7 +23,8 @@ class Processor:
     """Of the Celery task."""
     process: Callable[..., Any]
     """``(shard)``: called for each shard, and again for the rest of one whose item
-    failed. What it returns, if it is not None, is a result of the shard."""
+    failed. What it returns, if it is not None, is a result of the items that the call
+    was given."""
     options: Options
     pre_process: Callable[..., Any] | None = None
     """``(job, *args, **kwargs)`` of the call; returns the items. None: the first
@@ -41,3 +42,5 @@ class Processor:
     calls: Callable[[Mapping[str, Any]], Iterable[str]] = nothing
     """From a job's keyword arguments to the names of the tasks that its items are given
     to: a worker that does not know them leaves the job to others."""
+    returns: bool | None = None
+    """Whether calls of it return a value; None: none has returned in this process."""

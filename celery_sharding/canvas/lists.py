@@ -62,6 +62,8 @@ class Outcomes:
         """Keep what came of a shard."""
         done, failed = record.done, record.failed
         for step in steps:
+            if step.forget:
+                self.kept = [one for one in self.kept if one[0] != record.shard]
             if step.results is not None:
                 self.kept.append((record.shard, step.results, True))
             if step.result is not None:

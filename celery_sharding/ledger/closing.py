@@ -24,6 +24,8 @@ def columns(steps: Sequence[Step]) -> dict[str, object]:
         "aheads": [step.ahead for step in steps],
         "dones": [step.done for step in steps],
         "failed": [step.failed for step in steps],
+        "returned": [step.returned for step in steps],
+        "forgotten": [step.shard for step in steps if step.forget],
         "statuses": [int(step.status) for step in steps],
         "counts": [step.count for step in steps],
         **_results(steps),

@@ -41,6 +41,8 @@ class Shard:
     deaths: int
     attempt: int
     picks: list[int] | None = None
+    returned: int = 0
+    """Of `done`: those of calls that returned, so that their value is kept."""
     reference: Mapping[str, Any] | None = None
     first_claimed: datetime | None = None
     """When it was first claimed in this attempt: shard_deadline counts from there."""
@@ -84,6 +86,8 @@ class Step:
     done: int
     """In all, not since the last step."""
     failed: int
+    returned: int = 0
+    """Of `done`: those of calls of the processor that returned."""
     status: Code = Code.RUNNING
     """An ended code closes the shard; WAITING gives it back as it is."""
     results: bytes | None = None
@@ -96,5 +100,7 @@ class Step:
     again: tuple[tuple[int, ...], float] | None = None
     """Places that failed and are to be tried again in a shard of their own, and after
     how many seconds; with an ended status only. Their failures stand in `failures`."""
+    forget: bool = False
+    """Whether all results that were written of it before are deleted."""
     count: int | None = None
     """How many items it turned out to have, where a source did not say before."""

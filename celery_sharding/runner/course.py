@@ -91,8 +91,10 @@ class Course:
         self._wait = 0.0
         self._began = self.cursor
         """The first item of the call in hand."""
+        self._since = self.cursor
+        """The first item after the last call that returned."""
         self._known: set[int] = set()
-        """Items of the call in hand that failed, or whose results were written."""
+        """Items that failed here, or whose results were written."""
         self._whole_from: int | None = None
         """How many results there were when the call had been given its last item:
         those behind them belong to no item."""
@@ -104,7 +106,8 @@ class Course:
     def begin_call(self) -> None:
         """Begin a call of the processor: nothing that it is given is confirmed."""
         self._began = self.cursor
-        self._known.clear()
+        if not self.torn:
+            self._since = self.cursor
         self._whole_from = None
         self.untouched = self.collected = False
         self.end = self.count
@@ -151,6 +154,21 @@ class Course:
                 if now >= due or self.at >= edge:
                     break
         self._exhausted()
+
+    @property
+    def torn(self) -> bool:
+        """Whether items ended well in calls that did not return."""
+        return self.outbox.torn(self.cursor)
+
+    def run_again(self) -> bool:
+        """What ended well is tried again; False: nobody knows which items did."""
+        return self.outbox.run_again(self.cursor)
+
+    @property
+    def left(self) -> bool:
+        """Whether `ok` was called after the last item: with a value of all of them."""
+        start = self._whole_from
+        return start is not None and len(self.outbox.results) > start
 
     def _exhausted(self) -> None:
         """Note that the call has no item in hand any more."""
@@ -249,24 +267,33 @@ class Course:
         self.cursor = self.at = self.count
         return True
 
-    def take_back(self, error: BaseException | str, code: Code) -> None:
+    def take_back(
+        self, error: BaseException | str, code: Code, *, further: bool = False
+    ) -> None:
         """Undo what the call in hand has not confirmed: it raised outside of an item.
+
+        ``further``: and what the calls before it have not that raised at an item.
 
         The cursor goes back behind the last item that was confirmed or has failed.
         Items before that one which were not confirmed have failed with the error. None
         of this depends on what was written meanwhile.
         """
         outbox = self.outbox
-        if self._whole_from is not None:
-            del outbox.results[self._whole_from :]
+        self.drop_left()
         self._known.update(index for index, _ in outbox.results)
-        known = {index for index in self._known if index >= self._began}
-        end = max(known, default=self._began - 1) + 1
-        for index in range(self._began, end):
+        start = self._since if further else self._began
+        known = {index for index in self._known if index >= start}
+        end = max(known, default=start - 1) + 1
+        for index in range(start, end):
             if index not in known:
                 self._failed(index, error, code)
         outbox.rewind(end)
         self.cursor = self.at = end
+
+    def drop_left(self) -> None:
+        """Forget results that belong to no item."""
+        if self._whole_from is not None:
+            del self.outbox.results[self._whole_from :]
 
     def _pass_unreadable(self) -> None:
         """Items that nobody could read have failed; the processor is not given them."""

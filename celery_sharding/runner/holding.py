@@ -207,5 +207,6 @@ def untouched(record: Shard) -> Step:
         ahead=record.ahead,
         done=record.done,
         failed=record.failed,
+        returned=record.returned,
         status=Code.WAITING,
     )

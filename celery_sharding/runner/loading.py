@@ -35,20 +35,20 @@ class Loader:
         self._bodies: Mapping[int, bytes] = (
             ledger.shards.items(job, sorted({*stored})) if stored else {}
         )
-        torn = [one for one in records if one.cursor > one.done + one.failed]
+        torn = [one for one in records if _torn(one) or one.done > one.returned]
         self._pending = ledger.shards.pending(job, torn) if torn else {}
         self._conf = conf
 
     def load(self, record: Shard) -> Loaded:
         """Return the items of one, in its order."""
         items, error = foreign.attempt(self._items, record)
-        again = [
-            place
-            for place, code in self._pending.get(record.shard, ())
-            if code is not Code.DIED
-        ]
-        counted = record.reference is None or record.picks is not None
-        known = Known(again=again, counted=counted)
+        pending = self._pending.get(record.shard, ())
+        again = [place for place, code in pending if code is not Code.DIED]
+        known = Known(
+            again=again if _torn(record) else (),
+            failed=frozenset(place for place, _ in pending),
+            counted=record.reference is None or record.picks is not None,
+        )
         if error is None and items is None:
             return Loaded([], known, MISSING)
         return Loaded(items or [], known, error)
@@ -67,3 +67,8 @@ class Loader:
             # how many there are, it says itself
             return whole[record.lo :]
         return whole[record.lo : record.hi]
+
+
+def _torn(record: Shard) -> bool:
+    """Whether items of it that have ended are to be tried again in the end."""
+    return record.cursor > record.done + record.failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ class Known:
 
     again: Sequence[int] = ()
     """Places that an earlier holder was to try again in the end."""
+    failed: AbstractSet[int] = frozenset()
+    """Places that failed under an earlier holder, those included."""
     counted: bool = True
     """Whether it is known how many items there are."""
 
@@ -41,6 +44,10 @@ class Outbox:
         self._retried = retried
         self._cursor = min(record.cursor, len(items))
         self._done, self._failed = record.done, record.failed
+        self._returned = record.returned
+        self._bad = {*known.failed}
+        """Places of all that did not end well, whoever ran them."""
+        self._forget = False
         self._ends = self._cursor
         self._failures: list[Failure] = []
         self._amiss: set[int] = set()
@@ -49,6 +56,36 @@ class Outbox:
         """Places that are to be tried again once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
+
+    def torn(self, cursor: int) -> bool:
+        """Say whether items before that one ended well in calls that did not return.
+
+        Their value, where the processor returns one, went with the call.
+        """
+        return self._well(cursor) > self._returned
+
+    def call_returned(self, cursor: int, *, whole: bool) -> None:
+        """Keep that a call has returned, the items before it being whole or torn."""
+        if whole:
+            self._returned = self._well(cursor)
+
+    def _well(self, cursor: int) -> int:
+        """Return how many items before that one have ended well."""
+        return self._done + cursor - self._cursor - len(self._amiss)
+
+    def run_again(self, cursor: int) -> bool:
+        """All that ended well is tried again; results that it left are deleted.
+
+        False: nobody knows which those are.
+        """
+        places = [self._record.place(index) for index in range(cursor)]
+        well = [place for place in places if place not in self._bad]
+        if len(well) != self._well(cursor):
+            return False
+        self.results.clear()
+        self._again += well
+        self._forget = True
+        return True
 
     def drop_results(self, index: int) -> None:
         """Results of items from that one on do not count: their call failed."""
@@ -69,6 +106,7 @@ class Outbox:
         """An item ended; it failed, or (``again``) will be tried again."""
         self._failures.append(failure)
         self._amiss.add(index)
+        self._bad.add(failure.place)
         if again:
             self._again.append(failure.place)
         else:
@@ -112,6 +150,8 @@ class Outbox:
             status = Code.FAILED if result is None else status
         since = range(self._cursor, cursor)
         self._done += len(since) - len(self._amiss)
+        if self._forget:
+            self._done = self._returned = 0
         mended: tuple[tuple[int, int], ...] = ()
         if self._repeats:
             mended = tuple(
@@ -128,12 +168,14 @@ class Outbox:
             ahead=ahead,
             done=self._done,
             failed=self._failed,
+            returned=self._returned,
             status=status,
             results=body,
             result=result,
             failures=tuple(self._failures),
             mended=mended,
             again=(tuple(self._again), delay) if ended and self._again else None,
+            forget=self._forget,
             count=None if self._counted else len(self._items),
         )
         self._cursor = cursor

@@ -20,6 +20,12 @@ from celery_sharding.window import WHOLE
 logger = logging.getLogger(__name__)
 
 IDLE = "the processor returned without asking for an item: {left} are left"
+RUNS = 10
+"""How often items are run again for the sake of their value, at most."""
+TORN = (
+    "its processor returns values, and the value of items that ended well went with a"
+    " call that did not return"
+)
 KILLS = "{deaths} processes died over {what}, one after the other"
 
 
@@ -41,8 +47,15 @@ def run_shard(
     return Running(processor, course).run()
 
 
-def fail_shard(course: Course, error: BaseException | str) -> Stop:
-    """The shard has failed as a whole, without a call."""
+def fail_shard(
+    course: Course, error: BaseException | str, *, returns: bool | None = None
+) -> Stop:
+    """The shard has failed as a whole, without a call.
+
+    ``returns``: whether its processor returns values, as far as it is known.
+    """
+    if returns and course.torn:
+        course.run_again()
     return course.book.write(_failed(course, error, Code.FAILED)) or Stop.END
 
 
@@ -87,10 +100,10 @@ class Running:
             course.begin_call()
             if course.batch is not None and not self._open_batch():
                 break
-            began = course.cursor
+            began, intact = course.cursor, not course.torn
             value, error = course.limits.attempt(self._processor.process, self._view)
             if error is None:
-                self._returned(value, began)
+                self._returned(value, began, intact=intact)
             else:
                 self._raised(error, began)
         return self._close()
@@ -118,10 +131,15 @@ class Running:
         course.end = course.batch_end(self._room)
         return True
 
-    def _returned(self, value: Any, began: int) -> None:
+    def _returned(self, value: Any, began: int, *, intact: bool) -> None:
         course = self._course
         given = course.at > began
         course.settle()
+        course.outbox.call_returned(course.cursor, whole=intact)
+        if value is not None or course.left:
+            self._processor.returns = True
+        elif given and self._processor.returns is None:
+            self._processor.returns = False
         if course.batch is not None:
             self._room = min(self._room * 2, course.batch)
         if course.stop is None and course.at >= course.count:
@@ -153,8 +171,11 @@ class Running:
             pass  # between two items: the next call goes on
         else:
             code = Code.TIMED_OUT if struck else Code.FAILED
-            course.take_back(error, code)
-            if course.stop in (None, Stop.END):
+            ends = course.stop in (None, Stop.END)
+            # Where no call has returned, those before may have lost a value, too.
+            further = ends and self._processor.returns is None
+            course.take_back(error, code, further=further)
+            if ends:
                 self._whole = (error, code)
             else:
                 logger.warning(
@@ -188,6 +209,32 @@ class Running:
         if course.stop is None and course.at >= course.count:
             course.stop = Stop.END
 
+    def _value_lost(self, stop: Stop) -> bool:
+        """Say whether the value of items that ended well went with their call.
+
+        A call that raises returns nothing, nor does one whose process is killed. If the
+        processor returns values, those items are run again, all in one call.
+        """
+        course, returns = self._course, self._processor.returns
+        ends = self._whole is not None or stop is Stop.END
+        if not ends or not course.torn:
+            return False
+        if returns is None and self._whole is None:
+            returns = self._asked()
+        return returns is True
+
+    def _asked(self) -> bool:
+        """Say whether the processor returns a value, by a call with no item left.
+
+        If it raises, nobody knows.
+        """
+        course = self._course
+        course.begin_call()
+        value, error = course.limits.attempt(self._processor.process, self._view)
+        returns = error is None and (value is not None or course.left)
+        course.drop_left()
+        return returns
+
     def _close(self) -> Stop:
         """Write the last step; return why the shard stopped."""
         course = self._course
@@ -199,6 +246,12 @@ class Running:
             given = course.work.options.shard_deadline
             late = f"it took longer than its shard_deadline of {given} s"
             self._whole = (late, Code.TIMED_OUT)
+        if self._value_lost(stop):
+            runs = course.policy.attempts() + RUNS
+            if course.record.attempt < runs and course.run_again():
+                self._value = None
+            else:
+                self._whole = self._whole or (TORN, Code.FAILED)
         if self._whole is not None:
             step = _failed(course, *self._whole)
             if isinstance(course.policy, FailFast):

@@ -137,7 +137,7 @@ class Slice:
             known=loaded.known,
         )
         if loaded.error is not None:
-            return fail_shard(course, loaded.error)
+            return fail_shard(course, loaded.error, returns=self._processor.returns)
         self.hung.course = course
         try:
             return Running(self._processor, course).run()

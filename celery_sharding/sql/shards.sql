@@ -108,7 +108,7 @@ claimed as (
         and shard.shard = chosen.shard
     returning shard.shard, shard.layer, shard.origin, shard.lo, shard.hi, shard.cursor,
         shard.ahead, shard.done, shard.failed, shard.deaths, shard.attempt,
-        shard.picks, shard.reference, shard.claimed_at
+        shard.picks, shard.returned, shard.reference, shard.claimed_at
 ),
 begun as (
     update {schema}.pecker_layers as layer
@@ -152,6 +152,7 @@ order by error.shard, error.place
 --          again after a wait is the row that is written to, and nothing else. All that
 --          follows is of these. A write that is repeated because its answer was lost
 --          finds them closed or given back, counts nothing twice, and has lost nothing.
+-- forgotten: results of a shard whose items run again, so that none is there twice.
 -- extra:   items that failed and are to be tried again are shards of their own.
 -- number:  after all that the layers have. The row of the layer is locked and counted up
 --          by now, so two writers never deal the same numbers.
@@ -179,9 +180,9 @@ given as materialized (
                and coalesce(known.ticket, %(ticket)s) = %(ticket)s as repeated
     from unnest(
         %(shards)s::integer[], %(cursors)s::integer[], %(aheads)s::integer[],
-        %(dones)s::integer[], %(failed)s::integer[], %(statuses)s::integer[],
-        %(counts)s::integer[]
-    ) as step (shard, cursor, ahead, done, failed, status, count)
+        %(dones)s::integer[], %(failed)s::integer[], %(returned)s::integer[],
+        %(statuses)s::integer[], %(counts)s::integer[]
+    ) as step (shard, cursor, ahead, done, failed, returned, status, count)
     left join {schema}.pecker_shards as known
         on known.job = %(job)s
         and known.shard = step.shard
@@ -193,6 +194,7 @@ wrote as (
         ahead = given.ahead,
         done = given.done,
         failed = given.failed,
+        returned = given.returned,
         hi = case
             when given.ended and given.count is not null then shard.lo + given.count
             else shard.hi
@@ -220,6 +222,13 @@ wrote as (
             then given.count - given.planned
             else 0
         end as growth
+),
+forgotten as (
+    delete from {schema}.pecker_results as result
+    using unnest(%(forgotten)s::integer[]) as told (shard), wrote
+    where wrote.shard = told.shard
+        and result.job = wrote.job
+        and result.shard = wrote.shard
 ),
 results as (
     insert into {schema}.pecker_results as result (job, shard, at, body)

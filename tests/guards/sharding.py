@@ -45,6 +45,7 @@ OWNED = f"{REAL}/placement/test_owned.py"
 ORPHANS = f"{REAL}/placement/test_orphans.py"
 SUSPECTS = f"{UNIT}/runner/test_suspects.py"
 FAILING = f"{UNIT}/runner/test_failing.py"
+VALUES = f"{UNIT}/runner/test_values.py"
 OUTSIDE = f"{UNIT}/runner/test_outside_of_items.py"
 LAYERS = f"{UNIT}/plan/test_layers.py"
 FILES = f"{UNIT}/plan/test_files.py"
@@ -620,8 +621,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: what a dead holder was to try again is tried again",
         "celery_sharding/runner/loading.py",
-        "Known(again=again, counted=counted)",
-        "Known(counted=counted)",
+        "            again=again if _torn(record) else (),\n",
+        "",
         f"{WORK}::test_what_a_dead_holder_was_to_try_again_is_tried_again",
     ),
     Guard(
@@ -634,7 +635,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: what is raised outside of items undoes what is not confirmed",
         "celery_sharding/runner/running.py",
-        "            course.take_back(error, code)\n",
+        "            course.take_back(error, code, further=further)\n",
         "",
         OUTSIDE,
     ),
@@ -658,7 +659,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: a value that belongs to no item confirms none",
         "celery_sharding/runner/course.py",
-        "            del outbox.results[self._whole_from :]\n",
+        "            del self.outbox.results[self._whole_from :]\n",
         "            pass\n",
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
     ),
@@ -682,6 +683,34 @@ where ticket.state = 'held'
         "        failed = sum(self.failed) + self.whole\n",
         "        failed = len(self.failures)\n",
         f"{REAL}/canvas/test_eager.py",
+    ),
+    Guard(
+        "sharding: a value that went with a call that raised is had once more",
+        "celery_sharding/runner/running.py",
+        "        if self._value_lost(stop):\n",
+        "        if stop is Stop.LOST:\n",
+        VALUES,
+    ),
+    Guard(
+        "sharding: what is run again for its value leaves no result behind",
+        SHARDS,
+        "        and result.shard = wrote.shard\n),\n",
+        "        and result.shard = -1\n),\n",
+        f"{REAL}/runner/test_values.py",
+    ),
+    Guard(
+        "sharding: the ledger knows which items ended in calls that returned",
+        SHARDS,
+        "        returned = given.returned,\n",
+        "",
+        f"{REAL}/runner/test_values.py",
+    ),
+    Guard(
+        "sharding: items that failed are not run again for a value",
+        "celery_sharding/runner/loading.py",
+        "            failed=frozenset(place for place, _ in pending),\n",
+        "",
+        f"{REAL}/runner/test_values.py",
     ),
     Guard(
         "sharding: items that a failed shard never reached have failed",

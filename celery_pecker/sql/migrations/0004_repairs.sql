@@ -92,3 +92,9 @@ comment on column {schema}.pecker_outcomes.undelivered is
 alter table {schema}.pecker_history add column host text;
 comment on column {schema}.pecker_history.host is
     'the worker that reports; null: a scheduler, see pecker_replicas';
+
+-- A value that a processor returns went with the call where that was killed or raised.
+-- Written by an older version a shard has 0, and runs again if there are values.
+alter table {schema}.pecker_shards add column returned integer not null default 0;
+comment on column {schema}.pecker_shards.returned is
+    'of those done: items of calls of the processor that returned';

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from celery_sharding import codec
@@ -39,20 +39,22 @@ def record(count: int, **given: Any) -> Record:
     )
 
 
-def run(
+def run(  # noqa: PLR0913  # each of them is left out by most tests
     process: Callable[[Shard], Any],
     count: int = 10,
     *,
     book: Lists | None = None,
     given: Record | None = None,
     again: Sequence[int] = (),
+    failed: Iterable[int] = (),
     items: Sequence[Any] | None = None,
+    returns: bool | None = None,
     **options: Any,
 ) -> tuple[Stop, Lists]:
     """Run a shard of the items 0, 10, 20 and so on."""
     told = Options(**options)
     book = book or Lists()
-    processor = Processor(name="t", process=process, options=told)
+    processor = Processor(name="t", process=process, options=told, returns=returns)
     work = Work(job=Job(id="j", task="t"), options=told)
     stop = run_shard(
         processor,
@@ -60,7 +62,7 @@ def run(
         items or [10 * index for index in range(count)],
         work=work,
         book=book,
-        known=Known(again=again),
+        known=Known(again=again, failed=frozenset(failed)),
     )
     return stop, book
 

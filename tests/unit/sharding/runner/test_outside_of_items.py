@@ -117,11 +117,16 @@ def test_only_the_call_that_raised_is_undone(book: type[Lists]) -> None:
                 raise KeyError(message)
         raise ValueError
 
-    _, written = run(process, book=book())
+    _, written = run(process, book=book(), returns=False)
     step = written.steps[-1]
     assert calls == [0, 5]
     assert (step.cursor, step.done, step.failed) == (5, 4, 6)
     assert places(written) == [4, -1]
+    # Until a call has returned nobody knows whether they return values.
+    _, written = run(process, book=book())
+    step = written.steps[-1]
+    assert (step.cursor, step.done, step.failed) == (5, 0, 10)
+    assert places(written) == [4, 0, 1, 2, 3, -1]
 
 
 def test_what_ended_in_an_earlier_process_stays() -> None:
