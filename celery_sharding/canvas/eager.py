@@ -146,10 +146,11 @@ class _Eager:
 
     def _run_shard(self, number: int, one: Planned, work: Work) -> None:
         outcomes = self._outcomes
+        stored: Any = None if one.body is None else decode(one.body)
         items = (
-            decode(one.body)
-            if one.body is not None
-            else [*read(one.reference or {}, self._conf)]
+            stored
+            if one.reference is None
+            else [*read(one.reference, self._conf, stored)]
         )
         rest = [_record(number, one.layer, len(items))]
         while rest:

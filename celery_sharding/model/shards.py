@@ -18,9 +18,9 @@ class Planned:
     count: int
     """Items; of a part whose items nobody has counted, as many as it may have."""
     body: bytes | None = None
-    """Its items, encoded; None: they are read from `reference`."""
+    """Its items, encoded; with a reference, the keys of that part; None: none."""
     reference: Mapping[str, Any] | None = None
-    """The part of a source, as JSON."""
+    """The part of a source, as JSON, from which its items are read."""
     owner: str | None = None
 
 

@@ -12,7 +12,7 @@ from celery_sharding.errors import ItemNotSerializable, Misconfigured
 from celery_sharding.model import Cut, Options, Placement, Planned
 from celery_sharding.plan.data import Layer, layers_of
 from celery_sharding.plan.placement import assign
-from celery_sharding.sources import Sizes, Source, refer
+from celery_sharding.sources import KEYS, Sizes, Source, refer
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -87,7 +87,9 @@ def _cut(
         for part, count in data.parts(measure, conf):
             if count != 0:
                 some = measure.most if count is None else count
-                yield Planned(layer=layer, count=some, reference=refer(data, part))
+                body = encode(part[KEYS]) if KEYS in part else None
+                reference = refer(data, part)
+                yield Planned(layer=layer, count=some, body=body, reference=reference)
         return
     if isinstance(data, list):
         yield from _of_list(data, range(len(data)), layer, measure, hashed=hashed)

@@ -31,7 +31,11 @@ class Loader:
         self, ledger: Ledger, job: int, records: Sequence[Shard], conf: Any
     ) -> None:
         """What is stored of all of them is asked for at once."""
-        stored = [one.origin for one in records if one.reference is None]
+        stored = [
+            one.origin
+            for one in records
+            if one.reference is None or sources.is_listed(one.reference)
+        ]
         self._bodies: Mapping[int, bytes] = (
             ledger.shards.items(job, sorted({*stored})) if stored else {}
         )
@@ -54,13 +58,16 @@ class Loader:
         return Loaded(items or [], known, error)
 
     def _items(self, record: Shard) -> Sequence[Any] | None:
-        if record.reference is not None:
-            whole: Sequence[Any] = [*sources.read(record.reference, self._conf)]
-        else:
-            body = self._bodies.get(record.origin)
-            if body is None:
-                return None
-            whole = codec.decode(body)
+        reference = record.reference
+        body = self._bodies.get(record.origin)
+        if body is None and (reference is None or sources.is_listed(reference)):
+            return None
+        stored: Any = None if body is None else codec.decode(body)
+        whole: Sequence[Any] = (
+            stored
+            if reference is None
+            else [*sources.read(reference, self._conf, stored)]
+        )
         if record.picks is not None:
             return [whole[place] for place in record.picks]
         if record.reference is not None:

@@ -13,12 +13,20 @@ from __future__ import annotations
 
 from celery_sharding.sources.file import File
 from celery_sharding.sources.keys import KeyRange
-from celery_sharding.sources.kinds import from_json, read, refer, register, to_json
-from celery_sharding.sources.model import MARK, Source, Unreadable
+from celery_sharding.sources.kinds import (
+    from_json,
+    is_listed,
+    read,
+    refer,
+    register,
+    to_json,
+)
+from celery_sharding.sources.model import KEYS, MARK, Source, Unreadable
 from celery_sharding.sources.query import Query
 from celery_sharding.sources.sizes import Sizes
 
 __all__ = [
+    "KEYS",
     "MARK",
     "File",
     "KeyRange",
@@ -27,6 +35,7 @@ __all__ = [
     "Source",
     "Unreadable",
     "from_json",
+    "is_listed",
     "read",
     "refer",
     "register",

@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 from celery_sharding.errors import Misconfigured
 from celery_sharding.sources.file import File
 from celery_sharding.sources.keys import KeyRange
-from celery_sharding.sources.model import MARK, Source
+from celery_sharding.sources.model import KEYS, MARK, Source
 from celery_sharding.sources.query import Query
 
 Kind = TypeVar("Kind", bound=type[Source])
 
+LISTED = "listed"
+"""Of a reference: the keys of its part are stored with the items of shards."""
 _KINDS: dict[str, type[Source]] = {one.kind: one for one in (KeyRange, File, Query)}
 
 
@@ -60,10 +62,25 @@ def from_json(told: Mapping[str, Any]) -> Source:
 
 
 def refer(source: Source, part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reference of a part, as JSON: what `read` needs, and nothing else."""
-    return {"source": to_json(source), "part": dict(part)}
+    """Return the reference of a part, as JSON: what `read` needs, but for its keys."""
+    own = {name: value for name, value in part.items() if name != KEYS}
+    reference = {"source": to_json(source), "part": own}
+    return {**reference, LISTED: True} if KEYS in part else reference
 
 
-def read(reference: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
-    """Give the items of the part, from its reference and the app's configuration."""
-    return from_json(reference["source"]).read(reference["part"], conf)
+def is_listed(reference: Mapping[str, Any]) -> bool:
+    """Whether the part has keys, which are stored with the items of shards."""
+    return LISTED in reference
+
+
+def read(
+    reference: Mapping[str, Any], conf: Mapping[str, Any], keys: Any = None
+) -> Iterator[Any]:
+    """Give the items of the part, from its reference and the app's configuration.
+
+    ``keys``: of the part; None: it has none.
+    """
+    part = reference["part"]
+    if keys is not None:
+        part = {**part, KEYS: keys}
+    return from_json(reference["source"]).read(part, conf)

@@ -12,14 +12,18 @@ from celery_sharding.sources.sizes import Sizes
 MARK = "celery_sharding.source"
 """The key of a source's JSON that says its kind."""
 
+KEYS = "keys"
+"""Of a part: what is stored apart from it, because it may be long."""
+
 
 class Source(ABC):
     """Items that are somewhere, and how to get at a part of them.
 
     A subclass sets `kind`, and is registered (`sources.register`) in each process that
     meets it. A part is whatever JSON the source can read it by; it is stored with the
-    shard, so it should be short. Reading it again must give the same items in the same
-    order: a shard goes on in the middle of it after a death.
+    shard, so it should be short; but for its ``"keys"``, which are stored with the
+    items of shards and are part of it when it is read. Reading it again must give the
+    same items in the same order: a shard goes on in the middle of it after a death.
     """
 
     kind: ClassVar[str]

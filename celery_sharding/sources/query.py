@@ -8,26 +8,49 @@ from typing import Any, ClassVar
 
 from celery_sharding.errors import DuplicateKey, Misconfigured, ShardingError
 from celery_sharding.sources.database import opened
-from celery_sharding.sources.model import Source
+from celery_sharding.sources.model import KEYS, Source, Unreadable
 from celery_sharding.sources.sizes import Sizes
 
 COUNT = "select count(*), count({key}) from (\n{query}\n) as q"
-EDGES = """
-    select n, k::text, again
+PARTS = """
+    select keys[1]::text, keys[count]::text, keys::text, count, twice
     from (
-        select
-            {key} as k,
-            row_number() over (order by {key}) as n,
-            lag({key}) over (order by {key}) = {key} as again
+        select array_agg(k order by n) as keys, count(*)::integer as count,
+            min(k::text) filter (where again) as twice,
+            width_bucket(n, %(pecker_starts)s::bigint[]) as nth
+        from (
+            select
+                {key} as k,
+                row_number() over (order by {key}) as n,
+                lag({key}) over (order by {key}) = {key} as again
+            from (
+{query}
+) as q
+        ) as numbered
+        group by nth
+    ) as part
+    order by nth
+"""
+"""The first, the last and all keys of each part, and one of them that comes twice."""
+LISTED = """
+    select listed.k::text as pecker_key, q.*
+    from unnest((
+        select case when false then array_agg({key}) else %(pecker_keys)s end
         from (
 {query}
 ) as q
-    ) as numbered
-    where n = any(%(pecker_edges)s) or again
-    order by again desc nulls last, n
-    limit %(pecker_most)s
+        where false
+    )) with ordinality as listed (k, n)
+    left join (
+        select q.* from (
+{query}
+) as q
+        where {key} between %(pecker_first)s and %(pecker_last)s
+    ) as q on {key} = listed.k
+    order by listed.n
 """
-"""The keys with which parts begin and end; a key that comes twice before all others."""
+"""The rows of a part by its keys; nulls where there is none of that key any more. The
+array that never is tells the server of which type the keys are."""
 PART = """
     select q.* from (
 {query}
@@ -37,13 +60,16 @@ PART = """
 """
 
 
+GONE = "{source} has no row of the key {key!r} any more: it had when it was planned"
+
+
 class Query(Source):
     """Rows of a query, as dicts; of a query with one column, its values.
 
     Parts are runs of its key, so a part is read by the index on it, and no row is in
-    two. The query must give the same rows while the job runs: it may not ask for what
-    the job changes (``where not done``), or after a death the rows that are done would
-    be missing, and others be taken for them. That is seen, and the shard fails.
+    two. Its items are the rows of the moment at which the job is planned: their keys
+    are stored. A row of which there is none any more when it is read fails, and no
+    other; rows that come later are left out.
     """
 
     kind: ClassVar[str] = "query"
@@ -107,28 +133,28 @@ class Query(Source):
                 message = f"{self!r}: {rows - keys} of {rows} rows have no key"
                 raise Misconfigured(message)
             counts = sizes.of(rows)
-            ends = [*accumulate(counts)]
-            starts = [end - count + 1 for end, count in zip(ends, counts, strict=True)]
-            edges = sorted({*starts, *ends})
-            found = ask(
-                self._wrapped(EDGES),
-                self._params(pecker_edges=edges, pecker_most=len(edges) + 1),
-            )
-        if found and found[0][2]:
-            message = f"{self!r}: more than one row has the key {found[0][1]!r}"
-            raise DuplicateKey(message)
-        at = {number: key for number, key, _ in found}
-        for start, end, count in zip(starts, ends, counts, strict=True):
-            yield {"first": at[start], "last": at[end], "count": count}, count
+            starts = [*accumulate([1, *counts])][:-1]
+            found = ask(self._wrapped(PARTS), self._params(pecker_starts=starts))
+        for *_, twice in found:
+            if twice is not None:
+                message = f"{self!r}: more than one row has the key {twice!r}"
+                raise DuplicateKey(message)
+        for first, last, keys, count, _ in found:
+            part = {"first": first, "last": last, "count": count, KEYS: keys}
+            yield part, count
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
         """Give the rows of a part; the connection is closed before the first."""
-        first, last = part["first"], part["last"]
+        first, last, keys = part["first"], part["last"], part.get(KEYS)
         with opened(conf, self.dsn, timeout=self.timeout, named=True) as ask:
-            rows = ask(
-                self._wrapped(PART),
-                self._params(pecker_first=first, pecker_last=last),
-            )
+            params = self._params(pecker_first=first, pecker_last=last)
+            if keys is not None:
+                params["pecker_keys"] = keys
+            rows = ask(self._wrapped(PART if keys is None else LISTED), params)
+        if keys is not None:
+            yield from map(self._listed, rows)
+            return
+        # Planned by an older version, which stored no keys.
         if len(rows) != part["count"]:
             message = (
                 f"{self!r} has {len(rows)} rows from {first!r} to {last!r}, and had"
@@ -136,8 +162,13 @@ class Query(Source):
                 f" the job, or anybody else, changes meanwhile"
             )
             raise ShardingError(message)
-        for row in rows:
-            yield next(iter(row.values())) if len(row) == 1 else row
+        yield from map(_item, rows)
+
+    def _listed(self, row: dict[str, Any]) -> Any:
+        key = row.pop("pecker_key")
+        if row[self.key] is None:
+            return Unreadable(key, GONE.format(source=self, key=key))
+        return _item(row)
 
     def _wrapped(self, outer: str) -> str:
         query = self.statement
@@ -148,3 +179,7 @@ class Query(Source):
 
     def _params(self, **ours: Any) -> dict[str, Any]:
         return {**(self.params or {}), **ours}
+
+
+def _item(row: dict[str, Any]) -> Any:
+    return next(iter(row.values())) if len(row) == 1 else row

@@ -713,6 +713,20 @@ where ticket.state = 'held'
         f"{REAL}/runner/test_values.py",
     ),
     Guard(
+        "sharding: a row that is deleted after planning stands in its place",
+        "celery_sharding/sources/query.py",
+        "    left join (\n",
+        "    join (\n",
+        f"{QUERY}::test_a_row_that_is_no_more_stands_in_its_place",
+    ),
+    Guard(
+        "sharding: shards of a query are read by the keys of their plan",
+        "celery_sharding/runner/loading.py",
+        "            else [*sources.read(reference, self._conf, stored)]\n",
+        "            else [*sources.read(reference, self._conf)]\n",
+        f"{WORK}::test_a_row_that_is_deleted_after_planning_fails_alone",
+    ),
+    Guard(
         "sharding: items that a failed shard never reached have failed",
         "celery_sharding/runner/outbox.py",
         "            self._failed += len(self._items) - cursor\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,14 @@ from celery import Celery
 from celery_sharding import codec
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Step
+from celery_sharding.plan import cut
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.runner import Shard, work
+from celery_sharding.runner.executor import executor_of
 from celery_sharding.runner.failures import of_item
 from celery_sharding.runner.holding import Holding
+from celery_sharding.sources import Query
+from tests.integration.sharding.runner.conftest import TASK
 from tests.integration.sharding.runner.looks import results, rows, seq, shards
 
 Register = Callable[..., Any]
@@ -177,3 +182,44 @@ def test_a_running_shard_hears_at_its_next_item(
     first = shards(ledger, ready.job)[0]
     assert first == (Code.WAITING, 5, 5, 0)
     assert results(ledger, ready.job) == seen
+
+
+class Killed(BaseException):
+    """The process is no more: nothing of ours runs after it."""
+
+
+def test_a_row_that_is_deleted_after_planning_fails_alone(
+    app: Celery,
+    ledger: Ledger,
+    register: Register,
+    submitted: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each other row is processed once, also where the shard goes on after a death."""
+    query = "create table t as select n from generate_series(1, 10) as n"
+    ledger.database._connected().execute(query)
+    turn = ledger.plans.begin(submitted(task=TASK), "planner:1:a", 15.0)
+    assert turn is not None
+    source = Query("select n from t", key="n")
+    ledger.plans.write(turn, cut(source, turn.options, 1, conf=app.conf))
+    seen: list[int] = []
+
+    def process(shard: Shard) -> None:
+        for item in shard:
+            if item == 6 and 5 in seen[-1:]:
+                seen.append(item)
+                rows(ledger, "delete from t where n in (2, 8) returning 1")
+                raise Killed
+            seen.append(item)
+            shard.ok(item)
+
+    register(process)
+    monkeypatch.setattr(Holding, "due", 0.0)
+    with pytest.raises(Killed):
+        work(app, turn.job, 1, 0)
+    ledger.tickets.lost(executor_of(app).prefix(os.getpid()))
+    work(app, turn.job, 1, seq(ledger, turn.job))
+    assert results(ledger, turn.job) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
+    assert shards(ledger, turn.job) == [(301, 10, 9, 1)]
+    failed = rows(ledger, "select place, type from pecker_item_errors")
+    assert failed == [(7, "Unreadable")]

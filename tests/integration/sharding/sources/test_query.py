@@ -16,9 +16,9 @@ from celery_sharding.errors import (
     Misconfigured,
     ShardingError,
 )
-from celery_sharding.model import Options
+from celery_sharding.model import Options, Planned
 from celery_sharding.plan import cut
-from celery_sharding.sources import Query, Source, read
+from celery_sharding.sources import Query, Source, Unreadable, read
 
 
 @pytest.fixture
@@ -41,11 +41,17 @@ def joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
     return [*chain.from_iterable(parts)]
 
 
+def rows_of(shard: Planned, conf: dict[str, Any]) -> list[Any]:
+    """Return the items of a shard, read from what is stored of it."""
+    assert shard.body is not None
+    reference = codec.decode(codec.encode(shard.reference))
+    return [*read(reference, conf, codec.decode(shard.body))]
+
+
 def found(source: Source, conf: dict[str, Any], most: int = 70) -> list[list[Any]]:
     """Return the items of each shard."""
     shards = [*cut(source, Options(size=(1, most)), 4, conf=conf)]
-    references = [codec.decode(codec.encode(shard.reference)) for shard in shards]
-    items = [[*read(reference, conf)] for reference in references]
+    items = [rows_of(shard, conf) for shard in shards]
     assert [len(own) for own in items] == [shard.count for shard in shards]
     return items
 
@@ -121,8 +127,40 @@ def test_a_query_that_cannot_be_cut_is_refused(
         found(Query(text, key="k"), {"pecker_dsn": rows})
 
 
-def test_rows_that_are_no_more_are_missed(rows: str) -> None:
-    """A query that asks for what the job changes would leave rows out, in silence."""
+def test_a_row_that_is_no_more_stands_in_its_place(rows: str) -> None:
+    """It fails alone: the others are where they were, and later ones are left out."""
+    conf = {"pecker_dsn": rows}
+    source = Query("select id, name from t", key="id")
+    first, second, *_ = cut(source, Options(size=(1, 100)), 1, conf=conf)
+    before = rows_of(first, conf)
+    with psycopg.connect(rows, autocommit=True) as connection:
+        connection.execute("delete from t where id in (1, 7, 100)")
+        connection.execute("alter table t alter column id type numeric")
+        connection.execute("insert into t values (6.5, 'k', 'kind', 'later')")
+    again = rows_of(first, conf)
+    gone = [row for row in again if isinstance(row, Unreadable)]
+    assert [row.text for row in gone] == ["1", "7", "100"]
+    assert "has no row of the key '7' any more" in gone[1].reason
+    assert [again.index(row) for row in gone] == [0, 6, 99]
+    for place in (0, 6, 99):
+        again[place] = before[place]
+    assert again == before
+    assert len(rows_of(second, conf)) == 100
+    with psycopg.connect(rows, autocommit=True) as connection:
+        connection.execute("delete from t")
+    assert {type(row) for row in rows_of(first, conf)} == {Unreadable}
+
+
+def test_keys_are_not_in_the_row_that_each_claim_reads(rows: str) -> None:
+    """They are stored where the items of other shards are."""
+    source = Query("select id from t", key="id")
+    first = next(cut(source, Options(size=(1, 100)), 1, conf={"pecker_dsn": rows}))
+    assert first.reference is not None
+    assert first.reference["part"] == {"first": "1", "last": "100", "count": 100}
+
+
+def test_rows_that_are_no_more_are_missed_where_keys_are_not_known(rows: str) -> None:
+    """In the part of a plan that an older version wrote."""
     conf = {"pecker_dsn": rows}
     source = Query("select id from t", key="id")
     first = next(cut(source, Options(size=(1, 100)), 1, conf=conf))
