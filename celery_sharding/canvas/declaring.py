@@ -8,6 +8,7 @@ from typing import Any
 
 from celery import Celery
 from celery.utils.threads import LocalStack
+from kombu.utils.imports import symbol_by_name
 
 from celery_sharding.canvas.overrides import NAMES, applied
 from celery_sharding.canvas.task import ShardedTask
@@ -20,6 +21,8 @@ OURS = {"key", "gate"}
 CELERYS = {"name", "queue", "exchange", "routing_key", "delivery_mode", "compression"}
 CELERYS |= {"immediate", "mandatory"}
 """What Celery asks of a task which has no default of it."""
+ON_COMMIT = ("delay_on_commit", "apply_async_on_commit")
+"""Methods of `celery.contrib.django.task.DjangoTask`."""
 NOTIFY_EVERY = 0.05
 """Of a class with `notify` that does not say how often."""
 REFUSED: Mapping[str, str] = {
@@ -86,6 +89,7 @@ def known(  # what a class is made of
         "__doc__": shown.__doc__,
         "__module__": module,
         "__qualname__": shown.__qualname__,
+        **_on_commit(app),
         **options,
     }
     task: ShardedTask = type(shown.__name__, (base,), members)()
@@ -97,6 +101,15 @@ def known(  # what a class is made of
             lambda **_: app.register_task(task), weak=False
         )
     return task
+
+
+def _on_commit(app: Any) -> dict[str, Any]:
+    """Return what Celery adds to the tasks of an app under Django; else nothing.
+
+    Of the class: `app.Task` is made once and for all when it is first asked for.
+    """
+    theirs: Any = vars(app).get("Task") or symbol_by_name(app.task_cls)
+    return {name: getattr(theirs, name) for name in ON_COMMIT if hasattr(theirs, name)}
 
 
 def _methods(given: Any) -> dict[str, Any]:

@@ -56,6 +56,10 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     max_retries = None
     """Messages that found no database come again until there is one."""
     processor: Processor
+    delay_on_commit: Callable[..., None]
+    """Under Django: `delay`, once the transaction around has been committed."""
+    apply_async_on_commit: Callable[..., None]
+    """Under Django: `apply_async`, likewise."""
 
     # What it consists of besides `process`
 

@@ -943,6 +943,13 @@ where ticket.state = 'held'
         "    if False:\n",
         f"{REFUSED}::test_items_above_the_limit_are_refused_with_their_size",
     ),
+    Guard(
+        "sharding: jobs under Django can be called on commit",
+        "celery_sharding/canvas/declaring.py",
+        "        **_on_commit(app),\n",
+        "",
+        f"{REAL}/canvas/test_django.py",
+    ),
     # Calls of any task
     Guard(
         "sharding: self.retry of a called task is another attempt at the item",
