@@ -213,9 +213,11 @@ class Recorder:
             **_ends("unsent", [one.unsent for one in all_of_them]),
             bad_errors=[one.bad and one.bad[4] for one in all_of_them],
         )
-        for name, _ in ready:
+        for name, outcomes in ready:
             del self._counts[name]
-            if now is not None:
+            if outcomes.urgent:  # that it is well by now is news, too
+                self._counted_at.pop(name, None)
+            elif now is not None:
                 self._counted_at[name] = now
         if len(self._counted_at) > COUNTED:  # of entries that are gone, most of them
             self._counted_at.clear()

@@ -292,10 +292,12 @@ from clock,
     (
         select count(*) filter (where not pending.asked) as pending,
                count(*) filter (where pending.asked and pending.epoch = 0) as asked,
-               -- Sent once more after its lease of 15 s; then it should be confirmed.
+               -- Whoever sends it once more renews its claim: then only attempt says
+               -- that it was not confirmed within the 15 s of its lease.
                count(*) filter (
-                   where least(pending.claimed_at, pending.taken_at)
-                       < clock.now - (%(patience)s + 15) * interval '1 second'
+                   where (pending.attempt > 0 or pending.claimed_at
+                           < clock.now - (%(patience)s + 15) * interval '1 second')
+                       and (not pending.asked or pending.taken_at is not null)
                ) as stuck
         from {schema}.pecker_pending as pending, clock
     ) as waiting,

@@ -663,4 +663,55 @@ GUARDS = (
         "",
         f"{WORKERS}/test_outcomes.py",
     ),
+    Guard(
+        "runs: a copy that comes at the same moment is a repetition",
+        "celery_pecker/runs/start.py",
+        "            if answer.verdict is Verdict.OVERTAKEN:\n",
+        "            if False:\n",
+        f"{RUNS}::test_a_copy_that_comes_at_the_same_moment_is_a_repetition",
+    ),
+    Guard(
+        "health: the pace is not kept while nothing is sent",
+        "celery_pecker/overview/model.py",
+        "return not (self.overdue or self.undelivered or self.stuck)",
+        "return not self.overdue",
+        f"{WORKERS}/test_deliveries.py",
+    ),
+    Guard(
+        "health: slots that are not confirmed are seen",
+        "celery_pecker/sql/overview.sql",
+        "where (pending.attempt > 0 or pending.claimed_at",
+        "where (pending.claimed_at",
+        "tests/integration/cli/test_health.py",
+    ),
+    Guard(
+        "outcomes: the last slot is a maximum, whoever writes first",
+        "celery_pecker/sql/history.sql",
+        "                     (excluded.good_era, excluded.good_due)) as slot (era, due)\n"
+        "        order by era desc nulls last, due desc\n",
+        "                     (excluded.good_era, excluded.good_due)) as slot (era, due)\n"
+        "        order by era desc nulls last, due\n",
+        f"{HISTORY}/test_recorder.py",
+    ),
+    Guard(
+        "outcomes: good news waits, or each run would be a write",
+        "celery_pecker/history/recorder.py",
+        "(now or 0.0) - before >= CALM",
+        "True",
+        f"{HISTORY}/test_recorder.py",
+    ),
+    Guard(
+        "explain: it is asked first whether anybody lives",
+        "celery_pecker/overview/explain.py",
+        "    if nobody is not None:\n        yield nobody\n",
+        "",
+        "tests/unit/test_explain.py",
+    ),
+    Guard(
+        "metrics: the series of alerts are there from the start",
+        "celery_pecker/metrics/tables.py",
+        "        for outcome, count in counts.items():\n",
+        "        for outcome, count in ((o, c) for o, c in counts.items() if c):\n",
+        "tests/integration/metrics/test_metrics.py",
+    ),
 )

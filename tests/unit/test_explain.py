@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from celery_pecker.history import Report
 from celery_pecker.overview import (
+    BadEnd,
     EntryDetail,
     EntryRow,
     Fence,
+    Outcomes,
     PendingRow,
     ReplicaRow,
     SlotRow,
@@ -129,6 +131,19 @@ PENDING = PendingRow(
     asked_by=None,
     claimed_us=NOW - SECOND // 4,
 )
+FAILING = Outcomes(
+    failing=True,
+    undelivered=False,
+    counts={"succeeded": 1, "failed": 2},
+    bad=BadEnd(
+        state="failed",
+        due_us=NOW - 2 * SECOND,
+        era=0,
+        at_us=NOW - SECOND,
+        host="celery@one",
+        error="RuntimeError('no')",
+    ),
+)
 OLD = row(last_us=NOW - 10 * SECOND)
 CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
     "in no table and no code": (
@@ -136,6 +151,48 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         None,
         {"declared_here": False, "names": ["sweeps", "other"]},
         "did you mean 'sweeps'?",
+    ),
+    "new, and nobody lives": (
+        "nobody_lives",
+        detail(row(epoch=0, holder=None, host=None, last_us=NOW, state="new")),
+        {"replicas": [replica(living=False)]},
+        "no scheduler lives; the last was seen",
+    ),
+    "local, and only beat lives": (
+        "nobody_lives",
+        detail(row(run="local", last_us=NOW)),
+        {},
+        "its runs are local, and no worker with pecker_worker = True lives",
+    ),
+    "asked for, and nobody lives": (
+        "nobody_lives",
+        detail(pending=[replace(PENDING, asked=True, claimed_us=None)]),
+        {"replicas": []},
+        "a run was asked for at t-0.5 and waits; no scheduler lives",
+    ),
+    "well, and the last run may still go on": (
+        "succeeded",
+        detail(slots=[slot("published"), slot("succeeded", NOW - 2 * SECOND)]),
+        {},
+        "its run of t-2 ended well",
+    ),
+    "well, and nothing has ended yet": (
+        "published",
+        detail(slots=[slot("published")]),
+        {},
+        "reported within seconds of its end",
+    ),
+    "failing": (
+        "failing",
+        detail(row(outcomes=FAILING), slots=[slot("published")]),
+        {},
+        "failed at t-1: RuntimeError('no'), reported by celery@one",
+    ),
+    "a copy of a run that nobody reported of": (
+        "repeated",
+        detail(slots=[slot("refused_repeated")]),
+        {},
+        "had started before",
     ),
     "in code only": (
         "never_seen",

@@ -104,6 +104,16 @@ def test_an_old_schema_and_another_isolation_are_found(
     assert found["broker"][0] == "ok"
 
 
+def test_what_holds_snapshots_is_judged_once(
+    dsn: str, make_line: Callable[..., Line]
+) -> None:
+    """With autovacuum off it was wrong and right at once."""
+    off = psycopg.conninfo.make_conninfo(dsn, options="-c track_counts=off")
+    document = make_line(off).json("doctor", code=1)
+    judged = [one for one in document["findings"] if one["check"] == "held snapshots"]
+    assert [one["grade"] for one in judged] == ["fail"]
+
+
 def test_a_held_snapshot_is_named(line: Line, dsn: str) -> None:
     """By session, user and age; the statement shows it whatever its age."""
     with psycopg.connect(dsn) as connection:

@@ -133,3 +133,51 @@ def test_overdue_is_judged_by_this_code() -> None:
     rows = {"asked": row(99), "fine": row(2), "late": row(12), "later": row(13)}
     found = overdue(entries, rows, now_us, 5 * SECOND)
     assert [one.name for one in found] == ["unseen", "later", "late"]
+
+
+def test_pace_is_not_kept_while_slots_are_not_confirmed(line: Line, dsn: str) -> None:
+    """Claimed, sent once more after the lease, and the broker has not said a word."""
+    with line.replica():
+        assert line("health", "--pace").exit_code == 0
+        run(
+            dsn,
+            "insert into pecker_pending (name, due_at, era, epoch, holder, claimed_at,"
+            " attempt) values ('tick', now() - interval '1 minute', 0, 1,"
+            " gen_random_uuid(), now(), 1)",
+        )
+        told = line.json("health", "--pace", code=1)["pace"]
+        assert (told["overdue"], told["stuck"]) == (0, 1)
+        assert "has not confirmed" in line("health", "--pace").stdout
+
+
+def test_runs_that_end_badly_are_seen(line: Line, dsn: str) -> None:
+    """A task that always raises is failing, with what it raised, wherever one looks."""
+    with line.replica():
+        assert line.json("health", "--runs")["runs"]["failing"] == 0
+        run(
+            dsn,
+            "insert into pecker_outcomes (name, published, failed, bad_era, bad_due,"
+            " bad_at, bad_report, bad_host, bad_error) values ('tick', 3, 3, 0, now(),"
+            " now(), 12, 'celery@one', 'RuntimeError(''no such table'')')",
+        )
+        runs = line.json("health", "--runs", code=1)["runs"]
+        assert (runs["failing"], runs["counts"]["failed"]) == (1, 3)
+        assert runs["worst"][0]["bad"]["error"] == "RuntimeError('no such table')"
+        shown = line("health", "--runs")
+        assert shown.stdout.startswith("'tick' failed at ")
+        # A scheduler can do nothing about it: a probe by the pace restarts none.
+        assert "1 of them fail: ask --runs" in line("health", "--pace").stdout
+        rows = {row["name"]: row for row in line.json("tasks")["entries"]}
+        assert rows["tick"]["state"] == "failing"
+        assert rows["tick"]["outcomes"]["counts"]["failed"] == 3
+        assert line.json("tasks", "--order", "state")["entries"][0]["name"] == "tick"
+        why = line.json("explain", "tick", code=1)
+        assert why["verdict"] == "failing"
+        assert "RuntimeError('no such table'), reported by celery@one" in why["why"]
+        # The next good run is later than the bad one; for a minute it still shows.
+        run(
+            dsn,
+            "update pecker_outcomes set good_era = 0, good_due = now(),"
+            " bad_at = now() - interval '61 seconds'",
+        )
+        assert line.json("health", "--runs")["runs"]["failing"] == 0

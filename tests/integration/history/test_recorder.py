@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from celery_pecker.clock import SYSTEM
 from celery_pecker.database import Database
@@ -294,3 +295,82 @@ def test_a_long_history_is_read_seldom_and_in_small_bites(
         recorder_.flush(database, rows=50)
     assert asked == [["x"], ["y"]]
     assert pages(dsn) == 20
+
+
+def outcomes(dsn: str) -> dict[str, object]:
+    """Return the row of the entry."""
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.cursor(row_factory=dict_row)
+        [row] = cursor.execute("select * from pecker_outcomes").fetchall()
+    return row
+
+
+def test_counts_of_several_processes_add_up(database: Database, dsn: str) -> None:
+    """The last good and the last bad slot are the same whoever writes first."""
+    one, two = (Recorder(uuid.uuid4(), 600, host=host) for host in ("a", "b"))
+    note(one, 1, Report.SUCCEEDED)
+    note(one, 4, Report.OVERRUN)
+    note(two, 2, Report.FAILED)
+    note(two, 3, Report.SUCCEEDED)
+    one.flush(database, rows=10)
+    assert outcomes(dsn)["failing"] is True
+    two.flush(database, rows=10)
+    row = outcomes(dsn)
+    assert (row["succeeded"], row["failed"], row["overrun"]) == (2, 1, 1)
+    assert (row["bad_report"], row["bad_host"]) == (Report.OVERRUN, "a")
+    note(two, 5, Report.SUCCEEDED)
+    two.flush(database, rows=10)
+    assert outcomes(dsn)["failing"] is False
+    # In a new era slots count anew, and are later whatever their instants.
+    note(two, 0, Report.FAILED, era=1)
+    two.flush(database, rows=10)
+    assert outcomes(dsn)["failing"] is True
+
+
+def test_slots_that_are_not_sent_are_not_delivered(
+    database: Database, dsn: str
+) -> None:
+    """Until one is sent."""
+    ours = Recorder(uuid.uuid4(), 600)
+    for nth, (report, undelivered) in enumerate(
+        (
+            (PUBLISHED, False),
+            (Report.FAILED_TO_SEND, True),
+            (Report.MISSED, True),
+            (PUBLISHED, False),
+        )
+    ):
+        note(ours, nth, report)
+        ours.flush(database, rows=10)
+        assert outcomes(dsn)["undelivered"] is undelivered
+
+
+def test_good_news_waits_and_bad_news_does_not(database: Database, dsn: str) -> None:
+    """A thousand entries that run each second are not a thousand writes a second."""
+    ours = Recorder(uuid.uuid4(), 600)
+
+    def counted(nth: int, report: Report, now: float) -> object:
+        note(ours, nth, report)
+        ours.flush(database, rows=10, now=now)
+        row = outcomes(dsn)
+        return row["succeeded"], row["failed"]
+
+    assert counted(1, Report.SUCCEEDED, 100.0) == (1, 0)
+    assert counted(2, Report.SUCCEEDED, 101.0) == (1, 0)
+    assert counted(3, Report.FAILED, 102.0) == (2, 1)
+    # That it is well by now is news, too.
+    assert counted(4, Report.SUCCEEDED, 103.0) == (3, 1)
+    assert counted(5, Report.SUCCEEDED, 104.0) == (3, 1)
+    assert counted(6, Report.SUCCEEDED, 103.0 + recorder.CALM) == (5, 1)
+
+
+def test_what_was_raised_can_be_stored(database: Database, dsn: str) -> None:
+    """Whatever it holds, on one line and cut."""
+    ours = Recorder(uuid.uuid4(), 600, host="a")
+    error = "Bad('\0\ud800\n" + "x" * 10_000
+    ours.note("x", START, 0, 1, START, Report.FAILED, error)
+    ours.flush(database, rows=10)
+    said = outcomes(dsn)["bad_error"]
+    assert isinstance(said, str)
+    assert said.startswith("Bad('? x")
+    assert len(said) == 200

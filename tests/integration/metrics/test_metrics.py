@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from celery import Celery
@@ -19,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from celery_pecker import signals
 from celery_pecker.clock import SYSTEM
 from celery_pecker.database import Database
+from celery_pecker.history import Recorder, Report
 from celery_pecker.metrics import register, serve
 from celery_pecker.metrics.server import Server
 from celery_pecker.metrics.tables import MOST_SERIES
@@ -27,6 +31,7 @@ from celery_pecker.settings import Settings
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 
+DOCS = Path(__file__).parents[3] / "docs"
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
@@ -312,3 +317,53 @@ def test_without_the_library_the_extra_is_named() -> None:
     ).stderr
     assert "celery_pecker.errors.Misconfigured" in said
     assert "pip install 'celery-pecker[metrics]'" in said
+
+
+def alerting(name: str) -> tuple[str, dict[str, re.Pattern[str]]]:
+    """Return the series of an alert's rate, and what its labels must match."""
+    text = (DOCS / "monitoring" / "alerts.yml").read_text(encoding="utf-8")
+    rule = text.split(f"- alert: {name}\n", 1)[1].split("- alert:", 1)[0]
+    [(series, labels)] = re.findall(r"rate\((\w+)\{(.+?)\}\[10m\]\)", rule)
+    wanted = re.findall(r'(\w+)=(~?)"(.+?)"', labels)
+    return series, {
+        label: re.compile(text if fuzzy else re.escape(text))
+        for label, fuzzy, text in wanted
+    }
+
+
+def matching(found: Samples, name: str) -> dict[tuple[tuple[str, str], ...], float]:
+    """Return the samples that an alert's rate is taken of."""
+    series, wanted = alerting(name)
+    return {
+        labels: value
+        for labels, value in found[series].items()
+        if all(pattern.fullmatch(dict(labels)[k]) for k, pattern in wanted.items())
+    }
+
+
+@pytest.mark.parametrize(
+    ("alert", "report"),
+    [
+        ("PeckerRunsOverrun", Report.OVERRUN),
+        ("PeckerRunsRefused", Report.REFUSED_LATE),
+        ("PeckerRunsRefused", Report.REFUSED_REPEATED),
+    ],
+)
+def test_an_alert_has_its_series_before_anything_happens(
+    settings: Settings, dsn: str, alert: str, report: Report
+) -> None:
+    """With 0: a series that begins with the first overrun has no rate."""
+    run_for(app_of(2), dsn, 2)
+    before = matching(scrape(settings), alert)
+    assert {dict(labels)["entry"] for labels in before} == {"entry-0", "entry-1"}
+    assert {*before.values()} == {0.0}
+    database = Database(dsn, schema="public", timeout=5.0)
+    try:
+        ours = Recorder(uuid.uuid4(), 600, host="celery@one")
+        ours.note("entry-0", 10, 0, 1, 10, report)
+        ours.flush(database, rows=10)
+    finally:
+        database.close()
+    after = matching(scrape(settings), alert)
+    risen = {labels for labels, value in after.items() if value > before[labels]}
+    assert [dict(labels)["entry"] for labels in risen] == ["entry-0"]

@@ -129,6 +129,16 @@ class Bench:
             return [row[0] for row in rows]
 
     @property
+    def waits(self) -> bool:
+        """Whether some statement waits for a lock."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            rows = connection.execute(
+                "select from pg_stat_activity where wait_event_type = 'Lock'"
+                " and datname = current_database()"
+            )
+            return rows.fetchone() is not None
+
+    @property
     def place(self) -> tuple[str, int]:
         """Host and port of the database."""
         with psycopg.connect(self.dsn) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,12 @@ from celery.exceptions import Retry
 
 from celery_pecker import deadline, runs
 from celery_pecker.clock import SYSTEM, pause
+from celery_pecker.database import render
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
 from celery_pecker.runs import headers
 from celery_pecker.schedules.model import task_id
+from celery_pecker.sql import statements
 from celery_pecker.testing import eventually
 from celery_pecker.testing.database_clock import DatabaseClock
 from celery_pecker.testing.proxy import Proxy
@@ -93,6 +96,36 @@ def test_a_run_is_refused_once_a_newer_slot_was_claimed(bench: Bench) -> None:
     assert bench.deliver(look, new)[0] == "SUCCESS"
     assert bench.refused == ["overtaken"]
     assert [run.epoch for run, _ in seen] == [new["epoch"]]
+
+
+def test_a_copy_that_comes_at_the_same_moment_is_a_repetition(bench: Bench) -> None:
+    """Not overtaken: the very run that it is a copy of is the one that runs."""
+    look, seen = done(bench)
+    bench.guard()
+    header = bench.claim()
+    run = headers.read(header, schema="public")
+    assert run is not None
+    start = render(statements()["start_run"], "public")
+    with psycopg.connect(bench.dsn) as first, ThreadPoolExecutor(1) as other:
+        first.execute(
+            start.encode(),
+            {
+                "now": None,
+                "name": run.name,
+                "era": run.era,
+                "due": run.due_at,
+                "attempt": 0,
+                "epoch": run.epoch,
+                "deadline": run.deadline,
+                "asked": False,
+                "patience": "1s",
+            },
+        )
+        copy = other.submit(bench.deliver, look, header)
+        eventually(lambda: bench.waits, 5.0, "the copy waits for the row")
+        first.commit()
+        assert copy.result(5.0)[0] == "IGNORED"
+    assert (bench.refused, seen) == (["repeated"], [])
 
 
 def test_a_slot_does_not_start_again_after_a_younger_one(bench: Bench) -> None:

@@ -1,0 +1,53 @@
+"""A broker that takes connections and refuses messages: nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from celery_pecker.database import Database
+from celery_pecker.overview import Overview
+from celery_pecker.testing import EmbeddedRedis
+from tests.integration.worker.crew import Crew
+
+pytestmark = pytest.mark.cluster
+
+SCHEDULE = {
+    "at most once": {"task": "ran", "schedule": 1.0},
+    "at least once": {
+        "task": "ran",
+        "schedule": 1.0,
+        "pecker": {"delivery": "at_least_once"},
+    },
+}
+
+
+def test_the_pace_is_not_kept_while_nothing_is_sent(
+    crews: Callable[..., Crew],
+    dsn: str,
+    own_redis: Callable[..., EmbeddedRedis],
+) -> None:
+    """All replicas live, each slot is won, and yet nothing runs; then all is well."""
+    broker = own_redis().url
+    crew = crews(
+        "full", dsn=dsn, broker=broker, pecker_worker=False, beat_schedule=SCHEDULE
+    )
+    crew.beat()
+    database = Database(dsn, schema=crew.name, timeout=5.0)
+    overview = Overview(database)
+    try:
+        crew.until(lambda: overview.totals().counts["published"] >= 2, "it is sent")
+        assert overview.pace().kept
+        with redis.Redis.from_url(broker) as client:
+            client.config_set("maxmemory", "1")
+            crew.until(lambda: overview.pace().undelivered == 1, "it is seen")
+            pace = overview.pace()
+            assert (pace.kept, pace.overdue, pace.replicas) == (False, 0, 1)
+            [(name, outcomes)] = overview.failing().items()
+            assert (name, outcomes.undelivered) == ("at most once", True)
+            client.config_set("maxmemory", "0")
+        crew.until(lambda: overview.pace().kept, "it is sent again", 60.0)
+    finally:
+        database.close()
