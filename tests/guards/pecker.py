@@ -687,10 +687,10 @@ GUARDS = (
     Guard(
         "outcomes: the last slot is a maximum, whoever writes first",
         "celery_pecker/sql/history.sql",
-        "                     (excluded.good_era, excluded.good_due)) as slot (era, due)\n"
-        "        order by era desc nulls last, due desc\n",
-        "                     (excluded.good_era, excluded.good_due)) as slot (era, due)\n"
-        "        order by era desc nulls last, due\n",
+        """as slot (era, due, at, report, host, error)
+        order by era desc nulls last, due desc, at desc""",
+        """as slot (era, due, at, report, host, error)
+        order by era nulls last, due, at desc""",
         f"{HISTORY}/test_recorder.py",
     ),
     Guard(
