@@ -68,6 +68,21 @@ GUARDS = (
         f"{ADMISSION}::test_while_the_store_is_away_large_runs_do_not_start_together",
     ),
     Guard(
+        "throttle: revocations are seen though Celery forgets as many",
+        "throttle/worker/dead.py",
+        "            full and not self._suspects",
+        "            False and not self._suspects",
+        f"{UNIT}/test_worker_parts.py"
+        "::test_revocations_are_seen_when_celery_forgets_as_many",
+    ),
+    Guard(
+        "throttle: the loop is woken when something has opened, and only then",
+        "throttle/worker/hook.py",
+        "        if self._accounts.opened() and self.holding and",
+        "        if self.holding and",
+        f"{HOOK}::test_the_loop_is_left_alone_when_nothing_has_opened",
+    ),
+    Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
         "    if run := run_of(task.request):\n",

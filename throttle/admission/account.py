@@ -37,6 +37,8 @@ TRUSTED = 0.2
 has come."""
 WAITS = 0.15
 """Seconds since a run was refused for want of a turn: it still waits for one."""
+GREATER = 0.001
+"""Part of the limit by which a share must have risen to be news."""
 SOON = 0.001
 """Seconds within which room need not be looked at again."""
 TENANTS = 1000
@@ -100,8 +102,14 @@ class Account:
         """Return the policy in force; None: the store is there."""
         return self.limit.policy if now - self._heard > STALE else None
 
-    def heard(self, seen: Seen, now: float) -> None:
-        """The store told of this database."""
+    def heard(self, seen: Seen, now: float) -> bool:
+        """Take what the store says of this database; return whether it opens anything.
+
+        A greater share, an answer after none, or a turn: what is held need not wait
+        for the timer to be looked at.
+        """
+        opens = bool(seen.turn) or now - self._heard > STALE
+        opens = opens or seen.share > self.share + GREATER
         self.refill(now)
         self.seen, self.share = seen, seen.share
         self._heard = max(now, self._heard)
@@ -119,6 +127,7 @@ class Account:
             min(max(others * (busy - HEADROOM), 0.0), SECOND),
             min(max(others * (worked - HEADROOM), 0.0), SECOND),
         )
+        return opens
 
     def refill(self, now: float) -> None:
         """Room has grown since it was looked at last."""

@@ -51,6 +51,7 @@ class Accounts:
         self._accounts = {
             name: Account(limit, now, phase) for name, limit in limits.items()
         }
+        self._opened = False
         self._kinds: dict[tuple[Target, str], tuple[Account, Expected]] = {}
         """Forgotten at each reading: costs may have been learned."""
         self._runs: dict[int, Expected | UnderWay] = {}
@@ -123,8 +124,13 @@ class Accounts:
         with self._lock:
             for name, seen in answer.databases.items():
                 account = self._accounts.get(name)
-                if account is not None:
-                    account.heard(seen, now)
+                if account is not None and account.heard(seen, now):
+                    self._opened = True
+
+    def opened(self) -> bool:
+        """Say whether something may start that could not, since this was asked last."""
+        opened, self._opened = self._opened, False
+        return opened
 
     # What it says
 

@@ -14,6 +14,9 @@ from kombu.utils.functional import maybe_list
 from throttle.clock import Monotonic, monotonic, now
 from throttle.worker.held import Held
 
+ALL_EVERY = 1.0
+"""Seconds between two looks at all that is held, while Celery's list of revocations is
+full: it forgets one for each that it learns, and their number says nothing."""
 SLACK = 1000
 """Tasks that left before they expired, and are not worth being cleared away yet."""
 
@@ -35,6 +38,7 @@ class Dead:
         self._expiries: list[Expiry] = []
         self._number = count()
         self._revoked = _revocations()
+        self._looked = -ALL_EVERY
         self._suspects: list[Held] = []
 
     def add(self, held: Held) -> None:
@@ -68,9 +72,12 @@ class Dead:
         return self._sweep_revoked(until)
 
     def _sweep_revoked(self, until: float) -> bool:
-        known = _revocations()
-        if known != self._revoked:
-            self._revoked = known
+        known, moment = _revocations(), self._clock()
+        full = len(state.revoked) >= state.revoked.maxlen
+        if known != self._revoked or (
+            full and not self._suspects and moment - self._looked >= ALL_EVERY
+        ):
+            self._revoked, self._looked = known, moment
             self._suspects = list(self._held())
         while self._suspects:
             held = self._suspects.pop()

@@ -227,9 +227,10 @@ class Hook:
 
     def _collect(self) -> None:
         # On the exchange's thread, which has heard of traffic and shares just now. A
-        # database that has opened is not to wait for the timer: the loop is woken.
+        # database that has opened is not to wait for the timer: the loop is woken. What
+        # a share that is the same lets in comes in by the timer.
         self._going.collect()
-        if self.holding and self._consumer.hub is not None:
+        if self._accounts.opened() and self.holding and self._consumer.hub is not None:
             self._consumer.hub.call_soon(self._woken)
 
     def _woken(self) -> None:

@@ -487,6 +487,26 @@ def test_while_the_store_is_away_large_runs_do_not_start_together() -> None:
     assert busiest <= 3
 
 
+def test_what_opens_a_database_is_news_once() -> None:
+    """A first answer, a greater share, a turn, an answer after an outage."""
+    worker = Worker()
+    for hear, news in (
+        ({"share": 0.5}, True),
+        ({"share": 0.5}, False),
+        ({"share": 0.3}, False),
+        ({"share": 0.4}, True),
+        ({"share": 0.4, "turn": True}, True),
+        ({"share": 0.4}, False),
+    ):
+        worker.now += 0.1
+        worker.hear(**hear)  # type: ignore[arg-type]
+        assert worker.accounts.opened() is news
+        assert not worker.accounts.opened()
+    worker.now += 0.5
+    worker.hear(0.1)
+    assert worker.accounts.opened()
+
+
 def test_turns_are_for_those_who_need_them() -> None:
     """A worker that is alone, and one with many small runs, always has its turn."""
     instants = [PERIOD * part / 100 for part in range(100)]

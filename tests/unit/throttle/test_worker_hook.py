@@ -44,6 +44,7 @@ class Accounts:
     def __init__(self) -> None:
         self.room = 0
         self.forgotten: list[int] = []
+        self.news = True
 
     def admit(self, target: Target, task: str, run: int) -> Admission:
         """Take one of the room."""
@@ -56,6 +57,10 @@ class Accounts:
     def enter(self, target: Target, task: str, run: int) -> bool:
         """Take one of the room."""
         return self.admit(target, task, run).admitted
+
+    def opened(self) -> bool:
+        """Say what a test says."""
+        return self.news
 
     def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
         """These have ended, and those did not run."""
@@ -164,6 +169,17 @@ def test_the_loop_is_woken_when_the_exchange_has_heard(bench: Bench) -> None:
     bench.fire()
     bench.rig.collect()
     assert (bench.through, bench.soon) == (["a", "b", "c"], [])
+
+
+def test_the_loop_is_left_alone_when_nothing_has_opened(bench: Bench) -> None:
+    """What a share that stays the same lets in comes in by the timer."""
+    bench.come("a")
+    bench.accounts.news = False
+    bench.rig.collect()
+    assert bench.soon == []
+    bench.accounts.news = True
+    bench.rig.collect()
+    assert len(bench.soon) == 1
 
 
 def test_held_tasks_are_scheduled_and_not_reserved(bench: Bench) -> None:

@@ -158,6 +158,33 @@ def test_a_revocation_is_looked_for_once() -> None:
     assert left == [one]
 
 
+def test_revocations_are_seen_when_celery_forgets_as_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It knows of 50,000 at most: then their number stays the same."""
+    monkeypatch.setattr(state.revoked, "maxlen", 3)
+    state.revoked.update(["a", "b", "c"])
+    time = Time()
+    asked: list[int] = []
+    one = held("t")
+
+    def everything() -> list[Held]:
+        asked.append(1)
+        return [one]
+
+    left: list[Held] = []
+    dead = Dead(everything, left.append, time)
+    assert dead.sweep(9.0, 1)
+    state.revoked.add("t")
+    one.request.dead = True
+    assert len(state.revoked) == 3
+    assert dead.sweep(9.0, 1)
+    assert len(asked) == 1
+    time.now += 1.0
+    assert dead.sweep(9.0, 1)
+    assert left == [one]
+
+
 def test_many_dead_take_several_turns() -> None:
     """Each writes a result: the loop goes on with other things in between."""
     left: list[Held] = []
