@@ -272,6 +272,14 @@ class Store(Protocol):
         """The limit in force is so much of the limit, for so long."""
         ...
 
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """Set the limit to so many times what the settings say, for so long.
+
+        A person's word, beside the second signal's. It ends by itself; 0 seconds end
+        it at once.
+        """
+        ...
+
     def close(self) -> None:
         """Connections are closed."""
         ...

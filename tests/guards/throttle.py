@@ -83,6 +83,13 @@ GUARDS = (
         f"{HOOK}::test_the_loop_is_left_alone_when_nothing_has_opened",
     ),
     Guard(
+        "throttle: a limit that a person set ends by itself",
+        "throttle/store/redis/windows.lua",
+        "            if now < said[3] then\n",
+        "            if true then\n",
+        f"{STORE}::test_a_person_sets_a_limit_for_a_while",
+    ),
+    Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
         "    if run := run_of(task.request):\n",

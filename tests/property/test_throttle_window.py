@@ -107,6 +107,13 @@ steps = st.one_of(
         st.floats(0, 5),
     ),
     st.tuples(
+        st.just("adjust"),
+        st.sampled_from(DATABASES),
+        st.floats(0, 3),
+        st.sampled_from(("", "3/s by ü")),
+        st.floats(0, 5),
+    ),
+    st.tuples(
         st.just("elect"),
         st.sampled_from(DATABASES),
         st.sampled_from(HOLDERS),
@@ -187,6 +194,11 @@ class Twins:
         """The second signal speaks."""
         self.store.lower(database, factor, why, seconds)
         self.oracle.lower(database, factor, why, seconds)
+
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """A person sets a limit."""
+        self.store.adjust(database, factor, why, seconds)
+        self.oracle.adjust(database, factor, why, seconds)
 
     def elect(self, database: str, holder: str, seconds: float) -> None:
         """Somebody wants to watch."""

@@ -6,6 +6,7 @@ this package for whatever it is asked to do, starting workers too.
 
     top       traffic against the limit, shares and what is held, live
     record    a run: traffic, limit and held over time, as a chart or as JSON
+    limit     another limit for a while, for the whole fleet
     check     what a worker would say of the settings, Redis and the route at its start
     serve     the service before Redis
 
@@ -27,6 +28,7 @@ worker.connect()
 
 COMMANDS = {
     "check": "check:check",
+    "limit": "limit:limit",
     "record": "record:record",
     "serve": "serve:serve",
     "top": "top:top",

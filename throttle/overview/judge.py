@@ -143,7 +143,9 @@ def _notes(
         why = f": {view.signal}" if view.signal else ""
         yield f"the limit is lowered to {factor:.0%}{why}"
     elif view.signal:
-        yield view.signal
+        yield (
+            view.signal if factor == 1 else f"{factor:.0%} of the limit: {view.signal}"
+        )
     if limit is None:
         return
     part = limit.fraction(outside) / max(factor, LEAST)

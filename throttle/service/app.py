@@ -6,6 +6,7 @@
     POST /v1/admit                  may so many tasks be sent now? for dispatchers
     POST /v1/elect                  who asks PostgreSQL for the second signal
     POST /v1/databases/NAME/lower   what the second signal says
+    POST /v1/databases/NAME/adjust  a limit that a person sets
     GET  /health                    does the store behind answer? no token
     GET  /live                      does this process answer? no token
 
@@ -31,6 +32,7 @@ PAGES = {
     r"/v1/databases": pages.Databases,
     r"/v1/databases/([^/]+)": pages.OneDatabase,
     r"/v1/databases/([^/]+)/lower": pages.Lower,
+    r"/v1/databases/([^/]+)/adjust": pages.Adjust,
     r"/v1/admit": pages.Admit,
     r"/v1/elect": pages.Elect,
     r"/health": pages.Health,

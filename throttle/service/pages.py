@@ -14,6 +14,7 @@ from throttle.errors import ThrottleError
 from throttle.service.desk import Desk
 from throttle.store import fields, wire
 from throttle.window.quota import IDLE
+from throttle.window.units import ADJUSTED, ADJUSTED_FOR
 
 LONGEST_WORD = 3_600.0
 """Seconds for which the second signal may lower a limit, or somebody be elected."""
@@ -200,6 +201,26 @@ class Lower(Page):
                 fields.number("factor", found.get("factor"), most=1.0),
                 fields.text("why", found.get("why"), empty=True),
                 fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),
+            )
+            return {}
+
+        await self.answer(make)
+
+
+class Adjust(Page):
+    """A limit that a person sets."""
+
+    async def post(self, name: str) -> None:
+        """Hand it to the store."""
+
+        async def make() -> Mapping[str, object]:
+            found = self.body()
+            await self.desk.lane.ask(
+                self.desk.store.adjust,
+                fields.database("database", name),
+                fields.number("factor", found.get("factor"), most=ADJUSTED),
+                fields.text("why", found.get("why"), empty=True),
+                fields.number("seconds", found.get("seconds"), most=ADJUSTED_FOR),
             )
             return {}
 

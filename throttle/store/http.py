@@ -107,6 +107,12 @@ class HttpStore:
         with self._understood():
             self._ask("POST", f"/v1/databases/{quote(database, safe='')}/lower", body)
 
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """Set the limit to so many times what the settings say, for so long."""
+        body = {"factor": factor, "why": why, "seconds": seconds}
+        with self._understood():
+            self._ask("POST", f"/v1/databases/{quote(database, safe='')}/adjust", body)
+
     def close(self) -> None:
         """The connection is closed; a later call makes another."""
         if self._turn.acquire(timeout=self._timeout + CONNECTING):

@@ -47,6 +47,7 @@ class Known:
     told: dict[str, tuple[str, Holding]] = field(default_factory=dict)
     turn: Turn = field(default_factory=Turn)
     signal: Signal = field(default_factory=Signal)
+    adjusted: Signal = field(default_factory=Signal)
     watcher: tuple[str, int] = ("", 0)
     at: int = 0
     """When it was last heard of."""
@@ -107,6 +108,14 @@ class Oracle:
         until = now + units.whole(seconds, WHOLE, units.LATEST)
         known = self._known[database]
         known.signal = Signal(units.whole(factor, WHOLE, 1), why, until)
+        known.at = now
+
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """Set the limit to so many times what the settings say, for so long."""
+        now = self._clock.read(self._time())
+        until = now + units.whole(seconds, WHOLE, units.ADJUSTED_FOR)
+        known = self._known[database]
+        known.adjusted = Signal(units.whole(factor, WHOLE, units.ADJUSTED), why, until)
         known.at = now
 
     def close(self) -> None:
@@ -182,7 +191,7 @@ def _view(known: Known, now: int) -> View:
         for holder, grant in known.shares.grants.items()
         if now - grant.heard < FORGOTTEN
     }
-    lowered = now < known.signal.until
+    words = [one.why for one in (known.signal, known.adjusted) if now < one.until]
     return View(
         seen=_seen(known, now, 0, len(live)),
         holders={
@@ -193,9 +202,13 @@ def _view(known: Known, now: int) -> View:
             )
             for holder, grant in live.items()
         },
-        signal=known.signal.why if lowered else "",
+        signal="; ".join(word for word in words if word),
     )
 
 
 def _factor(known: Known, now: int) -> int:
-    return known.signal.factor if now < known.signal.until else WHOLE
+    factor = WHOLE
+    for one in (known.signal, known.adjusted):
+        if now < one.until:
+            factor = factor * one.factor // WHOLE
+    return factor

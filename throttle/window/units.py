@@ -20,6 +20,10 @@ LONGEST = 10
 """Seconds that a sample may span."""
 LATEST = 3600
 """Seconds that a signal, or a watcher, may last."""
+ADJUSTED = 1000
+"""Times a limit that it may be set to."""
+ADJUSTED_FOR = 7 * 86_400
+"""Seconds that a limit may be set for."""
 
 
 def whole(number: float, unit: int, most: float = MOST) -> int:

@@ -1,10 +1,14 @@
-"""What a worker answers to ``celery inspect throttle``."""
+"""What a worker answers to ``celery inspect throttle``, and does when it is told to."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from celery.worker.control import inspect_command
+from celery.worker.control import control_command, inspect_command
+
+from throttle.adjusting import adjust
+from throttle.errors import ThrottleError
+from throttle.worker.step import ThrottleStep
 
 
 @inspect_command()
@@ -12,3 +16,31 @@ def throttle(state: Any) -> dict[str, Any]:
     """Databases as this worker sees them: share, held, admitted, by tenant."""
     told: dict[str, Any] = state.consumer.blueprint.info(state.consumer)
     return told.get("throttle") or {}
+
+
+@control_command(
+    args=[("database", str), ("operations", float), ("seconds", float), ("who", str)],
+    signature="<database> <operations (0: the settings')> <seconds> <who>",
+)
+def throttle_limit(
+    state: Any, database: str, operations: float, seconds: float = 0.0, who: str = ""
+) -> dict[str, str]:
+    """Set a database's limit for a while, in the whole fleet.
+
+    Each worker that is asked writes the same to Redis: with `--destination` one does.
+    """
+    for step in state.consumer.blueprint.order:
+        if isinstance(step, ThrottleStep) and step.obj is not None:
+            rig = step.obj.rig
+            limit = rig.settings.limits.get(database)
+            if limit is None:
+                allowed = ", ".join(sorted(rig.settings.limits))
+                return {"error": f"{database!r} has no limit; known: {allowed}"}
+            try:
+                said = adjust(
+                    rig.store, limit, operations or None, seconds, who or "somebody"
+                )
+            except ThrottleError as error:
+                return {"error": str(error)}
+            return {"ok": said}
+    return {"error": "this worker has no throttle_limits"}

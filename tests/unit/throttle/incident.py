@@ -119,6 +119,10 @@ class Night:
         """Nobody reports here."""
         raise NotImplementedError
 
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """Nobody sets a limit here."""
+        raise NotImplementedError
+
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Nobody watches here."""
         raise NotImplementedError

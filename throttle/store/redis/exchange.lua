@@ -2,7 +2,7 @@
 -- and returns the time, then for each database its traffic and its share.
 --
 -- KEYS: clock, databases, number of the holder's last report; then for each database
---       its shares, what its holders told, its signal, the next turn.
+--       its shares, what its holders told, its signal, the next turn, a limit that a person set.
 -- ARGV: time, holder, whether it heard the last answer, estimator, number of the report;
 --       then for each database: name, where its windows are, how many samples, for each
 --       sample its age, its span, operations, seconds and rows; then what the holder
@@ -156,7 +156,7 @@ end
 local answer = {string.format('%.0f', now)}
 local expired = string.format('%.0f', now - KEPT * SECOND)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', expired)
-for key = 4, #KEYS, 4 do
+for key = 4, #KEYS, 5 do
     local keys = {shares = KEYS[key], told = KEYS[key + 1], signal = KEYS[key + 2]}
     local name, base, samples = take(), take(), {}
     for i = 1, number() do
@@ -180,12 +180,7 @@ for key = 4, #KEYS, 4 do
     end
 
     local traffic = {weighted = weighted(window), fast = fast(window)}
-    local factor = WHOLE
-    local signal = redis.call('GET', keys.signal)
-    if signal then
-        signal = cmsgpack.unpack(signal)
-        if now < signal[3] then factor = signal[1] end
-    end
+    local factor = in_force(keys.signal, KEYS[key + 4])
     local all = 0
     if holds then all = capacity(factor, traffic[estimator], limits) end
     local starts = turn(KEYS[key + 3], window, waits, all, limits)

@@ -9,12 +9,7 @@ local since = string.format('(%.0f', now - KEEPING)
 local function view(name)
     local base = ARGV[2] .. name .. ':'
     local window = open(base)
-    local factor, why = 1000000, ''
-    local signal = redis.call('GET', base .. 'signal')
-    if signal then
-        signal = cmsgpack.unpack(signal)
-        if now < signal[3] then factor, why = signal[1], signal[2] end
-    end
+    local factor, why = in_force(base .. 'signal', base .. 'adjusted')
     local said = {factor}
     for _, estimate in ipairs({weighted(window), fast(window)}) do
         for i = 1, SIZE do said[#said + 1] = string.format('%.17g', estimate[i]) end

@@ -35,6 +35,8 @@ TIMEOUT = 0.1
 was heard is stale. With half of it a Redis 40 to 60 ms away was never there at all, for
 each answer that was late cost a connection, which takes three ways to make."""
 AT_START = 2.0
+OF = ("shares", "told", "signal", "turn", "adjusted")
+"""The keys of a database, in the order of the exchange's."""
 MOST_UNHEARD = 10_000
 FORMAT = 1
 """Of what the keys hold. Raised with each change of it: for the time of a deploy two
@@ -137,18 +139,25 @@ class RedisStore:
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """The limit in force is so much of the limit, for so long."""
-        name = calls.safe(database)
-        keys = [
-            f"{self._tag}clock",
-            f"{self._of}{name}:signal",
-            f"{self._tag}databases",
-        ]
-        words: Words = [
+        self._say(
+            f"{calls.safe(database)}:signal",
             units.whole(factor, WHOLE, 1),
             why,
             units.whole(seconds, WHOLE, units.LATEST),
-            name,
-        ]
+        )
+
+    def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
+        """Set the limit to so many times what the settings say, for so long."""
+        self._say(
+            f"{calls.safe(database)}:adjusted",
+            units.whole(factor, WHOLE, units.ADJUSTED),
+            why,
+            units.whole(seconds, WHOLE, units.ADJUSTED_FOR),
+        )
+
+    def _say(self, key: str, factor: int, why: str, lasts: int) -> None:
+        keys = [f"{self._tag}clock", f"{self._of}{key}", f"{self._tag}databases"]
+        words: Words = [factor, why, lasts, key.rpartition(":")[0]]
         self._ask(scripts.LOWER, keys, words, lambda _: None)
 
     def close(self) -> None:
@@ -165,7 +174,7 @@ class RedisStore:
         ]
         for name in names:
             base = f"{self._of}{calls.safe(name)}:"
-            keys += [f"{base}{of}" for of in ("shares", "told", "signal", "turn")]
+            keys += [f"{base}{of}" for of in OF]
         return keys, [
             report.holder,
             int(report.heard and report.holder not in self._unheard),

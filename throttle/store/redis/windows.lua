@@ -75,3 +75,20 @@ local function fast(window)
     end
     return most
 end
+
+-- What is in force of a limit, in millionths, and why: the second signal's word, and a
+-- person's.
+local function in_force(...)
+    local factor, why = 1000000, {}
+    for _, key in ipairs({...}) do
+        local said = redis.call('GET', key)
+        if said then
+            said = cmsgpack.unpack(said)
+            if now < said[3] then
+                factor = math.floor(factor * said[1] / 1000000)
+                if said[2] ~= '' then why[#why + 1] = said[2] end
+            end
+        end
+    end
+    return factor, table.concat(why, '; ')
+end

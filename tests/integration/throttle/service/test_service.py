@@ -174,6 +174,7 @@ def test_without_the_token_nothing_is_told(stand: Stand, token: str | None) -> N
         ("POST", "/v1/admit"),
         ("POST", "/v1/elect"),
         ("POST", "/v1/databases/main/lower"),
+        ("POST", "/v1/databases/main/adjust"),
         ("GET", "/nowhere"),
     ):
         sent = None if token is None else token.encode().decode("latin-1")

@@ -195,6 +195,28 @@ def test_the_limit_is_lowered_for_a_while(store: RedisStore, time: Time) -> None
     assert store.look()["main"].signal == ""
 
 
+def test_a_person_sets_a_limit_for_a_while(store: RedisStore, time: Time) -> None:
+    """It is in all workers' shares, people see who set it, and it ends by itself."""
+
+    def ask(seconds: float) -> Seen:
+        for _ in range(round(seconds / 0.5)):
+            time.now += 0.5
+            seen = main(store.exchange(report(want=3)))
+        return seen
+
+    store.exchange(report(want=3))
+    ask(0.5)
+    store.adjust("main", 2.0, "10000/s, set by bo", 60)
+    assert (ask(0.5).factor, ask(0.5).share) == (2.0, 2.0)
+    assert store.look()["main"].signal == "10000/s, set by bo"
+    store.lower("main", 0.25, "lag", 5)
+    assert (ask(0.5).factor, ask(0.5).share) == (0.5, 0.5)
+    assert store.look()["main"].signal == "lag; 10000/s, set by bo"
+    assert ask(6.0).factor == 2.0
+    assert (ask(60.0).factor, ask(0.5).share) == (1.0, 1.0)
+    assert store.look()["main"].signal == ""
+
+
 def test_one_watches_until_it_is_silent(store: RedisStore, time: Time) -> None:
     """The one who watches goes on; another takes over when it is gone."""
     assert store.elect("main", "a", 2)

@@ -1,0 +1,55 @@
+"""``celery throttle limit``: another limit for a while, for the whole fleet."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+
+import click
+
+from throttle.adjusting import LONGEST, adjust
+from throttle.cli.desk import Desk, as_json
+
+
+@click.command()
+@click.argument("database")
+@click.argument(
+    "operations", type=click.FloatRange(min=0, min_open=True), required=False
+)
+@click.option(
+    "--for",
+    "seconds",
+    type=click.FloatRange(min=1, max=LONGEST),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long; then the limit of the settings is in force again.",
+)
+@click.option("--end", is_flag=True, help="The limit of the settings is back at once.")
+@click.option("--who", default=None, help="Shown beside it (default: user@host).")
+@as_json
+@click.pass_context
+def limit(  # noqa: PLR0913  # what a command line has
+    ctx: click.Context,
+    *,
+    database: str,
+    operations: float | None,
+    seconds: float,
+    end: bool,
+    who: str | None,
+    json: bool,
+) -> None:
+    """Set the limit of DATABASE to OPERATIONS a second, in all workers, for a while.
+
+    Workers hear of it with their next report, within 0.2 s. It lies in Redis with who
+    set it, and ends by itself, whatever happens to whoever set it.
+    """
+    if end == (operations is not None):
+        message = "say either OPERATIONS or --end"
+        raise click.UsageError(message)
+    with Desk.open(ctx, json=json) as desk:
+        limits = desk.settings.limits[desk.known(database)]
+        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
+        said = adjust(desk.store, limits, operations, seconds, who)
+        if not desk.told({"database": database, "said": said}):
+            desk.console.print(f"{database}: {said}", markup=False)
