@@ -39,6 +39,9 @@ class Processor:
     gate: Any = None
     """What is asked before items are run: ``admit(database, cost)`` says whether they
     may, and if not when to ask again (`throttle.Gate`), or a function that makes it."""
+    throttle: object = None
+    """The database that items touch, or a pair of it and a tenant, as tasks name it:
+    asked of the gate that the setting `sharding_gate` makes, where `gate` is None."""
     calls: Callable[[Mapping[str, Any]], Iterable[str]] = nothing
     """From a job's keyword arguments to the names of the tasks that its items are given
     to: a worker that does not know them leaves the job to others."""

@@ -35,6 +35,9 @@ class ShardingSettings:
     """After how long a message that nobody took is sent again."""
     retention: float = 7 * 86_400.0
     """How long ended jobs are kept, with their items, results and errors."""
+    gate: str | None = None
+    """Dotted path of what makes the gate of tasks with `throttle=`, called with the
+    app: ``throttle:Gate``."""
     sweeper: bool = True
     """Whether the app's schedule gets the sweeper and the purge."""
 
@@ -83,6 +86,13 @@ def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> Non
 
 def _check(name: str, value: object) -> None:
     key = PREFIX + name
+    if name == "gate":
+        if not isinstance(value, str) or not value.strip(":. "):
+            message = (
+                f"{key} must be a dotted path such as 'throttle:Gate', not {value!r}"
+            )
+            raise Misconfigured(message)
+        return
     if name == "sweeper":
         if not isinstance(value, bool):
             message = f"{key} must be True or False, not {value!r}"

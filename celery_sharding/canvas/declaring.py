@@ -16,7 +16,7 @@ from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
 
-OURS = {"key", "gate"}
+OURS = {"key", "gate", "throttle"}
 """What a processor has besides options."""
 CELERYS = {"name", "queue", "exchange", "routing_key", "delivery_mode", "compression"}
 CELERYS |= {"immediate", "mandatory"}

@@ -57,7 +57,11 @@ class Runner:
         if turn is None:
             return "not to be had"
         processor = self._processor(turn)
-        wake = STRANGE if processor is None else admitted(processor)
+        wake = (
+            STRANGE
+            if processor is None
+            else admitted(processor, self._app, self._settings.gate)
+        )
         if processor is None or wake is not None:
             if processor is None and turn.options.placement is Placement.EVEN:
                 ledger.placing.disown(job, executor.hostname)

@@ -77,6 +77,14 @@ GUARDS = (
         "                    or true\n",
         f"{SWEEP}::test_jobs_whose_tickets_rest_take_no_sweep_from_others",
     ),
+    Guard(
+        "sharding: a job's option throttle asks the gate of the settings",
+        "celery_sharding/runner/gates.py",
+        "    database = processor.options.database or _named(processor.throttle)\n",
+        "    database = processor.options.database\n",
+        "tests/integration/sharding/runner/test_passing_on.py"
+        "::test_the_option_throttle_asks_the_gate_of_the_settings",
+    ),
     # Tickets: one holder each, and no more of them than the concurrency
     Guard(
         "sharding: a message that comes late takes no ticket",

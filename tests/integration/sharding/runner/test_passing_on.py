@@ -99,6 +99,24 @@ def test_a_closed_gate_lays_the_ticket_down(
     assert ticket(ledger) == ("idle", True)
 
 
+def shut(app: Celery) -> Shut:
+    """Make a gate for an app, as `throttle.Gate` is made."""
+    assert isinstance(app, Celery)
+    return Shut()
+
+
+@pytest.mark.parametrize("option", ["orders", ("orders", "acme")])
+def test_the_option_throttle_asks_the_gate_of_the_settings(
+    app: Celery, ledger: Ledger, register: Register, planned: Planner, option: Any
+) -> None:
+    """A task says as any other which database it touches, and needs no lambda."""
+    app.conf.sharding_gate = f"{__name__}:shut"
+    register(double, throttle=option)
+    ready = planned()
+    assert work(app, ready.job, 1, 0) == "the gate is closed"
+    assert ticket(ledger) == ("idle", True)
+
+
 def test_a_gate_that_fails_lets_pass(
     app: Celery, ledger: Ledger, register: Register, planned: Planner
 ) -> None:
