@@ -14,7 +14,7 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 
 from throttle.errors import Misconfigured
@@ -33,6 +33,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 MOST_TENANTS = 20
+MOST_GONE = 100
+"""Workers that are remembered though they were not heard of."""
 DATABASE = ("database",)
 
 
@@ -46,6 +48,8 @@ class Admissions:
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], int] = {}
         self._last: dict[tuple[str, str, str], int] = {}
+        self.dropped = 0
+        self._dropped: dict[str, int] = {}
 
     def add(self, status: Status) -> None:
         """What workers have counted since the last call is in the sums."""
@@ -66,6 +70,18 @@ class Admissions:
             for key in gone[: max(len(gone) - len(seen), 0)]:
                 del self._last[key]  # old lives: bounded by those that live
         self._last.update(seen)
+
+    def drop(self, counts: Mapping[str, int]) -> None:
+        """What each worker has dropped of all databases, by id, is in the sum."""
+        last = self._dropped
+        self.dropped += sum(
+            max(count - last.get(worker, 0), 0) for worker, count in counts.items()
+        )
+        # Who was missed by one look comes again; old lives are bounded
+        gone = [worker for worker in last if worker not in counts]
+        for worker in gone[: max(len(gone) - MOST_GONE, 0)]:
+            del last[worker]
+        last.update(counts)
 
     def of(self, database: str, kind: str) -> int:
         """Return a sum."""
@@ -94,6 +110,8 @@ def told(picture: Picture, admissions: Admissions) -> tuple[Metric, ...]:
         return (up, *limits)
     for status in picture.databases:
         admissions.add(status)
+    every = (worker for status in picture.databases for worker in status.workers)
+    admissions.drop({worker.id: worker.dropped for worker in every})
     return (
         up,
         *limits,
@@ -169,6 +187,11 @@ def _sums(databases: Iterable[Status], admissions: Admissions) -> Iterator[Metri
         for name in names:
             family.add_metric((name,), float(admissions.of(name, kind)))
         yield family
+    yield CounterMetricFamily(
+        "throttle_dropped_operations",
+        "Operations that workers counted and that are in no sum",
+        value=float(admissions.dropped),
+    )
 
 
 def _gauge(

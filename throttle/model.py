@@ -169,6 +169,9 @@ class Holding:
     """Since its start."""
     would_hold: int = 0
     """Since its start; in shadow mode."""
+    dropped: int = 0
+    """Operations that its process counted since its start and are in no sum: they found
+    no place, or Redis was away for longer than they are kept. Of all databases."""
     oldest: float = 0.0
     """Seconds that the oldest held task has waited."""
     turn: float = 0.0
@@ -278,6 +281,14 @@ class Store(Protocol):
         A person's word, beside the second signal's. It ends by itself; 0 seconds end
         it at once.
         """
+        ...
+
+    def recall(self, database: str) -> str:
+        """Return what was kept last of what tasks cost; empty: nothing."""
+        ...
+
+    def keep(self, database: str, text: str, seconds: float) -> None:
+        """Keep what tasks cost, for so long."""
         ...
 
     def close(self) -> None:

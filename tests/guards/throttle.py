@@ -90,6 +90,20 @@ GUARDS = (
         f"{STORE}::test_a_person_sets_a_limit_for_a_while",
     ),
     Guard(
+        "throttle: what tasks cost outlives the worker that learned it",
+        "throttle/admission/accounts.py",
+        "            self._costs.recall(database, known)\n",
+        "",
+        f"{ADMISSION}::test_what_tasks_cost_outlives_a_worker",
+    ),
+    Guard(
+        "throttle: what was dropped is told once, whatever databases there are",
+        "throttle/metrics.py",
+        "        last.update(counts)\n",
+        "",
+        f"{UNIT}/test_metrics.py::test_what_was_dropped_is_summed_over_workers_once",
+    ),
+    Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
         "    if run := run_of(task.request):\n",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from threading import Lock
 
+from throttle.admission import memory
 from throttle.admission.account import Account, State
 from throttle.admission.costs import Costs
 from throttle.admission.runs import Expected, UnderWay
@@ -131,6 +133,22 @@ class Accounts:
         """Say whether something may start that could not, since this was asked last."""
         opened, self._opened = self._opened, False
         return opened
+
+    def recall(self, database: str, text: str) -> None:
+        """Take from others what tasks cost of which no run has ended here."""
+        known = memory.read(text)
+        with self._lock:
+            self._costs.recall(database, known)
+            self._kinds.clear()
+
+    def remember(self, database: str, before: str) -> str:
+        """Return what tasks cost, over what others wrote before, for others."""
+        with self._lock:
+            known = {
+                task: replace(cost)
+                for task, cost in self._costs.known(database).items()
+            }
+        return memory.written(known, before) if known else before
 
     # What it says
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -41,6 +41,23 @@ class Cost:
     """Under way, of those that came while the kind was not known."""
     since: float = 0.0
     """When the first of them came, monotonic."""
+
+    @classmethod
+    def of(cls, figures: Iterable[float], runs: int) -> Cost:
+        """Return what another worker has learned in so many runs.
+
+        `figures`: means of operations and seconds, their variances, and the duration.
+        """
+        operations, seconds, operations_variance, seconds_variance, duration = figures
+        return cls(
+            operations,
+            seconds,
+            operations_variance,
+            seconds_variance,
+            duration,
+            spread_of(duration),
+            runs,
+        )
 
     @property
     def amount(self) -> Amount:
@@ -114,6 +131,21 @@ class Costs:
             known = Cost(self._prior)
             self._remember(self._tasks, (target[0], task), known)
         return known
+
+    def known(self, database: str) -> dict[str, Cost]:
+        """Return what its tasks cost, of those that are known well enough."""
+        return {
+            task: cost
+            for (name, task), cost in self._tasks.items()
+            if name == database and cost.runs >= KNOWN
+        }
+
+    def recall(self, database: str, known: Mapping[str, Cost]) -> None:
+        """Take others' word for tasks of which no run has ended here."""
+        for task, cost in known.items():
+            mine = self._tasks.get((database, task))
+            if mine is None or not mine.runs:
+                self._remember(self._tasks, (database, task), cost)
 
     def learn(self, target: Target, task: str, ends: Sequence[End]) -> None:
         """Runs of one kind have ended."""

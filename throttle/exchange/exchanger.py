@@ -20,6 +20,12 @@ logger = logging.getLogger("throttle")
 PAUSE = (0.1, 0.2)
 """Seconds between two tries while the store is away, by chance: a thousand processes
 must not come back at one moment."""
+KEEPS = (60.0, 90.0)
+"""Seconds between two times that what tasks cost is kept for workers to come."""
+KEPT_FOR = 7 * 86_400.0
+"""Seconds."""
+LAST = 1e-9
+"""An instant that has passed, and not 0: what it knows is kept as a worker ends."""
 SILENT = 2.0
 """Seconds without a turn after which the thread is taken for dead."""
 
@@ -41,6 +47,14 @@ class Listening(Protocol):
 
     def heard(self, answer: Answer | None, now: float) -> None:
         """Learn what the store answered to what was asked at `now`; None: nothing."""
+        ...
+
+    def recall(self, database: str, text: str) -> None:
+        """Learn what tasks cost from what others have kept."""
+        ...
+
+    def remember(self, database: str, before: str) -> str:
+        """Return what tasks cost, over what others have kept."""
         ...
 
 
@@ -93,6 +107,8 @@ class Exchanger:
         self._backlog = Backlog()
         self._answer_came = True
         self._not_before = 0.0
+        self._keep_at = 0.0
+        """When what tasks cost is kept next; 0: it was not asked for yet."""
         self._read = clock()
         self._turned = 0.0
         self._stopping = threading.Event()
@@ -143,6 +159,7 @@ class Exchanger:
             due = max(due + TICK, self._clock())
         self._holdings = None
         self._not_before = 0.0
+        self._keep_at = min(self._keep_at, LAST)
         self._guarded()
 
     def _guarded(self) -> None:
@@ -194,8 +211,25 @@ class Exchanger:
             self._answered.set()
         if self._accounts is not None:
             self._accounts.heard(answer, sent)
+            if answer is not None and now >= self._keep_at:
+                self._keep(self._accounts, now)
         if self._heard is not None:
             self._heard()
+
+    def _keep(self, accounts: Listening, now: float) -> None:
+        """Take what others have learned, at first; then add what is known here."""
+        first = not self._keep_at
+        least, most = KEEPS
+        self._keep_at = now + least + (most - least) * chance()
+        try:
+            for database in self._databases:
+                before = self._store.recall(database)
+                if first:
+                    accounts.recall(database, before)
+                elif (text := accounts.remember(database, before)) != before:
+                    self._store.keep(database, text, KEPT_FOR)
+        except ThrottleError as error:
+            self._rarely.warn("costs", "%s; what tasks cost is not kept", error)
 
     def _failed(self, error: ThrottleError) -> None:
         self.failures += 1

@@ -41,6 +41,8 @@ class Worker:
     parked: int
     admitted: int
     would_hold: int
+    dropped: int
+    """Operations of its process, of all databases, that are in no sum."""
     oldest: float
     """Seconds that its oldest held task has waited."""
     rate: float | None = None

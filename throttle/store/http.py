@@ -113,6 +113,14 @@ class HttpStore:
         with self._understood():
             self._ask("POST", f"/v1/databases/{quote(database, safe='')}/adjust", body)
 
+    def recall(self, database: str) -> str:
+        """Return nothing: the service keeps no costs."""
+        del database
+        return ""
+
+    def keep(self, database: str, text: str, seconds: float) -> None:
+        """Keep nothing: the service has no page for it."""
+
     def close(self) -> None:
         """The connection is closed; a later call makes another."""
         if self._turn.acquire(timeout=self._timeout + CONNECTING):

@@ -27,7 +27,7 @@ from throttle.model import (
 from throttle.store import fields
 
 VERSION = 1
-COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold")
+COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold", "dropped")
 OLDEST = 1e9
 PARTS = 5
 """Of a sample: age, operations, seconds, rows, span."""

@@ -132,6 +132,7 @@ class Rig:
                 held=waiting.count + self.paced(database),
                 held_bytes=waiting.bytes,
                 parked=self.parked(database),
+                dropped=round(self.exchanger.dropped),
                 oldest=waiting.oldest,
                 tenants=_most(waiting.tenants, holding.tenants),
             )

@@ -60,6 +60,18 @@ class Counting:
         self.away = False
         self.answer_lost = False
         self.closed = False
+        self.costs = "of others"
+
+    def recall(self, database: str) -> str:
+        """Return what was kept."""
+        assert database
+        return self.costs
+
+    def keep(self, database: str, text: str, seconds: float) -> None:
+        """Keep it."""
+        assert database
+        assert seconds > 0
+        self.costs = text
 
     def exchange(self, report: Report) -> Answer:
         """Count, and say the same of each database."""
@@ -99,10 +111,20 @@ class Listener:
     def __init__(self) -> None:
         self.observed: list[Reading] = []
         self.answers: list[tuple[Answer | None, float]] = []
+        self.recalled: list[tuple[str, str]] = []
 
     def observe(self, reading: Reading, now: float) -> None:  # noqa: ARG002  # the protocol's
         """Write down a reading."""
         self.observed.append(reading)
+
+    def recall(self, database: str, text: str) -> None:
+        """Write down what others kept."""
+        self.recalled.append((database, text))
+
+    def remember(self, database: str, before: str) -> str:
+        """Add a word."""
+        assert database
+        return f"{before}, ours"
 
     def heard(self, answer: Answer | None, now: float) -> None:
         """Write down an answer and when it was asked for."""

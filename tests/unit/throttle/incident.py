@@ -123,6 +123,14 @@ class Night:
         """Nobody sets a limit here."""
         raise NotImplementedError
 
+    def recall(self, database: str) -> str:
+        """Nothing is kept here."""
+        raise NotImplementedError
+
+    def keep(self, database: str, text: str, seconds: float) -> None:
+        """Nothing is kept here."""
+        raise NotImplementedError
+
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Nobody watches here."""
         raise NotImplementedError

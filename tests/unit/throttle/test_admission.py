@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from throttle.admission import Accounts
+from throttle.admission import Accounts, memory
 from throttle.admission.costs import Cost
 from throttle.admission.turns import PERIOD, has_turn
 from throttle.errors import Misconfigured
@@ -628,3 +628,49 @@ def test_runs_that_no_reading_tells_of_are_free_at_once_together() -> None:
     worker.tick()
     worker.tick()
     assert worker.accounts.state("main").expected == Amount()
+
+
+def test_what_tasks_cost_outlives_a_worker() -> None:
+    """The next one lets in as much as it may from its first second on."""
+    before = Worker()
+    before.learn(20)
+    after, blind = Worker(), Worker()
+    after.accounts.recall("main", before.accounts.remember("main", ""))
+    for worker in (after, blind):
+        worker.rest(share=1.0)
+    assert after.accounts.cost(MAIN, "task").operations == pytest.approx(20, rel=0.1)
+    assert [len(after.let_in()) > 1, len(blind.let_in())] == [True, 1]
+
+
+def test_ones_own_word_counts_for_more_than_others() -> None:
+    """What is recalled late changes nothing that was learned here."""
+    worker = Worker()
+    worker.learn(10)
+    cost = worker.accounts.cost(MAIN, "task")
+    other = Worker()
+    other.learn(300)
+    worker.accounts.recall("main", other.accounts.remember("main", ""))
+    assert worker.accounts.cost(MAIN, "task") == cost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "1", '{"t": 1}', '{"t": [1, 2]}'),
+        *('{"t": [-1, 0, 0, 0, 0, 9]}', '{"t": [1e99, 0, 0, 0, 0, 9]}'),
+        *('{"t": ["1", 0, 0, 0, 0, 9]}', '{"t": [NaN, 0, 0, 0, 0, 9]}'),
+        '{"t": [true, 0, 0, 0, 0, 9]}',
+    ],
+)
+def test_what_makes_no_sense_is_not_recalled(text: str) -> None:
+    """Whoever wrote it: the worker learns for itself."""
+    assert memory.read(text) == {}
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """A thousand tasks of a database; those that ran last."""
+    known = {f"t{n}": Cost(1.0, runs=9) for n in range(memory.MOST)}
+    text = memory.written({"new": Cost(2.0, runs=9)}, memory.written(known))
+    found = memory.read(text)
+    assert len(found) == memory.MOST
+    assert found["new"].operations == 2.0

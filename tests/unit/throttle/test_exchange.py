@@ -230,6 +230,30 @@ def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
     assert stage.exchanger._thread not in threading.enumerate()
 
 
+def test_what_tasks_cost_is_recalled_at_first_and_kept_now_and_then() -> None:
+    """A worker begins with what others know, and leaves what it knows."""
+    stage = Stage()
+    stage.store.away = True
+    stage.turn()
+    assert stage.accounts.recalled == []
+    stage.store.away = False
+    stage.clock.now += 1
+    stage.turn()
+    stage.turn()
+    assert [text for _, text in stage.accounts.recalled] == ["of others"] * len(
+        SETTINGS.limits
+    )
+    assert stage.store.costs == "of others"
+    stage.clock.now += 100
+    stage.turn()
+    assert stage.store.costs.startswith("of others, ours")
+    stage.turn()
+    kept = stage.store.costs
+    stage.exchanger.start()
+    stage.exchanger.stop(10)
+    assert len(stage.store.costs) > len(kept)
+
+
 def test_a_mistake_in_a_turn_does_not_end_the_thread() -> None:
     """It is logged, health says no while it lasts, and the next turns are tried."""
     stage = Stage()

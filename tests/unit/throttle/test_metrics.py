@@ -55,6 +55,7 @@ def test_the_figures_are_those_of_the_store(registry: CollectorRegistry) -> None
         'throttle_admitted_tasks_total{database="main"} 20000.0',
         'throttle_would_hold_tasks_total{database="billing"} 400.0',
         'throttle_parked_tasks_total{database="main"} 120.0',
+        "throttle_dropped_operations_total 0.0",
     } <= {*lines(registry)}
 
 
@@ -101,6 +102,31 @@ def test_a_sum_never_goes_back(registry: CollectorRegistry, night: Night) -> Non
         total([("c", 1)]),
     ]
     assert sums == [150.0, 160.0, 160.0, 163.0, 168.0, 168.0]
+
+
+def test_what_was_dropped_is_summed_over_workers_once(night: Night) -> None:
+    """Each tells it of its process, in every database, and begins at nothing."""
+    collector = ThrottleCollector(Looking(night, SETTINGS))
+
+    def total(counts: dict[str, int]) -> float:
+        view = View(
+            seen=seen(0.0),
+            holders={
+                name: holder(name, 0.1, 5000.0, dropped=count)
+                for name, count in counts.items()
+            },
+        )
+        night.known = {"main": view, "reports": view}
+        families = {one.name: one for one in collector.collect()}
+        [sample] = families["throttle_dropped_operations"].samples
+        value: float = sample.value
+        return value
+
+    assert [total({"a": 5, "b": 1}), total({"b": 3}), total({"a": 6, "c": 2})] == [
+        6.0,
+        8.0,
+        11.0,
+    ]
 
 
 def test_lives_that_are_over_are_not_kept_for_ever(night: Night) -> None:
@@ -151,9 +177,10 @@ def existing(registry: CollectorRegistry) -> set[str]:
 
 def test_what_is_alarmed_on_exists(existing: set[str]) -> None:
     """An alarm on a figure that does not exist never comes."""
-    named = set(NAMED.findall((DOCS / "monitoring" / "alerts.yml").read_text()))
-    assert named
-    assert named <= existing
+    for page in ("alerts.yml", "dashboard.json"):
+        named = set(NAMED.findall((DOCS / "monitoring" / page).read_text()))
+        assert named
+        assert named <= existing
 
 
 def test_the_documentation_names_every_figure(existing: set[str]) -> None:

@@ -12,6 +12,7 @@ the number of their format:
     ``{throttle}:1:of:<database>:told``       what holders tell people        10 s
     ``{throttle}:1:of:<database>:signal``     the limit is lowered, and why   1 h
     ``{throttle}:1:of:<database>:turn``       when a large run may start 20 s
+    ``{throttle}:1:of:<database>:costs``      what its tasks cost               7 days
     ``{throttle}:1:of:<database>:adjusted``   a limit that a person set  its end
     ``{throttle}:1:of:<database>:watcher``    who asks PostgreSQL             1 h
     ========================================  =============================== =========

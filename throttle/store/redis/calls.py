@@ -65,9 +65,9 @@ def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
     """Return what the exchange answers about these databases."""
     at, *rest = said
     return Answer(
-        at=int(_text(at)) / WHOLE,
+        at=int(text(at)) / WHOLE,
         databases={
-            name: _seen(_text(one)) for name, one in zip(names, rest, strict=True)
+            name: _seen(text(one)) for name, one in zip(names, rest, strict=True)
         },
     )
 
@@ -108,12 +108,12 @@ def _view(said: object) -> tuple[str, View]:
     if not isinstance(said, list):
         raise TypeError(said)
     name, figures, why, *entries = said
-    factor, *numbers = (float(word) for word in _text(figures).split())
+    factor, *numbers = (float(word) for word in text(figures).split())
     traffic, outside = _estimates(numbers)
     holders = {
-        _text(holder): found
+        text(holder): found
         for holder, share, telling in zip(*[iter(entries)] * 3, strict=True)
-        if (found := _holder(int(share), _text(telling))) is not None
+        if (found := _holder(int(share), text(telling))) is not None
     }
     seen = Seen(
         traffic=traffic,
@@ -121,10 +121,11 @@ def _view(said: object) -> tuple[str, View]:
         factor=factor / WHOLE,
         holders=len(entries) // 3,
     )
-    return plain(_text(name)), View(seen=seen, holders=holders, signal=_text(why))
+    return plain(text(name)), View(seen=seen, holders=holders, signal=text(why))
 
 
-def _text(said: object) -> str:
+def text(said: object) -> str:
+    """Return an answer that is text."""
     if not isinstance(said, bytes):
         raise TypeError(said)
     return said.decode()

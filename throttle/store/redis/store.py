@@ -160,6 +160,17 @@ class RedisStore:
         words: Words = [factor, why, lasts, key.rpartition(":")[0]]
         self._ask(scripts.LOWER, keys, words, lambda _: None)
 
+    def recall(self, database: str) -> str:
+        """Return what was kept last of what tasks cost; empty: nothing."""
+        key = f"{self._of}{calls.safe(database)}:costs"
+        return self._try(lambda client: calls.text(client.call(["GET", key]) or b""))
+
+    def keep(self, database: str, text: str, seconds: float) -> None:
+        """Keep what tasks cost, for so long."""
+        key = f"{self._of}{calls.safe(database)}:costs"
+        words = ["SET", key, text, "PX", str(round(seconds * 1000))]
+        self._try(lambda client: client.call(words))
+
     def close(self) -> None:
         """Connections are closed; a later call makes new ones."""
         self._go_back()
@@ -193,15 +204,18 @@ class RedisStore:
         words: Words,
         read: Callable[[Any], Answered],
     ) -> Answered:
+        return self._try(lambda client: read(self._eval(client, script, keys, words)))
+
+    def _try(self, call: Callable[[Direct], Answered]) -> Answered:
         try:
             try:
-                return read(self._eval(self._client, script, keys, words))
+                return call(self._client)
             except MovedError as error:
                 # A cluster: all keys have one tag, so one node has them all
                 self._go_back()
                 node = elsewhere(self._given.client, error.host, error.port)
                 self._client = Direct(node)
-                return read(self._eval(self._client, script, keys, words))
+                return call(self._client)
         except failures.ALL as error:
             self._go_back()
             # Its name may lead elsewhere by now: after a failover the old primary keeps

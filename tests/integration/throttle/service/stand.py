@@ -27,6 +27,7 @@ class Counted:
         self.asked = 0
         self.look, self.elect = store.look, store.elect
         self.lower, self.close = store.lower, store.close
+        self.adjust, self.recall, self.keep = store.adjust, store.recall, store.keep
 
     def exchange(self, report: Report) -> Answer:
         """Hand it on."""

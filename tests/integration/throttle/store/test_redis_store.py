@@ -199,10 +199,12 @@ def test_a_person_sets_a_limit_for_a_while(store: RedisStore, time: Time) -> Non
     """It is in all workers' shares, people see who set it, and it ends by itself."""
 
     def ask(seconds: float) -> Seen:
-        for _ in range(round(seconds / 0.5)):
+        until = time.now + seconds
+        while True:
             time.now += 0.5
             seen = main(store.exchange(report(want=3)))
-        return seen
+            if time.now >= until:
+                return seen
 
     store.exchange(report(want=3))
     ask(0.5)
@@ -279,6 +281,17 @@ def test_two_systems_on_one_redis_do_not_meet(
     assert other.look() == {}
     assert main(other.exchange(report("a"))).traffic[Estimator.FAST] == Amount()
     other.close()
+
+
+def test_what_tasks_cost_is_kept_for_a_while(store: RedisStore, redis_url: str) -> None:
+    """By database; a name may be anything."""
+    assert store.recall("a:b%3A") == ""
+    store.keep("a:b%3A", '{"ü": 1}', 60.0)
+    assert store.recall("a:b%3A") == '{"ü": 1}'
+    assert store.recall("main") == ""
+    with redis.Redis.from_url(redis_url) as client:
+        [key] = client.keys("*:costs")
+        assert 0 < client.pttl(key) <= 60_000
 
 
 def test_windows_expire(store: RedisStore) -> None:

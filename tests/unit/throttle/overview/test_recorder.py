@@ -23,6 +23,7 @@ def picture(
             parked=0,
             admitted=count,
             would_hold=0,
+            dropped=0,
             oldest=0.0,
         )
         for key, count in (admitted or {}).items()
