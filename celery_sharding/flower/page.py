@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,6 +144,15 @@ def wanted(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn")) and WORK in app.tasks
 
 
+def figures(app: Celery) -> Iterable[Any]:
+    """Return the figures of an app's jobs; none where it has no sharded tasks."""
+    if not wanted(app):
+        return ()
+    from celery_sharding.metrics import read  # noqa: PLC0415  # needs prometheus-client
+
+    return read(app)
+
+
 UNREAD = "The sharded jobs cannot be read"
 COMFORT = (
     "This says nothing about the jobs themselves: workers that reach the database go"
@@ -158,6 +167,7 @@ JOBS = Page(
     acts=ACTS,
     folder=HERE,
     shown=wanted,
+    figures=figures,
     unread=UNREAD,
     comfort=COMFORT,
 )

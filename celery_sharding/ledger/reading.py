@@ -15,6 +15,7 @@ from celery_pecker.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.figures import JobFigures, figures_of
 from celery_sharding.ledger.grid import Grid, grid_of
 from celery_sharding.ledger.rows import (
     ErrorRow,
@@ -176,6 +177,10 @@ class Reading(Repository):
             after = (page[-1].shard, page[-1].at)
             for row in page:
                 yield from row.values
+
+    def figures(self) -> JobFigures:
+        """Return what monitoring is told of all jobs, in two statements."""
+        return figures_of(self._run("read_figures")[0], self.totals())
 
     def totals(self) -> Totals:
         """Return the figures of all jobs at once."""

@@ -24,6 +24,12 @@ listed as materialized (
             or strpos(own.task_id, lower(%(search)s::text)) > 0)
     order by own.job desc
     limit %(most)s
+),
+living as materialized (
+    select count(*)::integer as executors
+    from {schema}.pecker_executors as executor
+    cross join clock
+    where executor.seen_at > clock.now - %(fresh)s * interval '1 second'
 )
 select clock.now, own.job, listed.job as lead, own.task_id, listed.leader, own.task,
        own.key,
@@ -35,11 +41,10 @@ select clock.now, own.job, listed.job as lead, own.task_id, listed.leader, own.t
        (select count(*)::integer from {schema}.pecker_tickets as ticket
         where ticket.job = listed.job and ticket.state = 'held'
             and ticket.leased_until > clock.now) as held,
-       (select count(*)::integer from {schema}.pecker_executors as executor
-        where executor.seen_at > clock.now - %(fresh)s * interval '1 second') as executors,
-       job.holder, job.attempts
+       living.executors, job.holder, job.attempts
 from listed
 cross join clock
+cross join living
 join {schema}.pecker_jobs as own on own.job = listed.own
 join {schema}.pecker_jobs as job on job.job = listed.job
 cross join lateral (
@@ -169,3 +174,71 @@ cross join open
 cross join day
 cross join living
 cross join held
+
+/* celery_sharding:read_figures */
+-- What monitoring is told beside the totals.
+--
+-- overdue:  tickets whose lease or message is over, and that no sweep has taken up yet.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+open as materialized (
+    select count(*) filter (where job.stage = 'submitted') as submitted,
+           count(*) filter (where job.stage = 'planning') as planning,
+           count(*) filter (where job.stage = 'sharding') as sharding,
+           count(*) filter (where job.stage = 'posting') as posting,
+           count(*) filter (where job.stage = 'delivering') as delivering
+    from {schema}.pecker_jobs as job
+    where job.stage <> 'ended'
+),
+oldest as materialized (
+    select job.submitted_at
+    from {schema}.pecker_jobs as job
+    where job.stage <> 'ended'
+    order by job.job
+    limit 1
+),
+items as materialized (
+    select coalesce(sum(part.total), 0)::bigint as total,
+           coalesce(sum(part.done), 0)::bigint as done,
+           coalesce(sum(part.failed), 0)::bigint as failed
+    from {schema}.pecker_jobs as job
+    cross join lateral (
+        select sum(layer.total) as total, sum(layer.done) as done,
+               sum(layer.failed) as failed
+        from {schema}.pecker_layers as layer
+        where layer.job = job.job
+    ) as part
+    where job.stage = 'sharding'
+        and job.stage <> 'ended'
+),
+lapsed as materialized (
+    select count(*) as tickets, min(ticket.leased_until) as since
+    from {schema}.pecker_tickets as ticket
+    where ticket.state = 'held'
+        and ticket.leased_until <= (select clock.now from clock)
+),
+lost as materialized (
+    select count(*) as tickets,
+           min(coalesce(ticket.resend_at, ticket.sent_at)) as since
+    from {schema}.pecker_tickets as ticket
+    where ticket.state = 'sent'
+        and coalesce(ticket.resend_at, ticket.sent_at) <= (select clock.now from clock)
+),
+sent as materialized (
+    select count(*) as tickets
+    from {schema}.pecker_tickets as ticket
+    where ticket.state = 'sent'
+)
+select open.submitted, open.planning, open.sharding, open.posting, open.delivering,
+       coalesce(extract(epoch from clock.now - (select oldest.submitted_at from oldest)), 0)
+           ::float8 as oldest,
+       items.total, items.done, items.failed, sent.tickets,
+       lapsed.tickets + lost.tickets,
+       coalesce(extract(epoch from clock.now - least(lapsed.since, lost.since)), 0)::float8
+from clock
+cross join open
+cross join items
+cross join lapsed
+cross join lost
+cross join sent
