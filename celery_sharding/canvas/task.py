@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from celery import Task
@@ -11,7 +12,7 @@ from celery.canvas import Signature
 from celery.exceptions import Ignore
 from kombu.utils.uuid import uuid
 
-from celery_sharding import flow, stages
+from celery_sharding import flow, runner, stages
 from celery_sharding.canvas import continuation, eager, inline
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.result import ShardedResult
@@ -211,8 +212,12 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
                 raise as_refused(kwargs)
             if sent_by is None:
                 self._arrived_unknown(args, kwargs)
+            here = runner.unlimited(app, self, request)
+            begin = partial(runner.begin, app) if here else None
             worker = executor_of(app)
-            return stages.conduct(app, self.processor, request, worker=worker)
+            return stages.conduct(
+                app, self.processor, request, worker=worker, begin=begin
+            )
         except DatabaseUnavailable as error:
             headers = stages.headers_of(request.headers or {}, error)
             raise self.retry(

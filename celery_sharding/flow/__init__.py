@@ -23,11 +23,12 @@ from celery_sharding.flow.acting import (
     set_concurrency,
     set_options,
 )
-from celery_sharding.flow.onward import go_on
+from celery_sharding.flow.onward import close, go_on, summon
 from celery_sharding.flow.owners import serving
 
 __all__ = [
     "cancel",
+    "close",
     "expire",
     "fail",
     "go_on",
@@ -38,4 +39,5 @@ __all__ = [
     "serving",
     "set_concurrency",
     "set_options",
+    "summon",
 ]

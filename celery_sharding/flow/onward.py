@@ -7,9 +7,10 @@ from typing import Any
 from celery_sharding.flow.cancelled import tell_cancelled
 from celery_sharding.flow.progress import tell_progress
 from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.advancing import Advanced
 from celery_sharding.ledger.posting import Outgoing
 from celery_sharding.messages import send_job, send_tickets, wait_of
-from celery_sharding.model import Outcome, Stage
+from celery_sharding.model import Hold, Outcome, Stage
 from celery_sharding.settings import ShardingSettings
 
 
@@ -31,6 +32,20 @@ def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
     else:
         send(app, ledger, job, settings)
     return stands.stage
+
+
+def close(app: Any, ledger: Ledger, hold: Hold) -> Advanced | None:
+    """Move a job on whose own message this process has in hand; return where it is.
+
+    What comes after its items is the caller's: no message for that is sent, and the
+    ticket is free once the last layer was closed by this (`moved`).
+    """
+    settings = ShardingSettings.read(app.conf)
+    stands = ledger.outcomes.advance(hold.job, hold)
+    if stands is not None and stands.stage is Stage.SHARDING:
+        tell_progress(app, ledger, hold.job, stands.stage)
+        summon(app, ledger, hold.job, settings)
+    return stands
 
 
 def summon(

@@ -9,7 +9,7 @@ from typing import Any
 from celery_sharding.errors import TooManyFailed
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.model import Outcome, Placement, Stage
+from celery_sharding.model import Hold, Outcome, Placement, Stage
 from celery_sharding.policies import from_json, policy_of
 
 OPEN: Sequence[Stage] = (
@@ -51,25 +51,29 @@ class _Standing:
 class Advancing(Repository):
     """Jobs at stage sharding, and the way out of any stage."""
 
-    def advance(self, job: int) -> Advanced | None:
+    def advance(self, job: int, hold: Hold | None = None) -> Advanced | None:
         """The job's layer is closed if all its shards have ended; None: no such job.
 
         Then the next layer that has open shards runs, or Post is next; or the job has
         failed, where more items failed than it allows. Said by anybody, at any time.
+        ``hold``: a ticket that lies idle once Post is next by this.
         """
         standing = self._standing(job)
         if standing is None:
             return None
-        moved = False
-        if standing.stage is Stage.SHARDING:
-            moved = self._refused(job, standing)
-            if not moved and not standing.open:
-                moved = self._close(job, standing)
-            if moved:
-                standing = self._standing(job) or standing
+        stage, layer, moved = standing.stage, standing.layer, False
+        if stage is Stage.SHARDING:
+            if self._refused(job, standing):
+                stage, moved = Stage.DELIVERING, True
+            elif not standing.open and self._close(job, standing, hold):
+                moved = True
+                if standing.following is None:
+                    stage = Stage.POSTING
+                else:
+                    layer = standing.following
         return Advanced(
-            stage=standing.stage,
-            layer=standing.layer,
+            stage=stage,
+            layer=layer,
             moved=moved,
             even=standing.options.get("placement") == Placement.EVEN,
         )
@@ -148,10 +152,16 @@ class Advancing(Repository):
             stages=(Stage.SHARDING,),
         )
 
-    def _close(self, job: int, standing: _Standing) -> bool:
+    def _close(self, job: int, standing: _Standing, hold: Hold | None) -> bool:
         """Whether it was this that closed the layer, of several that saw its end."""
         if standing.following is None:
-            moved = self._change("finish_layers", job=job, layer=standing.layer)
+            moved = self._change(
+                "finish_layers",
+                job=job,
+                layer=standing.layer,
+                ticket=None if hold is None else hold.ticket,
+                seq=None if hold is None else hold.seq,
+            )
         else:
             moved = self._change(
                 "next_layer",

@@ -107,7 +107,7 @@ class Submissions(Repository):
             "continuation": jsonb({**new.continuation}),
         }
         refs = {one[ITEMS] for one in new.args if names_items(one)}
-        if refs and self._change("touch_items", refs=[*refs]) < len(refs):
+        if refs and self._run("touch_items", refs=[*refs])[0][0] < len(refs):
             raise InstanceNotFound(_absent(", ".join(sorted(refs))))
         try:
             return self._answered(row, new.options.deadline, follow=follow)

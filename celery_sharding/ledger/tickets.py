@@ -185,13 +185,16 @@ class Tickets(Repository):
         ended = {row[0] for row in self._run("void_lapsed", job=job, most=most)}
         return self._freed(ended, None if job is None else [job], died=True)
 
-    def lost(self, prefix: str) -> list[int]:
+    def lost(self, prefix: str, *, in_hand: tuple[int, int] | None = None) -> list[int]:
         """All holds of a dead process have ended at once; return the jobs.
 
-        Names of holders begin with hostname and pid: "a@host:123:".
+        Names of holders begin with hostname and pid: "a@host:123:". ``in_hand``: the
+        job and shard that it died over, none else counts a death; None: not known.
         """
         ended = {row[0] for row in self._run("void_holds", job=None, prefix=prefix)}
-        return self._freed(ended, [*ended], died=True) if ended else []
+        if not ended:
+            return []
+        return self._freed(ended, [*ended], died=True, in_hand=in_hand)
 
     def void(self, job: int) -> list[int]:
         """All holds of a job have ended: who runs shards of it writes nothing more.
@@ -202,8 +205,15 @@ class Tickets(Repository):
         return self._freed(ended, [job], died=False)
 
     def _freed(
-        self, ended: set[int], jobs: list[int] | None, *, died: bool
+        self,
+        ended: set[int],
+        jobs: list[int] | None,
+        *,
+        died: bool,
+        in_hand: tuple[int, int] | None = None,
     ) -> list[int]:
         """Shards without a hold may be claimed; return these jobs, and those."""
-        freed = {row[0] for row in self._run("free_orphans", jobs=jobs, died=died)}
+        over, shard = in_hand or (None, None)
+        rows = self._run("free_orphans", jobs=jobs, died=died, over=over, shard=shard)
+        freed = {row[0] for row in rows}
         return sorted(ended | freed)

@@ -66,7 +66,9 @@ class Upkeep(Repository):
             messages=_numbers(self._run("due_messages", resend=resend, most=most)),
             shards=_numbers(self._run("due_shards", slots=self.slots(), most=most)),
             followers=_numbers(self._run("due_followers", most=most)),
-            told=_numbers(self._run("due_told", every=TOLD_EVERY, most=most)),
+            told=_numbers(
+                self._run("due_told", every=TOLD_EVERY, resend=resend, most=most)
+            ),
         )
 
     def catch_up(self, job: int) -> int:

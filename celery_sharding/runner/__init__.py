@@ -1,6 +1,8 @@
 """Runs shards: the only room that calls processors.
 
 ``work``      a ticket: take it, claim shards, run them for a slice, pass it on
+``begin``     the same for a job that was planned in this process
+``unlimited`` whether a message may run shards for as long as they take
 ``run_shard`` one shard, from its cursor to its end or until it is told to stop
 ``Shard``     what a processor sees of it
 ``Book``      what a running shard writes to: the ledger, or lists in eager mode
@@ -13,6 +15,17 @@ from celery_sharding.runner.book import Book, Lists, Stop, Work
 from celery_sharding.runner.outbox import Known
 from celery_sharding.runner.running import run_shard
 from celery_sharding.runner.shard import Shard
-from celery_sharding.runner.tickets import work
+from celery_sharding.runner.tickets import begin, unlimited, work
 
-__all__ = ["Book", "Known", "Lists", "Shard", "Stop", "Work", "run_shard", "work"]
+__all__ = [
+    "Book",
+    "Known",
+    "Lists",
+    "Shard",
+    "Stop",
+    "Work",
+    "begin",
+    "run_shard",
+    "unlimited",
+    "work",
+]

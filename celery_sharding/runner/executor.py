@@ -5,23 +5,32 @@ from __future__ import annotations
 import mmap
 import os
 import socket
+from struct import Struct
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from celery_pecker.clock import new_tag
 
 ON = b"\1"
+IN_HAND = Struct("<qqq")
+"""A process, and the job and shard that it runs."""
+PLACES = 1_024
+"""Processes by their number modulo this. Where two share a place one is not known, and
+whatever it held is suspected if it dies."""
 
 
 class Executor:
     """A worker, as its processes and threads see it."""
 
-    def __init__(self, hostname: str, pool: str = "") -> None:
+    def __init__(self, hostname: str, pool: str = "", *, limited: bool = False) -> None:
         """Made before the pool forks: its children share the page."""
         self.hostname = hostname
         self.pool = pool
         """Celery's word for it: how code is interrupted."""
+        self.limited = limited
+        """Whether the worker ends tasks that take long."""
         self._stopping = mmap.mmap(-1, 1)
+        self._in_hand = mmap.mmap(-1, PLACES * IN_HAND.size)
         self._life = (0, "")
 
     @property
@@ -32,6 +41,28 @@ class Executor:
     def stop(self) -> None:
         """All processes of the worker know that it is about to stop."""
         self._stopping[:1] = ON
+
+    def take_up(self, job: int, shard: int) -> None:
+        """Write down, for whoever sees this process die, what it runs from now on."""
+        process = os.getpid()
+        place = process % PLACES * IN_HAND.size
+        IN_HAND.pack_into(self._in_hand, place, process, job, shard)
+
+    def in_hand(self, process: int) -> tuple[int, int] | None:
+        """Return the job and the shard that a process took up last; None: not known."""
+        place = process % PLACES * IN_HAND.size
+        found, job, shard = IN_HAND.unpack_from(self._in_hand, place)
+        return (job, shard) if found == process else None
+
+    def processes(self) -> frozenset[int]:
+        """Return the processes that took up a shard, this one left out."""
+        found = {process for process, _, _ in IN_HAND.iter_unpack(self._in_hand[:])}
+        return frozenset(found - {0, os.getpid()})
+
+    def forget(self, process: int) -> None:
+        """Nothing is known of that process any more."""
+        if self.in_hand(process) is not None:
+            IN_HAND.pack_into(self._in_hand, process % PLACES * IN_HAND.size, 0, 0, 0)
 
     @property
     def holder(self) -> str:
@@ -48,9 +79,9 @@ class Executor:
         return f"{self.hostname}:{process}:"
 
 
-def enlist(app: Any, hostname: str, pool: str) -> Executor:
+def enlist(app: Any, hostname: str, pool: str, *, limited: bool = False) -> Executor:
     """Return the executor that this process, and its children, are from now on."""
-    executor = _executors[app] = Executor(hostname, pool)
+    executor = _executors[app] = Executor(hostname, pool, limited=limited)
     return executor
 
 

@@ -125,6 +125,10 @@ class Holding:
             self._lose(f"shards {word.lost} are another's")
         self._kept, self._bytes = [], 0
 
+    def take_up(self, record: Shard) -> None:
+        """That shard is run from now on, as whoever sees this process die knows."""
+        self._executor.take_up(self.hold.job, record.shard)
+
     def put_back(self, record: Shard) -> None:
         """Items are away: that shard is free again, as it was, and all is to stop."""
         with self.turning:

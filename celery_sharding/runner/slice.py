@@ -9,7 +9,7 @@ from celery_pecker.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
-from celery_sharding.model import Shard
+from celery_sharding.model import Shard, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.runner.batches import TARGET, Batch
 from celery_sharding.runner.book import Stop, Work
@@ -51,6 +51,10 @@ class Slice:
         self._after = -1
         self.stop: Stop | None = None
         """Why the last shard stopped."""
+        self.here = False
+        """Whether this process has the job's own message in hand, and runs Post."""
+        self.ended = False
+        """Whether the items of the job have ended, and its ticket with them."""
         self.hung = Hung(holding, pool=work.pool, then=self._go_on)
 
     def run(self, seconds: float) -> bool:
@@ -69,7 +73,9 @@ class Slice:
             self._holding.flush()
             if self._holding.closing or stop is Stop.FAILED:
                 self._holding.closing = False
-                self._go_on(self._ledger)
+                self._move_on()
+                if self.ended:
+                    return False
                 self._moved()
             if stop not in ON or monotonic() - begun >= seconds:
                 break
@@ -121,6 +127,7 @@ class Slice:
         return stop
 
     def _run_shard(self, record: Shard, loader: Loader) -> Stop:
+        self._holding.take_up(record)
         loaded = loader.load(record)
         if isinstance(loaded.error, DatabaseUnavailable):
             logger.warning(
@@ -143,6 +150,15 @@ class Slice:
             return Running(self._processor, course).run()
         finally:
             self.hung.course = None
+
+    def _move_on(self) -> None:
+        if not self.here:
+            self._go_on(self._ledger)
+            return
+        stands = flow.close(self._app, self._ledger, self._holding.hold)
+        self.ended = (
+            stands is not None and stands.moved and stands.stage is Stage.POSTING
+        )
 
     def _go_on(self, ledger: Ledger) -> None:
         flow.go_on(self._app, ledger, self._holding.hold.job)

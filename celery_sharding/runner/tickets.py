@@ -42,8 +42,13 @@ class Runner:
         self._batches = Batches()
         self._complained: dict[str, float] = {}
 
-    def work(self, job: int, ticket: int, seq: int) -> str:
-        """Run shards under that ticket, if it is to be had; say what came of it."""
+    def work(self, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
+        """Run shards under that ticket, if it is to be had; say what came of it.
+
+        ``shards``: those of a job that this process planned just now, whose message it
+        has in hand. Tickets for the others are sent before the first is run, and Post
+        is left to the caller.
+        """
         ledger, executor = at(self._app), executor_of(self._app)
         opened = monotonic()
         turn = ledger.tickets.take(
@@ -67,7 +72,10 @@ class Runner:
                 ledger.placing.disown(job, executor.hostname)
             ledger.tickets.rest(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
-        return self._hold(ledger, executor, turn, processor, opened)
+        if shards > 1:
+            flow.summon(self._app, ledger, job, self._settings)
+        here = shards > 0
+        return self._hold(ledger, executor, turn, processor, opened, here=here)
 
     def _hold(
         self,
@@ -76,6 +84,8 @@ class Runner:
         turn: Turn,
         processor: Processor,
         opened: float,
+        *,
+        here: bool,
     ) -> str:
         lease = turn.options.lease or self._settings.lease
         holding = Holding(
@@ -94,8 +104,11 @@ class Runner:
             work=work_of(turn, executor.pool, opened),
             batch=self._batches.of(turn.hold.job),
         )
+        part.here = here
         with self._keeper.keeping(holding, part.hung):
             more = part.run(self._settings.slice)
+        if part.ended:
+            return "the last of the job"
         if holding.stop is Stop.LOST:
             return "lost"
         even = turn.options.placement is Placement.EVEN
@@ -162,13 +175,35 @@ def work_of(turn: Turn, pool: str, opened: float) -> Work:
     )
 
 
-def work(app: Any, job: int, ticket: int, seq: int) -> str:
+FIRST = (1, 0)
+"""The ticket that a plan begins with, and its number."""
+
+
+def begin(app: Any, job: int, shards: int) -> str:
+    """Run shards of a job that this process planned, for a slice.
+
+    A job that is short ends in the process that began it: no message of it waits
+    behind those of other jobs. Where there are more shards, others are called first.
+    """
+    return work(app, job, *FIRST, shards=shards)
+
+
+def unlimited(app: Any, task: Any, request: Any) -> bool:
+    """Say whether a message of that task may run shards for as long as they take.
+
+    A time limit is for PreProcess and Post, and would end innocent items.
+    """
+    limits = (*(request.timelimit or ()), task.time_limit, task.soft_time_limit)
+    return not executor_of(app).limited and not any(limits)
+
+
+def work(app: Any, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
     """Run shards under that ticket, if it is to be had; say what came of it."""
     runner = _runners.get(app)
     if runner is None:
         runner = _runners[app] = Runner(app)
     try:
-        return runner.work(job, ticket, seq)
+        return runner.work(job, ticket, seq, shards=shards)
     except DatabaseUnavailable as error:
         # If it was held it lapses; what was not written is run again.
         logger.warning(

@@ -88,6 +88,8 @@ where layer.job = moved.job and layer.layer = %(following)s
 
 /* celery_sharding:finish_layers */
 -- The last layer is closed, and Post is next; the row is free from now on (leased_until).
+--
+-- idle:  the ticket of who says so, if it has no further use for it.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -101,23 +103,37 @@ closed as (
             select from {schema}.pecker_shards as shard
             where shard.job = %(job)s and shard.status in (100, 201, 202)
         )
+),
+moved as (
+    update {schema}.pecker_jobs as job
+    set stage = 'posting',
+        layer = job.layers,
+        epoch = job.epoch + 1,
+        attempts = 0,
+        holder = null,
+        leased_until = clock.now,
+        sent_at = null
+    from clock
+    where job.job = %(job)s
+        and job.stage = 'sharding'
+        and job.layer = %(layer)s
+        and not exists (
+            select from {schema}.pecker_shards as shard
+            where shard.job = job.job and shard.status in (100, 201, 202)
+        )
+    returning job.job
+),
+idle as (
+    update {schema}.pecker_tickets as ticket
+    set state = 'idle', holder = null, hostname = null, leased_until = null
+    from moved
+    where ticket.job = moved.job
+        and ticket.ticket = %(ticket)s::integer
+        and ticket.seq = %(seq)s::bigint
+        and ticket.state = 'held'
 )
-update {schema}.pecker_jobs as job
-set stage = 'posting',
-    layer = job.layers,
-    epoch = job.epoch + 1,
-    attempts = 0,
-    holder = null,
-    leased_until = clock.now,
-    sent_at = null
-from clock
-where job.job = %(job)s
-    and job.stage = 'sharding'
-    and job.layer = %(layer)s
-    and not exists (
-        select from {schema}.pecker_shards as shard
-        where shard.job = job.job and shard.status in (100, 201, 202)
-    )
+select moved.job
+from moved
 
 /* celery_sharding:decide_job */
 -- The job has an outcome, once: whoever comes later changes no row. Its message is to be

@@ -16,13 +16,20 @@ where input.ref = %(ref)s
 
 /* celery_sharding:touch_items */
 -- A call names items that were stored with its signature, perhaps long ago: they are kept
--- as if they had been stored now. Fewer rows than references: some were purged.
+-- as if they had been stored now, which is written down where it is more than a minute.
+-- Returns how many there are; fewer than references: some were purged.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+touched as (
+    update {schema}.pecker_inputs as input
+    set stored_at = clock.now
+    from clock
+    where input.ref = any (%(refs)s::text[])
+        and input.stored_at < clock.now - interval '1 minute'
 )
-update {schema}.pecker_inputs as input
-set stored_at = clock.now
-from clock
+select count(*)
+from {schema}.pecker_inputs as input
 where input.ref = any (%(refs)s::text[])
 
 /* celery_sharding:submit_job */
@@ -89,7 +96,9 @@ where job.task = %(task)s
 with reached as (
     update {schema}.pecker_jobs as job
     set continuation = job.continuation || %(continuation)s
-    where job.task_id = %(task_id)s and job.stage = 'submitted'
+    where job.task_id = %(task_id)s
+        and job.stage = 'submitted'
+        and job.continuation <> job.continuation || %(continuation)s
     returning job.stage
 )
 select stage from reached

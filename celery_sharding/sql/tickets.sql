@@ -347,6 +347,8 @@ returning ticket.job
 --
 -- died:      their holder may have died of any of them: short ones are run one after the
 --            other without a write in between. Each is claimed alone from here on.
+-- shard:     unless it is known which one was in hand, of the job `over`. Then no other
+--            counts a death, and all of its own items are suspects (ahead).
 -- A hold is its ticket and number, and a number that is gone does not come back: what is
 -- seen to be an orphan stays one.
 --
@@ -369,7 +371,10 @@ with orphaned as materialized (
         )
 ),
 caught as materialized (
-    select shard.job, shard.shard
+    select shard.job, shard.shard,
+           %(shard)s::integer is null
+               or shard.job = %(over)s::bigint and shard.shard = %(shard)s::integer
+               as blamed
     from orphaned
     join {schema}.pecker_shards as shard
         on shard.job = orphaned.job
@@ -382,7 +387,12 @@ caught as materialized (
 update {schema}.pecker_shards as shard
 set status = 100,
     ticket = null,
-    deaths = shard.deaths + %(died)s::integer
+    deaths = shard.deaths + (caught.blamed and %(died)s)::integer,
+    ahead = case
+        when caught.blamed and %(died)s and %(shard)s::integer is not null
+            and shard.deaths = 0 and shard.ahead <= shard.cursor then 2147483647
+        else shard.ahead
+    end
 from caught
 where shard.job = caught.job
     and shard.shard = caught.shard

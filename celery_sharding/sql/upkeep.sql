@@ -118,18 +118,25 @@ order by job.told_at nulls first, job.job
 limit %(most)s
 
 /* celery_sharding:due_told */
--- Jobs that run now, and whose progress was last told a second ago.
+-- Jobs that run now, and whose progress was last told a second ago; and those whose
+-- message for Notify was lost (call_notify).
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
-running as materialized (
-    select distinct ticket.job
+one as materialized (
+    select ticket.job
     from {schema}.pecker_tickets as ticket
     where ticket.state = 'held'
+    union
+    select job.job
+    from {schema}.pecker_jobs as job
+    where job.stage = 'sharding'
+        and job.sent_at <= (select clock.now from clock)
+            - %(resend)s::float8 * interval '6 seconds'
 )
 select job.job
-from running
-join {schema}.pecker_jobs as job on job.job = running.job
+from one
+join {schema}.pecker_jobs as job on job.job = one.job
 where job.stage = 'sharding'
     and not job.paused
     and (

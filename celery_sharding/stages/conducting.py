@@ -23,12 +23,16 @@ def conduct(
     task_id: str | None = None,
     *,
     worker: Worker | None = None,
+    begin: planning.Begin | None = None,
 ) -> Any:
     """Return what the job returns, or raise why it failed, for Celery's tracer.
 
     Raises Ignore where there is nothing to tell Celery yet, or not by this process, and
     DatabaseUnavailable where the ledger does not answer: then the message should be
     taken up again, and nothing is lost if it is not.
+
+    ``begin``: runs shards of a job that was planned here, for a while. If they are all
+    that there are Post follows at once.
     """
     task_id = task_id or str(request.id)
     ledger = at(app)
@@ -41,8 +45,11 @@ def conduct(
         raise Ignore
     stage, run = stands
     if stage in (Stage.SUBMITTED, Stage.PLANNING):
-        planning.plan(app, processor, task_id, worker)
-        raise Ignore
+        planned = planning.plan(app, processor, task_id, worker, begin=begin)
+        stands = ledger.outcomes.stage_of(task_id) if planned and begin else None
+        if stands is None:
+            raise Ignore
+        stage, run = stands
     # A message of an earlier run carries chain and links, which had their turn.
     if run != int(headers.get(RUN, 1)):
         raise Ignore

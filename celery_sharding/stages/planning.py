@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
@@ -19,7 +20,7 @@ from celery_sharding.errors import (
 from celery_sharding.flow import go_on, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.plans import PlanTurn
+from celery_sharding.ledger.plans import PlanTurn, Written
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Job, Outcome, Placement
@@ -43,8 +44,17 @@ BRIEFLY = 5.0
 """Seconds for which a frozen process may keep others from a job that it decides."""
 
 
+Begin = Callable[[int, int], object]
+"""Runs shards of the job of that number, which has so many."""
+
+
 def plan(
-    app: Any, processor: Processor, task_id: str, worker: Worker | None = None
+    app: Any,
+    processor: Processor,
+    task_id: str,
+    worker: Worker | None = None,
+    *,
+    begin: Begin | None = None,
 ) -> bool:
     """Whether this process brought the job past planning: to its shards, or to failure.
 
@@ -52,6 +62,8 @@ def plan(
     done here counts for nothing then. PreProcess is ended if the job is decided, at its
     deadline, and if ``worker`` is to stop. Raises DatabaseUnavailable where the ledger
     does not answer; once this process' lease has lapsed the job is planned anew.
+
+    ``begin``: what this process runs of the shards, before any of their messages.
     """
     ledger = at(app)
     lease = ShardingSettings.read(app.conf).lease
@@ -83,9 +95,14 @@ def plan(
         )
         if interruption.wanted and failure is not None:
             return _stopped(app, ledger, turn, keeper)
-        if failure is None:
-            return _write(app, ledger, turn, spool, keeper)
-        return _fail(app, ledger, turn, failure)
+        if failure is not None:
+            return _fail(app, ledger, turn, failure)
+        written = _write(ledger, turn, spool, keeper)
+    if written is None or begin is None or turn.options.placement is Placement.EVEN:
+        go_on(app, ledger, turn.job)
+    elif written.shards:
+        begin(turn.job, written.shards)
+    return written is not None
 
 
 def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, keeper: Keeper) -> bool:
@@ -191,24 +208,20 @@ def _with_items(ledger: Ledger, given: Any) -> Any:
 
 
 def _write(
-    app: Any, ledger: Ledger, turn: PlanTurn, spool: Spool, keeper: Keeper
-) -> bool:
-    """Whether the plan stands. A ledger that does not answer is asked again."""
+    ledger: Ledger, turn: PlanTurn, spool: Spool, keeper: Keeper
+) -> Written | None:
+    """Return the plan that stands. A ledger that does not answer is asked again."""
     for last in [False] * (TRIES - 1) + [True]:
         try:
-            ledger.plans.write(turn, spool)
+            return ledger.plans.write(turn, spool)
         except LeaseLost as error:
             # Or an earlier try of ours did stand, and its answer was lost.
             logger.warning("sharding: a plan was not written: %s", error)
-            go_on(app, ledger, turn.job)
-            return False
+            return None
         except DatabaseUnavailable:
             if last or keeper.wait(PAUSE):
                 raise
-        else:
-            break
-    go_on(app, ledger, turn.job)
-    return True
+    return None
 
 
 def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> bool:

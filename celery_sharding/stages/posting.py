@@ -52,7 +52,8 @@ def post(
     with leaving(ledger, turn.job, turn.epoch), ExitStack() as stack:
         stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
         # Messages of Notify may have been lost, and after Post nobody looks any more.
-        notify(app, task_id)
+        if processor.notify is not None:
+            notify(app, task_id)
         body, failure = _run(ledger, processor, turn)
         if not _written(ledger, turn, body, failure, lease):
             logger.warning(

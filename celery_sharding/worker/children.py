@@ -7,6 +7,7 @@ list is looked at. Nobody has to wait for a lease: the dead hold nothing.
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from celery_sharding import flow
@@ -25,20 +26,37 @@ class Children:
         self._executor = executor
         self._known: frozenset[int] = frozenset()
         self._gone: set[int] = set()
+        self._reported: set[int] = set()
+        """Of the dead that the pool lists still."""
 
     def look(self, pool: Any) -> bool:
-        """Say whether processes are gone that the ledger was not told of."""
-        now = processes(pool)
-        self._gone |= self._known - now
-        self._known = now
+        """Say whether processes are gone that the ledger was not told of.
+
+        The pool may take five seconds to see that one is dead.
+        """
+        listed = processes(pool)
+        if not listed and not self._known:
+            return bool(self._gone)
+        # One that died young was never seen in the pool's list.
+        every = self._known | listed | self._executor.processes()
+        self._reported &= every
+        self._known = listed
+        self._gone |= {one for one in every - self._reported if dead(one)}
         return bool(self._gone)
 
     def report(self, ledger: Ledger) -> None:
         """What they held is free, and their jobs go on."""
         for process in sorted(self._gone):
-            self._free(ledger, self._executor.prefix(process), f"process {process}")
+            self._free(
+                ledger,
+                self._executor.prefix(process),
+                f"process {process}",
+                in_hand=self._executor.in_hand(process),
+            )
             self._leave(ledger, process)
             self._gone.discard(process)
+            self._reported.add(process)
+            self._executor.forget(process)
 
     def _leave(self, ledger: Ledger, process: int) -> None:
         """Have PreProcess and Post that ran in a dead process begun anew."""
@@ -59,12 +77,30 @@ class Children:
         hostname = self._executor.hostname
         self._free(ledger, f"{hostname}:", f"an earlier {hostname}")
 
-    def _free(self, ledger: Ledger, prefix: str, who: str) -> None:
-        for job in ledger.tickets.lost(prefix):
+    def _free(
+        self,
+        ledger: Ledger,
+        prefix: str,
+        who: str,
+        *,
+        in_hand: tuple[int, int] | None = None,
+    ) -> None:
+        for job in ledger.tickets.lost(prefix, in_hand=in_hand):
             logger.warning(
                 "sharding: %s died over job %s: its shards go on elsewhere", who, job
             )
             flow.go_on(self._app, ledger, job)
+
+
+def dead(process: int) -> bool:
+    """Say whether a child of this process is dead; it is left to the pool to reap."""
+    if not hasattr(os, "waitid"):
+        return False  # macOS before Python 3.13: the pool says so, later
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    try:
+        return os.waitid(os.P_PID, process, how) is not None
+    except ChildProcessError:
+        return True
 
 
 def processes(pool: Any) -> frozenset[int]:

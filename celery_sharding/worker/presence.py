@@ -62,6 +62,7 @@ class Presence:
                 beat = monotonic() + BEAT
                 self._tell(ledger, self._seen)
             if self._children.look(self._worker.pool):
+                self._replace()
                 self._tell(ledger, self._children.report)
             self._over.wait(GLANCE)
         self._tell(ledger, self._gone)
@@ -77,6 +78,13 @@ class Presence:
                 logger.debug("sharding: the ledger does not hear: %s", error)
 
         foreign.survive("telling of this executor", told)
+
+    def _replace(self) -> None:
+        """Have the pool replace dead processes now: its own look may be 5 s away."""
+        hub = getattr(self._worker, "hub", None)
+        maintain = getattr(self._worker.pool, "maintain_pool", None)
+        if hub is not None and maintain is not None:
+            hub.call_soon(maintain)
 
     def _seen(self, ledger: Ledger) -> None:
         # Before it writes: that it was heard of later than now is what tells of it.

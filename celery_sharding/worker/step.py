@@ -29,7 +29,10 @@ class ShardingStep(bootsteps.StartStopStep):
     def create(self, parent: Any) -> Presence:  # type: ignore[override]  # kept as obj
         """Name the executor."""
         self._executor: Executor = enlist(
-            parent.app, parent.hostname, kind_of(parent.pool_cls)
+            parent.app,
+            parent.hostname,
+            kind_of(parent.pool_cls),
+            limited=bool(parent.time_limit or parent.soft_time_limit),
         )
         return Presence(parent, self._executor)
 

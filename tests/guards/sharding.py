@@ -35,6 +35,7 @@ LIMITS = f"{REAL}/runner/test_limits.py"
 RESULTS = f"{REAL}/flow/test_results.py"
 SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
+SHORT = f"{REAL}/worker/test_short.py"
 MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
@@ -60,6 +61,27 @@ GUARDS = (
         "            self._leave(ledger, process)\n",
         "",
         f"{DEATHS}::test_stages_of_a_killed_child_begin_anew_at_once",
+    ),
+    Guard(
+        "sharding: a death is blamed on the shard that was in hand alone",
+        TICKETS,
+        "    deaths = shard.deaths + (caught.blamed and %(died)s)::integer,\n",
+        "    deaths = shard.deaths + (%(died)s)::integer,\n",
+        f"{OF_TICKETS}::test_a_death_is_that_of_the_shard_in_hand_where_it_is_known",
+    ),
+    Guard(
+        "sharding: a short job waits behind no other",
+        "celery_sharding/canvas/task.py",
+        "            begin = partial(runner.begin, app) if here else None\n",
+        "            begin = None\n",
+        f"{SHORT}::test_jobs_that_wait_end_one_after_the_other",
+    ),
+    Guard(
+        "sharding: no time limit ends shards in the message of their job",
+        "celery_sharding/runner/tickets.py",
+        "    return not executor_of(app).limited and not any(limits)\n",
+        "    return True\n",
+        f"{SHORT}::test_a_time_limit_of_the_worker_keeps_shards_in_messages_of_their_own",
     ),
     # Very many open jobs
     Guard(
@@ -228,8 +250,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: a shard counts the processes that died over it",
         TICKETS,
-        "    deaths = shard.deaths + %(died)s::integer\n",
-        "    deaths = shard.deaths\n",
+        "    deaths = shard.deaths + (caught.blamed and %(died)s)::integer,\n",
+        "    deaths = shard.deaths,\n",
         f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
     ),
     # Claims
@@ -451,8 +473,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: a message that comes late does not change what follows",
         SUBMISSIONS,
-        " and job.stage = 'submitted'\n    returning job.stage\n",
-        "\n    returning job.stage\n",
+        "\n        and job.stage = 'submitted'\n        and job.continuation <>",
+        "\n        and job.continuation <>",
         f"{OF_SUBMISSIONS}::test_a_message_that_comes_late_changes_nothing",
     ),
     Guard(

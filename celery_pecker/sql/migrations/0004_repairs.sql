@@ -28,6 +28,14 @@ create index pecker_jobs_messages on {schema}.pecker_jobs (job)
     where stage in ('submitted', 'planning', 'posting', 'delivering');
 create index pecker_jobs_deadline on {schema}.pecker_jobs (deadline_at)
     where deadline_at is not null and stage in ('submitted', 'planning', 'sharding');
+-- The figures of all open jobs are counted from the index alone.
+drop index {schema}.pecker_jobs_open;
+create index pecker_jobs_open on {schema}.pecker_jobs (job) include (stage, paused)
+    where stage <> 'ended';
+
+-- Messages for Notify that nobody took: while shards run sent_at is theirs.
+create index pecker_jobs_notify on {schema}.pecker_jobs (sent_at)
+    where stage = 'sharding' and sent_at is not null;
 
 -- What became of runs: counted for each entry, with the last good one and the last bad one.
 -- A table of its own: a claim skips a row that somebody else locks, so nothing but claims

@@ -73,9 +73,9 @@ def test_what_is_open_is_asked_again_as_a_layer_is_closed(
     ready = planned(((1,), (1,), (1,)))
     change = ledger.outcomes._change
     assert not change("next_layer", job=ready.job, layer=0, following=1)
-    assert not change("finish_layers", job=ready.job, layer=0)
+    assert not change("finish_layers", job=ready.job, layer=0, ticket=None, seq=None)
     run_layer(ledger, ready.job)
-    assert not change("finish_layers", job=ready.job, layer=0)
+    assert not change("finish_layers", job=ready.job, layer=0, ticket=None, seq=None)
     ledger.outcomes.advance(ready.job)
     run_layer(ledger, ready.job)
     assert not change("next_layer", job=ready.job, layer=0, following=1)

@@ -240,6 +240,24 @@ def test_a_hold_that_is_not_renewed_is_lost(
     assert take(ledger, ready.job, 1, hold.seq + 1) is not None
 
 
+def test_a_death_is_that_of_the_shard_in_hand_where_it_is_known(
+    ledger: Ledger, planned: Callable[..., Any]
+) -> None:
+    """Others are claimed together again; all of its own items are suspects."""
+    ready = planned(((10, 10, 10),))
+    hold = held(take(ledger, ready.job, 1, 0))
+    ledger.shards.claim(hold, layer=0, most=3)
+    freed = ledger.tickets.lost(hold.holder, in_hand=(ready.job, 1))
+    assert freed == [ready.job]
+    assert standing(ledger, ready.job) == [(0, 100, 0), (1, 100, 1), (2, 100, 0)]
+    hold = held(take(ledger, ready.job, 1, hold.seq + 1))
+    claimed = ledger.shards.claim(hold, layer=0, most=3)
+    assert [one.shard for one in claimed] == [0, 2]
+    (suspect,) = ledger.shards.claim(hold, layer=0, most=3)
+    assert suspect.shard == 1
+    assert suspect.ahead > suspect.cursor
+
+
 def test_lapses_of_one_job_leave_others_alone(
     ledger: Ledger, planned: Callable[..., Any], time: Any
 ) -> None:
