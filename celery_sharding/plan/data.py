@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from celery_sharding.errors import Misconfigured
 from celery_sharding.layers import MARK, Layers
 from celery_sharding.sources import Source, from_json, to_json
+
+logger = logging.getLogger(__name__)
 
 Layer = list[Any] | Iterator[Any] | Source
 """Its items, or an iterator over them that is read once, or where they are."""
@@ -24,7 +27,8 @@ def layers_of(given: object) -> Iterator[Layer]:
 
     A list that is not empty, and has nothing but lists and Sources in it, is one of
     layers. Anything else that can be iterated is one layer. Raise Misconfigured for
-    what is not meant to be: None, a text, a mapping, a number, a set.
+    what is not meant to be: None, a text, a mapping, a number, a set; and for lists
+    that look like rows of a table, not like layers.
 
     Only an object is a Source, never JSON: that may be anybody's data.
     """
@@ -36,6 +40,7 @@ def layers_of(given: object) -> Iterator[Layer]:
         yield from _lists(given[MARK])
     elif isinstance(given, list):
         if given and all(isinstance(one, (list, Source)) for one in given):
+            _check_rows(given)
             yield from given
         else:
             yield given
@@ -74,7 +79,57 @@ def from_stored(told: Mapping[str, Any]) -> Any:
     """
     if told.keys() != {MARK}:
         return from_json(told)
-    return [from_json(one) if isinstance(one, Mapping) else one for one in told[MARK]]
+    layers: list[Any] = [
+        from_json(one) if isinstance(one, Mapping) else one for one in told[MARK]
+    ]
+    # What was written from Layers looks like a table now and then, and is none.
+    return Layers(layers) if _width(layers) else layers
+
+
+def _check_rows(lists: list[Any]) -> None:
+    """Refuse lists that are rows of a table, and log what may be one.
+
+    Each row would become a layer, its cells items: one after the other, and wrong.
+    """
+    width = _width(lists)
+    if not width:
+        return
+    what = f"{len(lists)} lists of {width} cells each"
+    if any(len({_kind(cell) for cell in row}) > 1 for row in lists):
+        message = (
+            f"{what} look like rows of a table, such as {lists[0]!r:.80}: say"
+            f" layers.flat(rows) if each is an item, or layers.Layers(lists) if each is"
+            f" a layer of items"
+        )
+        raise Misconfigured(message)
+    if len(lists) > width:
+        logger.warning(
+            "sharding: %s were taken for layers; layers.flat(rows) makes them items",
+            what,
+        )
+
+
+def _width(lists: list[Any]) -> int:
+    """Return how many cells each list has, if they may be rows of a table; else 0."""
+    if len(lists) < 2 or not isinstance(lists[0], list):  # noqa: PLR2004  # one is none
+        return 0
+    width = len(lists[0])
+    alike = width > 1 and all(
+        isinstance(row, list) and len(row) == width and all(map(_is_cell, row))
+        for row in lists
+    )
+    return width if alike else 0
+
+
+def _is_cell(value: object) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _kind(cell: object) -> str:
+    """Return whether a cell is a text, a truth value, nothing, or a number."""
+    if isinstance(cell, bool) or cell is None:
+        return type(cell).__name__
+    return "text" if isinstance(cell, str) else "number"
 
 
 def _lists(layers: Any) -> Iterator[list[Any]]:

@@ -757,6 +757,13 @@ where ticket.state = 'held'
         f"{WORK}::test_a_row_that_is_deleted_after_planning_fails_alone",
     ),
     Guard(
+        "sharding: rows of a table are no layers",
+        "celery_sharding/plan/data.py",
+        "            _check_rows(given)\n",
+        "",
+        f"{UNIT}/plan/test_data.py",
+    ),
+    Guard(
         "sharding: items that a failed shard never reached have failed",
         "celery_sharding/runner/outbox.py",
         "            self._failed += len(self._items) - cursor\n",
@@ -1050,6 +1057,7 @@ where ticket.state = 'held'
         "sharding: no item of a call or of PreProcess is a Source",
         "celery_sharding/plan/data.py",
         """        if given and all(isinstance(one, (list, Source)) for one in given):
+            _check_rows(given)
             yield from given
 """,
         """        if given and not any(isinstance(it, int | str) for it in given):

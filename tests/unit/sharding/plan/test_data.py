@@ -46,6 +46,7 @@ GIVEN: dict[str, tuple[Any, list[Any]]] = {
     "Layers": (Layers([[1], [[2]]]), [[1], [[2]]]),
     "flat": (flat([[1], [2]]), [[[1], [2]]]),
     "a dict's values": ({"a": [1]}.values(), [[[1]]]),
+    "Layers like a table": (Layers([[1, "a"], [2, "b"]]), [[1, "a"], [2, "b"]]),
     "a range": (range(3), [[0, 1, 2]]),
     "a source": (KeyRange(1, 9), ["KeyRange(1, 9)"]),
     "sources": ([KeyRange(1, 2), KeyRange(3, 4)], ["KeyRange(1, 2)", "KeyRange(3, 4)"]),
@@ -93,6 +94,40 @@ def test_what_is_no_items_is_refused(given: Any, said: str) -> None:
     """A text would be cut into letters."""
     with pytest.raises(Misconfigured, match=said):
         told(given)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1, "a"], [2, "b"]],
+        [["a", None], ["b", "c"]],
+        [[True, 1], [False, 2]],
+        [[1, 2], [3, "x"], [4, 5]],
+    ],
+)
+def test_rows_of_a_table_are_refused(rows: list[Any]) -> None:
+    """Each would be a layer of cells; the error says how to name what is meant."""
+    with pytest.raises(Misconfigured, match=r"look like rows .* layers\.flat\(rows\)"):
+        told(rows)
+    assert told(flat(rows)) == [rows]
+    assert told(from_stored(codec.decode(codec.encode(stored(Layers(rows)))))) == rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "logged"),
+    [
+        ([[1, 2], [3, 4], [5, 6]], True),
+        ([[1, 2], [3, 4]], False),
+        ([[1], [2], [3]], False),
+        ([[1, 2], [3, 4], [5]], False),
+    ],
+)
+def test_what_may_be_a_table_is_named_in_the_log(
+    rows: list[Any], logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is layers all the same: there are such."""
+    assert told(rows) == rows
+    assert ("lists of 2 cells each were taken for layers" in caplog.text) == logged
 
 
 SOURCES = [
