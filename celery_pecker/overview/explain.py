@@ -152,7 +152,7 @@ def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
     runs = ", ".join(
         f"{count} {ended.replace('_', ' ')}"
         for ended, count in row.outcomes.counts.items()
-        if count
+        if count and ended != "published"
     )
     return Answer(
         verdict="failing",

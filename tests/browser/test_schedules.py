@@ -16,6 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from celery_pecker.schedules.model import task_id
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.flower.rows import Row, one, write
@@ -99,6 +100,13 @@ class Screen:
 def rows(shared_dsn: str) -> None:
     """Fill the tables that every test of this module reads."""
     write(shared_dsn, ROWS)
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(
+            "insert into pecker_outcomes (name, failed, bad_era, bad_due, bad_at,"
+            " bad_report, bad_host, bad_error) values ('plain-003', 7, 0,"
+            " '2026-01-01T12:00Z', now(), 12, 'celery@one', %s)",
+            ["RuntimeError('<b>no</b>')"],
+        )
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +172,24 @@ def test_the_list_is_searched_sorted_and_turned_by_keys(screen: Screen) -> None:
     assert "order=missed&descending=1" in screen.driver.current_url
     screen.driver.refresh()
     screen.until(lambda: screen.names()[0] == "behind", "as it was sent")
+
+
+def test_what_always_raises_is_failing(screen: Screen) -> None:
+    """With what it raised, and the way to Flower's own page of the task."""
+    screen.open("/schedules?search=plain-003")
+    row = screen.row("plain-003")
+    screen.until(lambda: "Failing" in row.text, "its state")
+    badge = row.find_element(By.CSS_SELECTOR, ".pecker-state")
+    assert badge.get_attribute("title") == "failed: RuntimeError('<b>no</b>')"
+    assert screen.text("#total-failing") == "1"
+    row.find_element(By.TAG_NAME, "a").click()
+    screen.until(lambda: "on celery@one" in screen.text("#bad"), "how it ended")
+    assert "RuntimeError('<b>no</b>')" in screen.text("#bad")
+    assert "7 failed" in screen.text("#bad")
+    due_us = 1_767_268_800 * 1_000_000
+    link = screen.find("#bad a").get_attribute("href")
+    task = task_id("public", "plain-003", due_us, 0)
+    assert link == f"{screen.site.url}/task/{task}"
 
 
 def test_an_entry_is_paused_and_run_by_button_and_by_key(

@@ -36,9 +36,10 @@
         const bad = data.bad, place = byId("bad");
         place.hidden = !bad;
         if (!bad) { return; }
+        place.classList.toggle("pecker-failing", data.row.failing);
         const words = `The slot of ${time(bad.due_us, exact())} ${pictures.fate(bad.state)[1]}`
             + (bad.host ? ` on ${bad.host}` : "") + `, ${ago(now() - bad.at_us)}`;
-        const counts = Object.entries(data.counts).filter(([, runs]) => runs)
+        const counts = Object.entries(data.counts).filter(([ended, runs]) => runs && ended !== "published")
             .map(([ended, runs]) => `${count(runs)} ${ended.replaceAll("_", " ")}`).join(" · ");
         const parts = [el("p", {}, el("b", {}, words))];
         if (bad.error) { parts.push(el("p", {}, el("code", {}, bad.error))); }
