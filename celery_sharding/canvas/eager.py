@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -174,9 +174,10 @@ class _Eager:
             return
         progress = self._outcomes.progress()
         due = int(progress.fraction / every + 1e-9)
-        if due > self._told:
-            self._told = due
-            notify(self._job, progress)
+        while self._told < due:
+            self._told += 1
+            threshold = min(round(self._told * every, 9), 1.0)
+            notify(self._job, replace(progress, threshold=threshold))
 
 
 def _record(number: int, layer: int, count: int) -> Record:

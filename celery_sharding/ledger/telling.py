@@ -26,6 +26,8 @@ class Threshold:
     run: int
     queue: str | None
     continuation: Mapping[str, Any]
+    every: float | None
+    """The part between two thresholds; None: Notify is not asked for."""
     due: int
     """Thresholds that were crossed; 0 where Notify is not asked for."""
     notified: int
@@ -79,15 +81,25 @@ class Telling(Repository):
             run=run,
             queue=options.get("queue"),
             continuation=continuation,
+            every=every,
             due=due,
             notified=notified,
             ended=ended,
             total=total,
         )
 
-    def notified(self, job: int, step: int) -> bool:
-        """Whether this process is to tell that threshold: it alone, and now."""
-        return self._change("notify_step", job=job, step=step) == 1
+    def hold_notify(self, job: int, holder: str, lease: float) -> bool:
+        """Whether that holder alone calls Notify, for so many seconds."""
+        changed = self._change("hold_notify", job=job, holder=holder, lease=lease)
+        return changed == 1
+
+    def release_notify(self, job: int, holder: str) -> None:
+        """Let another call Notify."""
+        self._change("release_notify", job=job, holder=holder)
+
+    def notified(self, job: int, step: int, holder: str | None = None) -> bool:
+        """Whether that threshold is the holder's to report: it alone, and now."""
+        return self._change("notify_step", job=job, step=step, holder=holder) == 1
 
     def calling(self, job: int, *, resend: float) -> bool:
         """Whether this process is to send a message for Notify while shards run.

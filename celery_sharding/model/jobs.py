@@ -46,10 +46,17 @@ class Progress:
     eta: timedelta | None = None
     """Until the last item at this rate; None: nobody knows."""
     elapsed: float = 0.0
+    threshold: float | None = None
+    """In a call of Notify: the part that this call reports; else None."""
 
     @property
     def fraction(self) -> float:
-        """Between 0 and 1; 0 of a job that failed before it had items."""
+        """Between 0 and 1; 0 of a job that failed before it had items.
+
+        In a call of Notify its threshold; `done` and `failed` may be further by then.
+        """
+        if self.threshold is not None:
+            return self.threshold
         if not self.total:
             lost = self.outcome in {Outcome.FAILED, Outcome.CANCELLED}
             return 1.0 if self.stage.past_items and not lost else 0.0

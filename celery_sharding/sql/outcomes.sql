@@ -390,13 +390,37 @@ select job.task_id,
 from {schema}.pecker_jobs as job
 where job.job = %(job)s
 
+/* celery_sharding:hold_notify */
+-- Who gets this row calls Notify, alone, until it releases the row or is silent for long.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_jobs as job
+set notifier = %(holder)s,
+    notifier_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.job = %(job)s
+    and (
+        job.notifier is null
+        or job.notifier = %(holder)s
+        or job.notifier_until <= clock.now
+    )
+
+/* celery_sharding:release_notify */
+-- Another may call Notify.
+update {schema}.pecker_jobs as job
+set notifier = null, notifier_until = null
+where job.job = %(job)s and job.notifier = %(holder)s
+
 /* celery_sharding:notify_step */
--- That threshold is told by whoever gets this row, before anybody tells the next; and
--- another message for Notify may be sent (call_notify).
+-- That threshold is reported by whoever gets this row, before anybody reports the next;
+-- and another message for Notify may be sent (call_notify).
 update {schema}.pecker_jobs as job
 set notified = %(step)s,
     sent_at = case when job.stage <> 'sharding' then job.sent_at end
-where job.job = %(job)s and job.notified = %(step)s - 1
+where job.job = %(job)s
+    and job.notified = %(step)s - 1
+    and job.notifier is not distinct from %(holder)s::text
 
 /* celery_sharding:call_notify */
 -- Who gets this row sends a message for Notify: one at a time, and another when it was

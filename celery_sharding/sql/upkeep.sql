@@ -245,6 +245,8 @@ set leased_until = job.leased_until
         - case when job.sent_at > step.past then step.back else '0' end,
     told_at = job.told_at
         - case when job.told_at > step.past then step.back else '0' end,
+    notifier_until = job.notifier_until
+        - case when job.notifier_until > step.past then step.back else '0' end,
     deadline_at = job.deadline_at
         - case when job.submitted_at > step.now then step.back else '0' end,
     submitted_at = job.submitted_at
@@ -252,7 +254,9 @@ set leased_until = job.leased_until
 from step
 where job.stage <> 'ended'
     and (
-        greatest(job.leased_until, job.sent_at, job.told_at) > step.past
+        greatest(
+            job.leased_until, job.sent_at, job.told_at, job.notifier_until
+        ) > step.past
         or job.submitted_at > step.now
     )
 

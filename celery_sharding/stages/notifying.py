@@ -2,36 +2,79 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from typing import Any
 
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 
+from celery_pecker.clock import monotonic
 from celery_pecker.foreign import survive
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
+from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.telling import Threshold
 from celery_sharding.model import Job
 from celery_sharding.processor import Processor
+from celery_sharding.settings import ShardingSettings
+from celery_sharding.stages.keeping import Keeper
 
 ENDS = (KeyboardInterrupt, WorkerShutdown, WorkerTerminate)
 """What ends this process, whatever it runs."""
+PAUSE = 0.05
+"""Seconds between two looks at a Notify that is called elsewhere."""
 
 
-def notify(app: Any, task_id: str) -> int:
+def notify(app: Any, task_id: str, *, waits: float = 0.0) -> int:
     """Notify was called for each threshold that is due; return how many times.
 
-    A threshold is one process' before its Notify is called: it is called never twice,
-    and not again where it failed or its process died.
+    In their order, by one process at a time. A threshold is noted before its Notify is
+    called: it is called never twice, and not again where it failed or its process died.
+    ``waits``: seconds for which one that is called elsewhere is waited for, if any.
     """
     ledger = at(app)
-    told = 0
-    stands = _standing(ledger, task_id)
-    while stands is not None and stands.notified < stands.due:
+    holder, over = holder_name(), monotonic() + waits
+    called = 0
+    while True:
+        stands = _standing(ledger, task_id)
+        if stands is None or not stands.every:
+            return called
+        if stands.notified >= stands.due and not waits:
+            return called
         processor = getattr(app.tasks.get(stands.task), "processor", None)
         if processor is None or processor.notify is None:
-            break
-        if ledger.outcomes.notified(stands.job, stands.notified + 1):
+            return called
+        lease = ShardingSettings.read(app.conf).lease
+        if ledger.outcomes.hold_notify(stands.job, holder, lease):
+            called += _call_all(app, ledger, processor, stands, holder)
+            ledger.outcomes.release_notify(stands.job, holder)
+            if waits:
+                return called
+            # A message that came meanwhile was dropped: what it was for is looked for.
+        elif monotonic() >= over:
+            return called
+        else:
+            threading.Event().wait(PAUSE)
+
+
+def _call_all(
+    app: Any, ledger: Ledger, processor: Processor, first: Threshold, holder: str
+) -> int:
+    """Call Notify for what is due, while nobody else does; return how many times."""
+    job, task_id, lease = (
+        first.job,
+        first.task_id,
+        ShardingSettings.read(app.conf).lease,
+    )
+    called = 0
+    stands: Threshold | None = first
+    with Keeper(
+        app, lease, lambda mine: mine.outcomes.hold_notify(job, holder, lease)
+    ) as keeper:
+        while stands is not None and stands.notified < stands.due and not keeper.lost:
+            if not ledger.outcomes.notified(job, stands.notified + 1, holder):
+                break
             failed = survive(
                 f"Notify of {stands.task} ({task_id})",
                 _call,
@@ -41,9 +84,9 @@ def notify(app: Any, task_id: str) -> int:
             )
             if isinstance(failed, ENDS):
                 raise failed
-            told += 1
-        stands = _standing(ledger, task_id)
-    return told
+            called += 1
+            stands = _standing(ledger, task_id)
+    return called
 
 
 def _standing(ledger: Ledger, task_id: str) -> Threshold | None:
@@ -64,4 +107,6 @@ def _call(ledger: Ledger, processor: Processor, stands: Threshold) -> None:
         run=stands.run,
     )
     assert processor.notify is not None  # noqa: S101  # asked before
-    processor.notify(job, ledger.reading.progress(stands.task_id))
+    threshold = round((stands.notified + 1) * (stands.every or 0.0), 9)
+    progress = ledger.reading.progress(stands.task_id)
+    processor.notify(job, replace(progress, threshold=min(threshold, 1.0)))

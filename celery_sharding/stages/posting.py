@@ -32,6 +32,8 @@ BEGUN = 3
 TRIES, PAUSE = 60, 1.0
 """How often what Post came to is written to a ledger that does not answer, and seconds
 between: it may have cost hours."""
+NOTIFIES = 60.0
+"""Seconds for which Post waits for a Notify that another process calls."""
 WAITS = 60.0
 """Seconds for which Post's iterators wait for a ledger that does not answer."""
 
@@ -53,7 +55,7 @@ def post(
         stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
         # Messages of Notify may have been lost, and after Post nobody looks any more.
         if processor.notify is not None:
-            notify(app, task_id)
+            notify(app, task_id, waits=NOTIFIES)
         body, failure = _run(ledger, processor, turn)
         if not _written(ledger, turn, body, failure, lease):
             logger.warning(

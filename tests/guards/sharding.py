@@ -911,8 +911,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: what was not told is told before Post",
         "celery_sharding/stages/posting.py",
-        "        notify(app, task_id)\n",
-        "",
+        "            notify(app, task_id, waits=NOTIFIES)\n",
+        "            pass\n",
         f"{NOTIFY}::test_what_was_not_told_is_told_before_post",
     ),
     # Messages
@@ -1268,5 +1268,14 @@ select layer""",
         "            self._drop_buffered()\n            self._get_task_meta()\n",
         "",
         f"{RESULTS}::test_a_result_after_another_run_is_that_runs",
+    ),
+    Guard(
+        "sharding: one process at a time calls Notify, and Post waits for it",
+        OUTCOMES,
+        """        job.notifier is null
+        or job.notifier = %(holder)s
+""",
+        "        true\n",
+        f"{NOTIFY}::test_post_waits_for_a_notify_that_another_process_calls",
     ),
 )

@@ -106,3 +106,10 @@ comment on column {schema}.pecker_history.host is
 alter table {schema}.pecker_shards add column returned integer not null default 0;
 comment on column {schema}.pecker_shards.returned is
     'of those done: items of calls of the processor that returned';
+
+-- One process at a time calls Notify of a job, so that thresholds come in their order.
+alter table {schema}.pecker_jobs
+    add column notifier text,
+    add column notifier_until timestamptz;
+comment on column {schema}.pecker_jobs.notifier is
+    'who calls Notify, until notifier_until; thresholds are reported in their order';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_each_threshold_is_told_once(
     ledger.now.step(20)  # type: ignore[attr-defined]  # the tests' own time
     run_layer(ledger, ready.job)
     assert stages.notify(app, ready.task_id) == 2
-    assert told == [25.0, 50.0, 100.0, 100.0]
+    assert told == [25.0, 50.0, 75.0, 100.0]
 
 
 def test_what_was_not_told_is_told_before_post(
@@ -80,7 +81,49 @@ def test_what_was_not_told_is_told_before_post(
     flow.go_on(app, ledger, ready.job)
     [message] = [one for one in lying() if one.task == TASK]
     deliver(message)
-    assert told == [100.0] * 4 + ["post"]
+    assert told == [25.0, 50.0, 75.0, 100.0, "post"]
+
+
+def test_post_waits_for_a_notify_that_another_process_calls(
+    app: Celery,
+    ledger: Ledger,
+    planned: Planner,
+    sharding: Sharding,
+    lying: Lying,
+    deliver: Callable[[Message], Any],
+) -> None:
+    """All are reported before Post, and in their order."""
+    reported: Told = []
+    began, go_on = threading.Event(), threading.Event()
+
+    @sharding.task(name="proj.slow")
+    def slow(shard: Any) -> None: ...
+
+    @slow.notify(every=0.25)
+    def tell(job: Any, progress: Any) -> None:
+        if progress.threshold == 0.25:
+            began.set()
+            assert go_on.wait(30)
+        reported.append(progress.percent)
+
+    @slow.post_process
+    def post(*_: Any) -> None:
+        reported.append("post")
+
+    ready = planned(((10,),), notify_every=0.25, task="proj.slow")
+    run_job(ledger, ready.job)
+    other = threading.Thread(target=stages.notify, args=(app, ready.task_id))
+    other.start()
+    assert began.wait(30)
+    flow.go_on(app, ledger, ready.job)
+    [message] = [one for one in lying() if one.task == "proj.slow"]
+    poster = threading.Thread(target=deliver, args=(message,))
+    poster.start()
+    poster.join(1.0)  # it would be past Post by now
+    go_on.set()
+    for one in (other, poster):
+        one.join(30)
+    assert reported == [25.0, 50.0, 75.0, 100.0, "post"]
 
 
 def test_a_mover_that_died_is_made_up_for(
