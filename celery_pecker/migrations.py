@@ -14,7 +14,12 @@ import psycopg
 from psycopg import sql
 
 from celery_pecker.database import MIGRATE, Database, Patient, render
-from celery_pecker.errors import Misconfigured, PeckerError, SchemaOutdated
+from celery_pecker.errors import (
+    DatabaseUnavailable,
+    Misconfigured,
+    PeckerError,
+    SchemaOutdated,
+)
 from celery_pecker.sql import Migration, migrations, statements
 
 LATEST = migrations()[-1].version
@@ -46,6 +51,8 @@ def migrate(
             f"pecker_dsn: the tables in schema {schema!r} could not be brought up to"
             f" date: {' '.join(str(error).split())}"
         )
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+            raise DatabaseUnavailable(message) from error
         raise MigrationFailed(message) from error
 
 

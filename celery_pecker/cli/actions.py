@@ -14,6 +14,7 @@ from celery_pecker.cli.bounded import bounded
 from celery_pecker.cli.desk import NO, UNKNOWN, Desk, as_json, instant
 from celery_pecker.clock import SYSTEM
 from celery_pecker.clock import pause as sleep
+from celery_pecker.console.exits import interrupted
 from celery_pecker.overview import SlotRow
 from celery_pecker.schedules.model import task_id
 
@@ -89,7 +90,8 @@ def run(
             if not desk.told({**found, "state": "asked"}):
                 click.echo(f"asked for a run of {name!r}, task id {id_}")
             return
-        state = _wait(desk, name, due_us, id_, timeout)
+        with interrupted(UNKNOWN):
+            state = _wait(desk, name, due_us, id_, timeout)
         if not desk.told({**found, "state": state}):
             click.echo(f"{name!r}: {state}, task id {id_}")
         if state in BAD:

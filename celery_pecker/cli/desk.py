@@ -6,7 +6,7 @@ import json as jsons
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
@@ -15,6 +15,8 @@ from celery import Celery
 from rich.console import Console
 
 from celery_pecker.clock import from_us
+from celery_pecker.console import documents, exits, instants
+from celery_pecker.console.exits import NO, UNKNOWN, YES, Untold
 from celery_pecker.database import Database
 from celery_pecker.declarations import Book, entries
 from celery_pecker.errors import BrokerUnavailable, DatabaseUnavailable, PeckerError
@@ -22,18 +24,11 @@ from celery_pecker.overview import Overview
 from celery_pecker.schedules.model import Entry
 from celery_pecker.settings import Settings
 
-YES, NO, UNKNOWN = 0, 1, 3
-"""Exit codes; 2 is click's own, for a command line that it does not understand."""
+__all__ = ["NO", "UNKNOWN", "YES", "Desk", "Untold", "as_json", "instant", "plain"]
 
 NONE = "-"
 
 as_json = click.option("--json", is_flag=True, help="For programs: JSON, one document.")
-
-
-class Untold(click.ClickException):
-    """A server gave no answer: neither yes nor no."""
-
-    exit_code = UNKNOWN
 
 
 @dataclass(kw_only=True)
@@ -99,8 +94,7 @@ class Desk:
         """Return an instant for people: to the millisecond, in the app's time zone."""
         if instant_us is None:
             return NONE
-        instant: datetime = from_us(instant_us).astimezone(self.zone)
-        return instant.isoformat(sep=" ", timespec="milliseconds")
+        return instants.for_people(from_us(instant_us), self.zone)
 
     def told(self, found: object) -> bool:
         """Print the finding if JSON was asked for; whether it was."""
@@ -118,7 +112,7 @@ class Desk:
     @staticmethod
     def leave(code: int) -> NoReturn:
         """End with an exit code."""
-        raise click.exceptions.Exit(code)
+        exits.leave(code)
 
 
 def plain(found: object) -> Any:
@@ -136,9 +130,7 @@ def plain(found: object) -> Any:
         }
     if isinstance(found, (list, tuple)):
         return [plain(one) for one in found]
-    if found is None or isinstance(found, (bool, int, float, str)):
-        return found
-    return str(found)
+    return documents.plain(found)
 
 
 INSTANTS = {
@@ -157,8 +149,8 @@ INSTANTS = {
 
 
 def instant(us: int | None) -> str | None:
-    """Return an instant as ISO 8601, UTC, exactly."""
-    return None if us is None else from_us(us).isoformat()
+    """Return an instant as programs get it."""
+    return None if us is None else instants.for_programs(from_us(us))
 
 
 UNITS = (

@@ -9,12 +9,13 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from celery_pecker.cli.desk import Desk, as_json, plain, seconds
 from celery_pecker.cli.upcoming import first_after
 from celery_pecker.clock import from_us, pause
+from celery_pecker.console.exits import YES, interrupted
+from celery_pecker.console.listing import Listing
 from celery_pecker.errors import DatabaseUnavailable
 from celery_pecker.overview import ORDERS, EntryRow, Page
 
@@ -26,8 +27,6 @@ STYLES = {
     "ok": "green",
 }
 BARS = "▁▂▃▄▅▆▇█"
-WIDE = 120
-"""Letters of a terminal's line from which all columns fit."""
 SHOWN = 12
 """Slots in a sparkline here."""
 
@@ -95,10 +94,14 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
                 desk.console.print(_table(desk, page))
             return
         if json:
-            for _ in _turns(every, times):
-                click.echo(jsons.dumps(plain(_document(desk, look()))))
+            with interrupted(YES):
+                for _ in _turns(every, times):
+                    click.echo(jsons.dumps(plain(_document(desk, look()))))
             return
-        with Live(console=desk.console, auto_refresh=False, transient=False) as live:
+        with (
+            interrupted(YES),
+            Live(console=desk.console, auto_refresh=False, transient=False) as live,
+        ):
             for _ in _turns(every, times):
                 try:
                     shown: RenderableType = _table(desk, look())
@@ -137,23 +140,10 @@ def _next(desk: Desk, row: EntryRow, now_us: int) -> int | None:
     return first_after(desk.declared.get(row.name), row, now_us)
 
 
-def _table(desk: Desk, page: Page) -> Table:
+def _table(desk: Desk, page: Page) -> Listing:
     shown = f"{len(page.rows)} of {page.total} entries, {desk.at(page.now_us)}"
-    table = Table(title=shown, title_justify="left", box=None, pad_edge=False)
-    # What does not fit squeezes the names to nothing: then these two are left out.
-    wide = desk.console.width >= WIDE
-    for name in ("entry", "last", "next", "late", "", "holder", "missed", "epoch"):
-        if not wide and name in {"", "epoch"}:
-            continue
-        table.add_column(
-            name,
-            justify="right" if name in {"late", "missed", "epoch"} else "left",
-            overflow="fold",
-            no_wrap=name not in {"entry", "holder"},
-            # A name of 1,000 letters would leave two for all names.
-            min_width=16 if name == "entry" else None,
-        )
-    table.add_column("state", no_wrap=True, min_width=10)
+    heads = ("entry", "last", "next", "late", "", "holder", "missed", "epoch", "state")
+    table = Listing(*heads, right={"late", "missed", "epoch"}, title=shown)
     for row in page.rows:
         # Text, not str: a name may look like markup.
         table.add_row(
@@ -161,10 +151,10 @@ def _table(desk: Desk, page: Page) -> Table:
             Text(_last(desk, row, page.now_us)),
             Text(_due(_next(desk, row, page.now_us), page.now_us)),
             Text(seconds(row.late_us)),
-            *([Text(bars(row.spark[-SHOWN:]))] if wide else []),
+            Text(bars(row.spark[-SHOWN:])),
             Text(row.host or "-"),
             Text(str(row.missed)),
-            *([Text(str(row.epoch))] if wide else []),
+            Text(str(row.epoch)),
             Text(row.state, style=STYLES.get(row.state, "")),
         )
     return table

@@ -1,5 +1,9 @@
 """What the command lines of pecker, sharding and throttle have in common.
 
+exits          how every command ends
+instants       instants for programs, and for people
+documents      what a command prints for programs
+listing        rows of which nothing is cut on a narrow terminal
 entry_points   the command and the pages of throttle, unless their name is taken
 namesake       which module `import throttle` is
 """

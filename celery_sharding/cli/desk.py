@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from datetime import datetime, timedelta
-from enum import Enum
+from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import click
 from rich.console import Console
 
 from celery_pecker.cli import desk
 from celery_pecker.cli.desk import NO, UNKNOWN
+from celery_pecker.console.documents import plain
+from celery_pecker.console.instants import for_people
 from celery_pecker.database import Database
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.here import PACKAGE
@@ -50,7 +48,7 @@ class Desk(desk.Desk):
         """Return an instant for people: to the second, in the app's time zone."""
         if instant is None:
             return "-"
-        return f"{instant.astimezone(self.app.timezone):%Y-%m-%d %H:%M:%S}"
+        return for_people(instant, self.zone, timespec="seconds")
 
     def told(self, found: object) -> bool:
         """Print the finding if JSON was asked for; whether it was."""
@@ -61,28 +59,3 @@ class Desk(desk.Desk):
     def line(self, found: object) -> None:
         """Print the finding as one line of JSON."""
         click.echo(jsons.dumps(plain(found), ensure_ascii=False))
-
-
-def plain(found: object) -> Any:
-    """Return something as JSON can say it: instants in ISO 8601, lengths in seconds."""
-    if is_dataclass(found) and not isinstance(found, type):
-        return plain(asdict(found))
-    if isinstance(found, Mapping):
-        return {str(key): plain(value) for key, value in found.items()}
-    if isinstance(found, tuple) and hasattr(found, "_asdict"):
-        return plain(found._asdict())
-    if isinstance(found, (list, tuple)):
-        return [plain(one) for one in found]
-    return _single(found)
-
-
-def _single(found: object) -> Any:
-    if isinstance(found, Enum):
-        return found.value
-    if isinstance(found, datetime):
-        return found.isoformat()
-    if isinstance(found, timedelta):
-        return found.total_seconds()
-    if found is None or isinstance(found, (bool, int, float, str)):
-        return found
-    return str(found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 from celery.bin.base import CeleryCommand
-from rich.table import Table
 from rich.text import Text
 
+from celery_pecker.console.listing import Listing
 from celery_sharding.cli.desk import Desk, as_json, plain
 from celery_sharding.cli.letters import STYLES, percent, visible
 from celery_sharding.ledger.rows import JobRow
@@ -65,11 +65,7 @@ def document(row: JobRow) -> dict[str, object]:
     }
 
 
-def table_of(first: str, *others: str) -> Table:
-    """Return a table without lines."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        right = name in {"done", "items", "failed", "shards", "open", "deaths"}
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    return table
+def table_of(first: str, *others: str) -> Listing:
+    """Return a table whose figures stand on the right."""
+    figures = {"done", "items", "failed", "shards", "open", "deaths"}
+    return Listing(first, *others, right=figures)

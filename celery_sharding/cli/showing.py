@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import click
 from celery.bin.base import CeleryCommand
-from rich.table import Table
 from rich.text import Text
 
+from celery_pecker.console.listing import Listing
 from celery_sharding.cli.desk import Desk, as_json, of_job
 from celery_sharding.cli.letters import (
     STYLES,
@@ -76,7 +76,7 @@ def _facts(desk: Desk, seen: Look) -> Iterator[tuple[str, str]]:
     yield "deadline", desk.when(row.deadline_at)
 
 
-def _tables(seen: Look) -> Iterator[Table]:
+def _tables(seen: Look) -> Iterator[Listing]:
     table = table_of("layer", "done", "items", "failed", "shards", "open")
     for layer in seen.layers:
         table.add_row(

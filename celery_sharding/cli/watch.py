@@ -12,6 +12,7 @@ from rich.text import Text
 
 from celery_pecker.clock import SYSTEM
 from celery_pecker.clock import pause as sleep
+from celery_pecker.console.exits import interrupted
 from celery_pecker.errors import DatabaseUnavailable
 from celery_sharding.cli.bars import Screen, line
 from celery_sharding.cli.desk import NO, UNKNOWN, Desk, as_json, of_job
@@ -50,10 +51,8 @@ def watch(
     """
     with Desk.open(ctx, json=json) as desk:
         watching = Watching(desk, task_id, every, timeout)
-        try:
+        with interrupted(UNKNOWN):  # the job goes on
             _tell(desk, watching)
-        except KeyboardInterrupt:  # the way to end it: the job goes on
-            desk.leave(UNKNOWN)
         last = watching.last
         if last is None or last.stage is not Stage.ENDED:
             desk.leave(UNKNOWN)

@@ -714,4 +714,18 @@ GUARDS = (
         "        for outcome, count in ((o, c) for o, c in counts.items() if c):\n",
         "tests/integration/metrics/test_metrics.py",
     ),
+    Guard(
+        "console: a server that is away is no refusal",
+        "celery_pecker/console/exits.py",
+        "    exit_code = UNKNOWN",
+        "    exit_code = NO",
+        "tests/integration/cli/test_all_commands.py",
+    ),
+    Guard(
+        "console: on a narrow terminal nothing is cut",
+        "celery_pecker/console/listing.py",
+        "        if sum(needed) + GAP * (len(needed) - 1) <= wide:",
+        "        if wide:",
+        "tests/integration/cli/test_all_commands.py",
+    ),
 )

@@ -22,7 +22,7 @@ from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.worker.starting import check_tasks
 
-MARKS = {"ok": ("✓", "green"), "wrong": ("✗", "bold red"), "unknown": ("?", "yellow")}
+MARKS = {"ok": ("✓", "green"), "fail": ("✗", "bold red"), "unknown": ("?", "yellow")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Finding:
 
     what: str
     verdict: str
-    """``ok``, ``wrong``, or ``unknown``: a server gave no answer."""
+    """``ok``, ``fail``, or ``unknown``: a server gave no answer."""
     said: str
     more: tuple[str, ...] = field(default=())
 
@@ -71,7 +71,7 @@ def check(
             for finding in findings:
                 _print(desk, finding)
         verdicts = {finding.verdict for finding in findings}
-        if "wrong" in verdicts:
+        if "fail" in verdicts:
             desk.leave(NO)
         if "unknown" in verdicts:
             desk.leave(UNKNOWN)
@@ -95,13 +95,13 @@ def _looked_at(what: str, look: Callable[[], Finding]) -> Finding:
     except Away as error:
         return Finding(what=what, verdict="unknown", said=str(error))
     except ThrottleError as error:
-        return Finding(what=what, verdict="wrong", said=str(error))
+        return Finding(what=what, verdict="fail", said=str(error))
 
 
 def _limits(settings: Settings) -> Finding:
     if not settings.limits:
         said = "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
-        return Finding(what="limits", verdict="wrong", said=said)
+        return Finding(what="limits", verdict="fail", said=said)
     return Finding(
         what="limits",
         verdict="ok",
@@ -173,14 +173,14 @@ def _task(
     known = app.tasks.get(name)
     if known is None:
         said = f"this app has no task {name!r}"
-        return Finding(what="task", verdict="wrong", said=said)
+        return Finding(what="task", verdict="fail", said=said)
     route = Route(load(settings.route), settings.limits)
     target = route.target(
         name, args, kwargs, {}, option=getattr(known, "throttle", None)
     )
     if route.failures:
         said = f"the route fails for {name!r}, see above: such a task would pass"
-        return Finding(what="task", verdict="wrong", said=said)
+        return Finding(what="task", verdict="fail", said=said)
     if target is None:
         said = f"{name} passes: neither its option nor the route names a database"
     else:

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from celery import Celery
 from rich.console import Console
 
+from celery_pecker.console import exits
+from celery_pecker.console.documents import plain
+from celery_pecker.console.exits import NO, UNKNOWN, Untold
 from throttle.errors import Away, ThrottleError
 from throttle.overview import Looking, Picture, open_store
 from throttle.settings import Settings
 from throttle.store import CheckedStore
 from throttle.store.opening import UNSET
 
-YES, NO, UNKNOWN = 0, 1, 3
-"""Exit codes; 2 is click's own, for a command line that it does not understand."""
+__all__ = ["NO", "UNKNOWN", "Desk", "as_json", "document", "of_database"]
 
 as_json = click.option("--json", is_flag=True, help="For programs: JSON.")
 of_database = click.option(
     "--database", default=None, metavar="NAME", help="This database alone."
 )
-
-
-class Untold(click.ClickException):
-    """A server gave no answer: neither yes nor no."""
-
-    exit_code = UNKNOWN
 
 
 @dataclass(kw_only=True)
@@ -88,8 +85,14 @@ class Desk:
         if database not in self.settings.limits:
             allowed = ", ".join(sorted(self.settings.limits)) or UNSET
             message = f"{database!r} has no limit in throttle_limits; known: {allowed}"
-            raise click.BadParameter(message)
+            raise click.ClickException(message)
         return database
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the app, in which people read instants."""
+        zone: tzinfo = self.app.timezone
+        return zone
 
     def told(self, found: object) -> bool:
         """Print the finding if JSON was asked for; whether it was."""
@@ -100,19 +103,9 @@ class Desk:
     @staticmethod
     def leave(code: int) -> NoReturn:
         """End with an exit code."""
-        raise click.exceptions.Exit(code)
+        exits.leave(code)
 
 
-def plain(found: object) -> Any:
-    """Return something as JSON can say it."""
-    if is_dataclass(found) and not isinstance(found, type):
-        return plain(asdict(found))
-    if isinstance(found, Mapping):
-        return {str(key): plain(value) for key, value in found.items()}
-    if isinstance(found, tuple) and hasattr(found, "_asdict"):
-        return plain(found._asdict())
-    if isinstance(found, (list, tuple)):
-        return [plain(one) for one in found]
-    if found is None or isinstance(found, (bool, int, float, str)):
-        return found
-    return str(found)
+def document(picture: Picture) -> dict[str, object]:
+    """Return a picture as JSON has it."""
+    return {**plain(picture), "at": plain(datetime.fromtimestamp(picture.at, UTC))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from textwrap import wrap
 
 from rich.console import Group, RenderableType
@@ -39,8 +39,9 @@ FIGURES = 44
 class Screen:
     """Draws pictures, and remembers the traffic of those before."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, zone: tzinfo = UTC) -> None:
         self._where = where
+        self._zone = zone
         self._traffic: dict[str, deque[float]] = {}
 
     def remember(self, picture: Picture) -> None:
@@ -65,12 +66,12 @@ class Screen:
         return Group(*parts)
 
     def _head(self, picture: Picture, wide: int) -> Iterable[RenderableType]:
-        at = datetime.fromtimestamp(picture.at, UTC).astimezone()
+        at = datetime.fromtimestamp(picture.at, self._zone)
         workers = {one.id for status in picture.databases for one in status.workers}
         line = Text()
         line.append("throttle ", "bold")
         line.append(
-            f"{at:%H:%M:%S}  {counted(len(workers), 'worker')},"
+            f"{at:%H:%M:%S %Z}  {counted(len(workers), 'worker')},"
             f" {counted(picture.held, 'task')} held,"
             f" by the {picture.estimator} estimator  "
         )

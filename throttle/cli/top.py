@@ -10,7 +10,8 @@ from celery.bin.base import CeleryCommand
 from rich.console import Console
 from rich.live import Live
 
-from throttle.cli.desk import Desk, as_json, of_database, plain
+from celery_pecker.console.exits import YES, interrupted
+from throttle.cli.desk import Desk, as_json, document, of_database
 from throttle.cli.screen import Screen
 from throttle.cli.turns import turns
 from throttle.overview import Picture
@@ -44,20 +45,18 @@ def top(
     With --json one line for each look; with --once and --json one document.
     """
     with Desk.open(ctx, json=json) as desk:
-        screen = Screen(where(desk.settings))
+        screen = Screen(where(desk.settings), desk.zone)
         if once:
             picture = desk.picture(database)
-            if not desk.told(picture):
+            if not desk.told(document(picture)):
                 _print(desk.console, screen, picture)
             return
-        try:
+        with interrupted(YES):
             if json:
                 for _ in turns(every, times):
-                    click.echo(jsons.dumps(plain(desk.picture(database))))
+                    click.echo(jsons.dumps(document(desk.picture(database))))
                 return
             _live(desk, screen, every, times, database)
-        except KeyboardInterrupt:  # the way to end it
-            return
 
 
 def _live(

@@ -82,7 +82,7 @@ def test_top_may_show_one_database(line: Line) -> None:
     assert "quiet" in shown
     assert "main" not in shown
     wrong = line("top", "--once", "--database", "mian")
-    assert wrong.exit_code == 2
+    assert wrong.exit_code == 1
     assert "'mian' has no limit in throttle_limits; known: main, quiet" in wrong.stderr
 
 
