@@ -31,6 +31,9 @@ RETRY_INTERVAL = 60.0
 """Seconds after which one connection tries a silent host in its usual place."""
 LEAST = 0.01
 """Seconds that a host has at least, and of one wait in psycopg's C code."""
+FAIR = 0.1
+"""Seconds after which a host is called silent. One that had less, since a deadline was
+near, may be well."""
 REMEMBERED = 100
 """Silent hosts that are remembered; a name may have ever new addresses."""
 NAMED_BY_SERVICE = frozenset(
@@ -88,7 +91,7 @@ class Connection(psycopg.Connection[Row]):
                     make_conninfo("", **place), autocommit=autocommit, **options
                 )
             except psycopg.Error as error:
-                if isinstance(error, errors.ConnectionTimeout):
+                if isinstance(error, errors.ConnectionTimeout) and share >= FAIR:
                     avoid(_address(place))
                 failures.append((place, error))
             else:

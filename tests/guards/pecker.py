@@ -519,6 +519,13 @@ GUARDS = (
         f"{HOSTS}::test_a_silent_host_is_asked_once_a_minute_by_a_process",
     ),
     Guard(
+        "hosts: who has no time calls none silent",
+        "celery_pecker/hosts.py",
+        " and share >= FAIR",
+        "",
+        f"{HOSTS}::test_a_host_is_not_called_silent_by_who_has_no_time",
+    ),
+    Guard(
         "hosts: a client under a deadline divides its time",
         "celery_pecker/deadline/clients/psycopg.py",
         "        return timeout()\n\n    @classmethod\n    def connect(",

@@ -180,6 +180,15 @@ def test_a_client_under_a_deadline_reaches_the_next_host(
         bounded.Connection.connect(after(silent.port, dsn)).close()
 
 
+def test_a_host_is_not_called_silent_by_who_has_no_time(
+    dsn: str, silent: Proxy
+) -> None:
+    """The last milliseconds of one run say nothing of a host to all others."""
+    with pytest.raises(DatabaseUnavailable):
+        answers(hurried(make_conninfo(dsn, port=silent.port), 0.05))
+    assert hosts._silent == {}
+
+
 def test_a_host_that_became_read_only_is_left_for_another(
     dsn: str, own_postgres: Callable[..., EmbeddedPostgres]
 ) -> None:
