@@ -104,6 +104,20 @@ GUARDS = (
         f"{UNIT}/test_metrics.py::test_what_was_dropped_is_summed_over_workers_once",
     ),
     Guard(
+        "throttle: what was let in ahead and did not come is given back",
+        "throttle/admission/account.py",
+        "            self.end(kind, kind.passes)\n",
+        "            pass\n",
+        f"{ADMISSION}::test_runs_let_in_ahead_are_counted_when_they_come",
+    ),
+    Guard(
+        "throttle: what was let in ahead is void when the store is away",
+        "throttle/admission/accounts.py",
+        "                if kind.passes and now < kind.until:\n",
+        "                if kind.passes:\n",
+        f"{ADMISSION}::test_what_was_let_in_ahead_is_void_when_the_store_is_away",
+    ),
+    Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
         "    if run := run_of(task.request):\n",

@@ -39,6 +39,10 @@ WAITS = 0.15
 """Seconds since a run was refused for want of a turn: it still waits for one."""
 GREATER = 0.001
 """Part of the limit by which a share must have risen to be news."""
+AHEAD = 0.1
+"""Part of what there is that runs of one kind, let in ahead, may take."""
+LEAST_AHEAD, MOST_AHEAD = 4, 64
+"""Runs that are let in ahead, at least (else one by one) and at most."""
 SOON = 0.001
 """Seconds within which room need not be looked at again."""
 TENANTS = 1000
@@ -154,16 +158,56 @@ class Account:
         if self.seconds is not None:
             self.seconds.admit(kind.seconds, kind.seconds_variance, kind.spread)
         self.admitted += 1
-        tenant, counts = kind.target[1], self.tenants
-        if tenant in counts:
-            counts[tenant] += 1
-        else:
-            counts[tenant] = 1
-            if len(counts) > TENANTS:
-                del counts[next(iter(counts))]
+        self._count(kind.target[1], 1)
         if kind.young:
             kind.cost.enter(now)
         return 0.0
+
+    def let_in_ahead(self, kind: Expected, now: float) -> None:
+        """Take the cost of some more runs of a kind that has plenty of room.
+
+        Until the next reading each of them is let in by a look at one number. They are
+        a small part of what there is: others are not kept out, and what was not used
+        is given back.
+        """
+        if kind.young or self.limit.shadow or now - self._heard > STALE:
+            return
+        fit = self.operations.fits(kind.operations, AHEAD)
+        if self.seconds is not None:
+            fit = min(fit, self.seconds.fits(kind.seconds, AHEAD))
+        runs = int(min(fit, MOST_AHEAD))
+        if runs < LEAST_AHEAD:
+            return
+        kind.ahead = kind.passes = runs
+        kind.until = min(now + TICK, self._heard + STALE)
+        self.runs += runs
+        self.operations.admit(
+            kind.operations * runs, kind.operations_variance * runs, kind.spread
+        )
+        if self.seconds is not None:
+            self.seconds.admit(
+                kind.seconds * runs, kind.seconds_variance * runs, kind.spread
+            )
+
+    def settle(self, kind: Expected) -> None:
+        """Count the runs that came of those let in ahead; free what the others took."""
+        if not kind.ahead:
+            return
+        came = kind.ahead - kind.passes
+        self.admitted += came
+        self._count(kind.target[1], came)
+        if kind.passes:
+            self.end(kind, kind.passes)
+        kind.ahead = kind.passes = 0
+
+    def _count(self, tenant: str, runs: int) -> None:
+        counts = self.tenants
+        if tenant in counts:
+            counts[tenant] += runs
+        else:
+            counts[tenant] = runs
+            if len(counts) > TENANTS:
+                del counts[next(iter(counts))]
 
     def _wait(self, kind: Expected, now: float) -> float:
         if now - self.operations.at > SOON:

@@ -78,7 +78,18 @@ class Accounts:
         """Say what `admit` says, in less time: whether it may start, and no more."""
         now = self._clock()
         with self._lock:
-            return not self._enter(target, task, run, now)[1]
+            known = self._kinds.get((target, task))
+            if known is not None:
+                kind = known[1]
+                if kind.passes and now < kind.until:
+                    kind.passes -= 1
+                    self._runs[run] = kind
+                    return True
+                known[0].settle(kind)
+            account, wait = self._enter(target, task, run, now)
+            if not wait:
+                account.let_in_ahead(self._kinds[target, task][1], now)
+            return not wait
 
     def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
         """These runs are over, or will not start after all. Unknown ones are no error.
@@ -110,12 +121,12 @@ class Accounts:
     def observe(self, reading: Reading, now: float) -> None:
         """The meter was read: `now` is the monotonic time of the reading."""
         with self._lock:
+            self._forget_kinds()
             for account in self._accounts.values():
                 # Before the runs: room is bounded, and their cost is about to be taken
                 account.refill(now)
             self._see(reading.runs)
             self._give_up(reading.dropped)
-            self._kinds.clear()
             for name, account in self._accounts.items():
                 account.observe(reading.databases.get(name, NOTHING), now)
 
@@ -139,7 +150,7 @@ class Accounts:
         known = memory.read(text)
         with self._lock:
             self._costs.recall(database, known)
-            self._kinds.clear()
+            self._forget_kinds()
 
     def remember(self, database: str, before: str) -> str:
         """Return what tasks cost, over what others wrote before, for others."""
@@ -198,6 +209,12 @@ class Accounts:
         known = account, Expected(target, task, self._costs.expected(target, task))
         self._kinds[target, task] = known
         return known
+
+    def _forget_kinds(self) -> None:
+        """What is expected of a run may have changed; nothing is let in ahead."""
+        for account, kind in self._kinds.values():
+            account.settle(kind)
+        self._kinds.clear()
 
     def _enter(
         self, target: Target, task: str, run: int, now: float

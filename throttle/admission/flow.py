@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from math import sqrt
+from math import inf, sqrt
 
 from throttle.model import TICK
 
@@ -181,6 +181,13 @@ class Flow:
             window - cost * part >= least
             for window, part in zip(self._windows, parts, strict=True)
         )
+
+    def fits(self, cost: float, part: float) -> float:
+        """Return how many such runs fit into so small a part of what there is."""
+        free = min(self.room, self._tight - self._short) * part
+        if cost <= 0:
+            return inf if free > 0 else 0.0
+        return max(free / cost, 0.0)
 
     def save(self, cost: float) -> None:
         """A run waits for its turn: what it costs is saved up meanwhile."""

@@ -17,18 +17,22 @@ UNDER_WAY = 0.1
 class Expected:
     """What is expected of each run of a kind that comes in now. It does not change.
 
+    Some runs may be let in ahead, and their cost taken: each of them takes a pass then.
     Runs that come in share it until a reading tells of them: nothing is made for each.
     """
 
     __slots__ = (
+        "ahead",
         "cost",
         "operations",
         "operations_variance",
+        "passes",
         "seconds",
         "seconds_variance",
         "spread",
         "target",
         "task",
+        "until",
         "young",
     )
 
@@ -43,6 +47,12 @@ class Expected:
         self.spread = cost.spread
         self.young = cost.runs < KNOWN
         """The kind is not known yet."""
+        self.ahead = 0
+        """Runs that were let in ahead."""
+        self.passes = 0
+        """Of them, those that have not come yet."""
+        self.until = 0.0
+        """When what is left of them is void, monotonic."""
 
 
 class UnderWay:

@@ -187,7 +187,7 @@ class Simulation:
         while self.busy[worker]:
             job = self.next[worker] or self._new()
             kind = f"task-{self.world.kinds.index(job.kind)}"
-            if not accounts.admit(MAIN, kind, job.number).admitted:
+            if not accounts.enter(MAIN, kind, job.number):
                 self.next[worker] = job
                 break
             self.next[worker] = None

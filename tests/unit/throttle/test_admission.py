@@ -674,3 +674,33 @@ def test_what_is_kept_is_bounded() -> None:
     found = memory.read(text)
     assert len(found) == memory.MOST
     assert found["new"].operations == 2.0
+
+
+def test_runs_let_in_ahead_are_counted_when_they_come() -> None:
+    """And what was taken for the others is given back at the next reading."""
+    worker = Worker(operations=100_000)
+    worker.learn(1)
+    worker.rest(share=1.0)
+    room = worker.accounts.state("main").expected
+    assert room == Amount()
+    runs = [next(worker.numbers) for _ in range(10)]
+    assert all(worker.accounts.enter(MAIN, "task", run) for run in runs)
+    ahead = worker.accounts.state("main").expected.operations
+    assert ahead > 20  # ten, and those that may come
+    before = worker.accounts.state("main").admitted
+    worker.accounts.over((), runs)
+    worker.tick()
+    state = worker.accounts.state("main")
+    assert state.expected.operations == pytest.approx(0, abs=1e-6)
+    assert state.admitted - before == 9  # the first was counted as it came
+    assert state.tenants == {"acme": state.admitted}
+
+
+def test_what_was_let_in_ahead_is_void_when_the_store_is_away() -> None:
+    """Then the policy decides."""
+    worker = Worker(operations=100_000, policy=Policy.CLOSED)
+    worker.learn(1)
+    worker.rest(share=1.0)
+    assert worker.accounts.enter(MAIN, "task", next(worker.numbers))
+    worker.now += 0.31
+    assert not worker.accounts.enter(MAIN, "task", next(worker.numbers))
