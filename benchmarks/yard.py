@@ -71,6 +71,16 @@ class Crew:
             spent += times.user + times.system
         return spent
 
+    def all_cpu(self) -> float:
+        """Seconds of processor time of their main processes and children."""
+        spent = 0.0
+        for process in self.processes:
+            main = psutil.Process(process.pid)
+            for one in (main, *main.children(recursive=True)):
+                times = one.cpu_times()
+                spent += times.user + times.system
+        return spent
+
     def beside_cpu(self) -> float:
         """Seconds of processor time of their threads beside the main one."""
         return sum(

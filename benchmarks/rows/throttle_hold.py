@@ -108,8 +108,8 @@ def isolation(run: Run) -> Sample:
             batch(yard, crew, 300)
         ratios = []
         for _ in range(run.plan.pairs):
-            plain, _cpu = batch(yard, alone, run.plan.batch)
-            took, _cpu = batch(yard, beside, run.plan.batch)
+            plain, *_ = batch(yard, alone, run.plan.batch)
+            took, *_ = batch(yard, beside, run.plan.batch)
             ratios.append(plain / took)
         middle, low, high = interval(np.array(ratios))
         store.close()

@@ -70,7 +70,7 @@ def measure(run: Run, pool: str, what: str) -> Sample:
         ]
         for crew in crews:
             batch(yard, crew, WARM, what)
-        ratios, more, plain = [], [], []
+        ratios, more, plain, processor = [], [], [], []
         spent = [0.0, 0.0]
         began, beside = time.monotonic(), [crew.beside_cpu() for crew in crews]
         for _ in range(run.plan.pairs):
@@ -80,17 +80,22 @@ def measure(run: Run, pool: str, what: str) -> Sample:
             ratios.append(took[0][0] / took[1][0])
             more.append(took[1][1] - took[0][1])
             plain.append(took[0][1])
+            processor.append(took[0][2] / took[1][2])
             spent = [
                 crew.beside_cpu() - was for crew, was in zip(crews, beside, strict=True)
             ]
         lasted = time.monotonic() - began
     middle, low, high = interval(np.array(ratios))
+    cpu, least, most = interval(np.array(processor))
     return {
         "pairs": run.plan.pairs,
         "batch": run.plan.batch,
         "ratio": round(middle, 4),
         "low": round(low, 4),
         "high": round(high, 4),
+        "cpu": round(cpu, 4),
+        "cpu_low": round(least, 4),
+        "cpu_high": round(most, 4),
         "main_us": round(float(np.median(more)) * 1e6, 2),
         "plain_us": round(float(np.median(plain)) * 1e6, 1),
         "beside_ms": round((spent[1] - spent[0]) / lasted * 1e3, 2),
@@ -101,14 +106,15 @@ def measure(run: Run, pool: str, what: str) -> Sample:
 
 def batch(
     yard: Yard, crew: Crew, tasks: int, what: str = "throttled.nothing"
-) -> tuple[float, float]:
-    """Return the seconds of a batch, and the main process' per task."""
+) -> tuple[float, float, float]:
+    """Return the seconds of a batch, the main process' per task, and all processes'."""
     crew.forget()
-    spent = crew.main_cpu()
+    spent, every = crew.main_cpu(), crew.all_cpu()
     began = time.monotonic()
     yard.feed(crew, what, tasks)
     yard.until(lambda: crew.done() >= tasks, 120, f"{tasks} tasks ran")
-    return time.monotonic() - began, (crew.main_cpu() - spent) / tasks
+    took = time.monotonic() - began
+    return took, (crew.main_cpu() - spent) / tasks, (crew.all_cpu() - every) / tasks
 
 
 def interval(

@@ -46,6 +46,9 @@ def hook(samples: list[Sample]) -> str:
             f"{one['main_us']:+.1f}",
             f"{one['plain_us']:.0f}",
             f"{one['beside_ms']:+.1f}" if "beside_ms" in one else "",
+            f"{one['cpu']:.3f} ({one['cpu_low']:.3f} to {one['cpu_high']:.3f})"
+            if "cpu" in one
+            else "",
         ]
         for one in samples
         if "ratio" in one
@@ -58,13 +61,18 @@ def hook(samples: list[Sample]) -> str:
             f"{one['hook_us']:+.1f}",
             "",
             "",
+            "",
         ]
         for one in samples
         if "hook_us" in one
     ]
     head = ("pool", "pairs, of tasks", "throughput with / without (95 %)")
+    rest = (
+        "its other threads, ms a second",
+        "processor time of all processes, without / with",
+    )
     main = ("main process, µs a task", "without the gate, µs")
-    return grid((*head, *main, "its other threads, ms a second"), lines)
+    return grid((*head, *main, *rest), lines)
 
 
 def hold(samples: list[Sample]) -> str:
