@@ -160,6 +160,11 @@ class Course:
         """Whether items ended well in calls that did not return."""
         return self.outbox.torn(self.cursor)
 
+    @property
+    def inherited(self) -> bool:
+        """Whether earlier processes left items of calls that did not return."""
+        return self.record.done > self.record.returned
+
     def run_again(self) -> bool:
         """What ended well is tried again; False: nobody knows which items did."""
         return self.outbox.run_again(self.cursor)
@@ -269,8 +274,10 @@ class Course:
 
     def take_back(
         self, error: BaseException | str, code: Code, *, further: bool = False
-    ) -> None:
+    ) -> bool:
         """Undo what the call in hand has not confirmed: it raised outside of an item.
+
+        Say whether there was anything.
 
         ``further``: and what the calls before it have not that raised at an item.
 
@@ -284,11 +291,14 @@ class Course:
         start = self._since if further else self._began
         known = {index for index in self._known if index >= start}
         end = max(known, default=start - 1) + 1
+        undone = end < self.cursor
         for index in range(start, end):
             if index not in known:
                 self._failed(index, error, code)
+                undone = True
         outbox.rewind(end)
         self.cursor = self.at = end
+        return undone
 
     def drop_left(self) -> None:
         """Forget results that belong to no item."""

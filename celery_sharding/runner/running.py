@@ -221,17 +221,30 @@ class Running:
             return False
         if returns is None and self._whole is None:
             returns = self._asked()
-        return returns is True
+        if returns is None:
+            # Nobody knows. What an earlier process had is better done twice than lost.
+            torn = course.outbox.torn(course.cursor)
+            returns = torn and course.inherited and self._failed_whole()
+        return returns
 
-    def _asked(self) -> bool:
+    def _failed_whole(self) -> bool:
+        """Say whether the processor raised, outside of an item and in time."""
+        return self._whole is not None and self._whole[1] is Code.FAILED
+
+    def _asked(self) -> bool | None:
         """Say whether the processor returns a value, by a call with no item left.
 
-        If it raises, nobody knows.
+        None: it raised, outside of an item, and so what is not confirmed is undone.
         """
         course = self._course
         course.begin_call()
         value, error = course.limits.attempt(self._processor.process, self._view)
-        returns = error is None and (value is not None or course.left)
+        if error is not None:
+            undone = course.take_back(error, Code.FAILED, further=True)
+            if undone or (course.inherited and course.record.cursor < course.count):
+                self._whole = (error, Code.FAILED)
+            return None
+        returns = value is not None or course.left
         course.drop_left()
         return returns
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from celery_pecker.clock import new_tag
@@ -127,6 +127,16 @@ acts = st.tuples(
 )
 
 
+@example(
+    calls=[("loop", "item", 4), ("raise", "return", 0)],
+    form="value",
+    how=(None, 0, False),
+)
+@example(
+    calls=[("loop", "kill", 3), ("loop", "item", 1), ("raise", "return", 0)],
+    form="value",
+    how=(None, 0, True),
+)
 @given(  # how: the size of a batch, retries, and whether each cursor is written
     calls=st.lists(acts, max_size=6),
     form=st.sampled_from(["ok", "value", "nothing"]),
@@ -135,7 +145,7 @@ acts = st.tuples(
     ),
 )
 @settings(
-    max_examples=60,
+    max_examples=40,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
     suppress_health_check=[

@@ -200,7 +200,7 @@ def test_an_item_in_hand_fails_alone() -> None:
         items = iter(shard)
         raise ValueError(next(items), next(items), next(items))
 
-    _, written = run(process, 3)
+    _, written = run(process, 3, returns=False)
     step = written.steps[-1]
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 2, 1)
 

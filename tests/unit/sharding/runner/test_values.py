@@ -138,6 +138,18 @@ def test_a_shard_that_fails_as_a_whole_runs_what_was_done_again() -> None:
     assert (step.done, step.failed) == (0, 5)
 
 
+def test_a_call_with_no_item_left_that_raises_undoes_what_is_not_confirmed() -> None:
+    """Nobody knows what the call before it would have returned."""
+
+    def process(shard: Shard) -> int:
+        total: int = sum(1 // (90 - item) for item in shard)
+        return 1 // total
+
+    _, book = run(process)
+    step = book.steps[-1]
+    assert (step.done, step.failed, step.again) == (0, 10, None)
+
+
 def test_items_are_not_run_again_without_end() -> None:
     """A value that is lost each time fails the shard."""
     BAD.add(50)
