@@ -41,6 +41,7 @@ ARGUMENTS = {
     "pecker run": ("tick",),
     "sharding concurrency": ("job", "2"),
     "sharding rerun": ("job", "0"),
+    "throttle limit": ("main", "5"),
     "throttle record": ("--seconds", "1", "--to", "run.json"),
     "throttle top": ("--once",),
 }
