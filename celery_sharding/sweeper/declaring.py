@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from celery_sharding.messages import PURGE, SWEEP
 from celery_sharding.settings import ShardingSettings
 
 HOUR = 3_600.0
+LOGGERS = ("celery.app.trace", "celery.worker.strategy")
+"""Where Celery writes that a task was received, and that it succeeded."""
+
+
+class _Unchanged(logging.Filter):
+    """Drops the lines of each second that a sweep came, and went well."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is to be written."""
+        data: Any = getattr(record, "data", None)
+        ours = isinstance(data, dict) and data.get("name") == SWEEP
+        return not ours or record.levelno > logging.INFO
+
+
+UNCHANGED = _Unchanged()
 
 
 def declare(app: Any) -> None:
@@ -20,6 +36,8 @@ def declare(app: Any) -> None:
     settings = ShardingSettings.read(app.conf)
     if not settings.sweeper:
         return
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(UNCHANGED)
     local = bool(app.conf.get("pecker_worker"))
     schedule = dict(app.conf.beat_schedule or {})
     for task, period in ((SWEEP, settings.sweep), (PURGE, HOUR)):

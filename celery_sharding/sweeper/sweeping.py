@@ -9,7 +9,12 @@ from typing import Any
 from celery_pecker import deadline
 from celery_pecker.clock import chance, monotonic
 from celery_pecker.foreign import survive
-from celery_sharding.errors import JobDeadlineExceeded, NoExecutor, PeckerError
+from celery_sharding.errors import (
+    DatabaseUnavailable,
+    JobDeadlineExceeded,
+    NoExecutor,
+    PeckerError,
+)
 from celery_sharding.flow import go_on, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
@@ -48,7 +53,11 @@ def sweep(app: Any) -> dict[str, int]:
     left = deadline.remaining()
     end = monotonic() + (LONGEST if left is None else min(left * PART, LONGEST))
     with deadline.detached():
-        return _sweep(app, end)
+        try:
+            return _sweep(app, end)
+        except DatabaseUnavailable as error:
+            logger.warning("sharding: a sweep ended early, the next goes on: %s", error)
+            return {}
 
 
 def _sweep(app: Any, end: float) -> dict[str, int]:
@@ -68,7 +77,7 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     jobs = [*dict.fromkeys((*lapsed, *late, *dealt, *due.jobs))]
     first = int(chance() * len(jobs))
     for job in (*jobs[first:], *jobs[:first]):
-        error = survive(f"sweeping the sharded job {job}", go_on, app, ledger, job)
+        error = survive(f"sweeping the sharded job {job}", _go_on, app, ledger, job)
         if error is not None and not isinstance(error, PeckerError):
             _passed_on(error)
         moved += error is None
@@ -81,6 +90,14 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
         "moved": moved,
         "dealt": sum(dealt.values()),
     }
+
+
+def _go_on(app: Any, ledger: Ledger, job: int) -> None:
+    """Move the job on; a database that is busy or away is no error of the sweeper's."""
+    try:
+        go_on(app, ledger, job)
+    except DatabaseUnavailable as error:
+        logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
 
 
 def _resend(app: Any, ledger: Ledger, settings: ShardingSettings, end: float) -> int:

@@ -1278,4 +1278,18 @@ select layer""",
         "        true\n",
         f"{NOTIFY}::test_post_waits_for_a_notify_that_another_process_calls",
     ),
+    Guard(
+        "sharding: a busy database is no error of the sweeper",
+        "celery_sharding/sweeper/sweeping.py",
+        "            return _sweep(app, end)\n        except DatabaseUnavailable",
+        "            return _sweep(app, end)\n        except ZeroDivisionError",
+        f"{SWEEP}::test_a_database_that_is_busy_or_away_is_no_error_of_the_sweeper",
+    ),
+    Guard(
+        "sharding: a sweep that went well writes no line",
+        "celery_sharding/sweeper/declaring.py",
+        "        return not ours or record.levelno > logging.INFO\n",
+        "        return True\n",
+        f"{SWEEP}::test_a_sweep_that_went_well_is_no_line_of_the_log",
+    ),
 )

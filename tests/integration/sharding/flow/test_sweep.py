@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from celery import Celery
+from celery.app.trace import build_tracer
 from celery.signals import before_task_publish
 
 from celery_pecker import deadline
@@ -408,7 +409,40 @@ def test_what_is_sent_does_not_inherit_the_senders_deadline(
     assert not [name for name in ticket.headers if name.startswith("pecker")]
 
 
+def test_a_database_that_is_busy_or_away_is_no_error_of_the_sweeper(
+    app: Celery, planned: Planner, tell: Tell, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line, and the next sweep goes on; it had a traceback for each job."""
+    planned(((1,),))
+    with caplog.at_level(logging.WARNING):
+        tell("alter table pecker_layers rename to pecker_layers_away")
+        tell(
+            "create function busy() returns bigint language plpgsql as $$ begin"
+            " raise sqlstate '57014' using message = 'statement timeout'; end $$"
+        )
+        tell(
+            "create view pecker_layers as select layer.*, busy() as nothing"
+            " from pecker_layers_away as layer"
+        )
+        assert sweeper.sweep(app) == {}
+    lines = [one for one in caplog.records if one.name.startswith("celery_")]
+    assert {(one.levelname, one.exc_info) for one in lines} == {("WARNING", None)}
+    assert "ended early, the next goes on" in caplog.text
+
+
 # Declaring
+
+
+@pytest.mark.parametrize("name", [SWEEP, PURGE])
+def test_a_sweep_that_went_well_is_no_line_of_the_log(
+    app: Celery, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """There is one each second."""
+    app.finalize()
+    task = app.tasks[name]
+    with caplog.at_level(logging.INFO):
+        build_tracer(name, task, app=app)("one", [], {}, {"id": "one"})
+    assert (f"Task {name}" in caplog.text) is (name == PURGE)
 
 
 def test_the_app_has_the_two_schedules(app: Celery) -> None:
