@@ -24,6 +24,7 @@ GOOD = {"succeeded", "published"}
 BAD = {
     "failed",
     "failed_to_send",
+    "lost",
     "misfired",
     "missed",
     "overrun",
