@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test browser lint types docs bench check smoke lock clean
+.PHONY: help install demo test browser lint types docs bench interop check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -55,6 +55,9 @@ docs: install ## docs/_build/html; a broken reference is an error
 
 bench: install ## ours and the peers', side by side, with charts
 	$(BIN)/python -m benchmarks
+
+interop: install ## Celery's integration suite, plain and with all of our steps (long)
+	$(BIN)/python -m tests.interop
 
 smoke: install # the README's commands, once, as a newcomer types them
 	$(BIN)/python -m tests.smoke.bare
