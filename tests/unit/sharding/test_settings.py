@@ -41,6 +41,7 @@ def test_all_settings_are_read() -> None:
         "sweep": 5,
         "resend": 20,
         "retention": 86_400,
+        "gate": "throttle:Gate",
         "sweeper": False,
     }
     assert {*given} == {*ShardingSettings.__dataclass_fields__}, "one is not tried"
