@@ -174,7 +174,7 @@ class Service:
         missed = self._outgoing.missed.total() - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.tell()
-        self._telling.woke(due, wins, (published, missed), (sent, claimed))
+        self._telling.woke(due, wanted, wins, (published, missed), (sent, claimed))
         if unknown:
             self._time.learn(unknown)
 

@@ -9,7 +9,7 @@ from celery_pecker import signals
 from celery_pecker.history import Historian, Report
 from celery_pecker.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.model import Win
+from celery_pecker.schedules.model import Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.timekeeper import Timekeeper
 
@@ -61,11 +61,16 @@ class Telling:
     def woke(
         self,
         due: int,
+        wanted: Sequence[Wanted],
         wins: Sequence[Win],
         outcome: tuple[int, int],
         moments: tuple[float, float],
     ) -> None:
-        """Tell of one claim: (published, missed) when it was (sent, answered)."""
+        """Tell of one claim: (published, missed) when it was (sent, answered).
+
+        The log record has what was claimed as its ``wanted``, for filters that drop the
+        lines of some entries.
+        """
         (published, missed), (sent, claimed) = outcome, moments
         now, at_us = self._timekeeper.now(), self._timekeeper.at_us
         first_us = min((win.due_us for win in wins), default=None)
@@ -89,5 +94,6 @@ class Telling:
             woke.claim_seconds * 1e3,
             woke.publish_seconds * 1e3,
             woke.lateness_seconds * 1e3,
+            extra={"wanted": wanted},
         )
         signals.woke.send(woke)

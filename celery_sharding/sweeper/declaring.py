@@ -9,8 +9,9 @@ from celery_sharding.messages import PURGE, SWEEP
 from celery_sharding.settings import ShardingSettings
 
 HOUR = 3_600.0
-LOGGERS = ("celery.app.trace", "celery.worker.strategy")
-"""Where Celery writes that a task was received, and that it succeeded."""
+LOGGERS = ("celery.app.trace", "celery.worker.strategy", "celery_pecker.beat")
+"""Where Celery writes that a task was received, and that it succeeded, and where a
+scheduler writes that it woke."""
 
 
 class _Unchanged(logging.Filter):
@@ -18,9 +19,12 @@ class _Unchanged(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is to be written."""
+        if record.levelno > logging.INFO:
+            return True
         data: Any = getattr(record, "data", None)
+        wanted: Any = getattr(record, "wanted", ())
         ours = isinstance(data, dict) and data.get("name") == SWEEP
-        return not ours or record.levelno > logging.INFO
+        return not ours and [one.entry.name for one in wanted[:2]] != [SWEEP]
 
 
 UNCHANGED = _Unchanged()

@@ -1288,8 +1288,15 @@ select layer""",
     Guard(
         "sharding: a sweep that went well writes no line",
         "celery_sharding/sweeper/declaring.py",
-        "        return not ours or record.levelno > logging.INFO\n",
-        "        return True\n",
+        "        return not ours and [",
+        "        return [",
         f"{SWEEP}::test_a_sweep_that_went_well_is_no_line_of_the_log",
+    ),
+    Guard(
+        "sharding: a wake-up for a sweep alone writes no line",
+        "celery_sharding/sweeper/declaring.py",
+        "for one in wanted[:2]] != [SWEEP]\n",
+        "for one in wanted[:2]] != []\n",
+        f"{SWEEP}::test_a_scheduler_that_woke_for_the_sweep_only_is_no_line_of_the_log",
     ),
 )

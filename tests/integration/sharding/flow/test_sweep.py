@@ -12,6 +12,7 @@ from celery.signals import before_task_publish
 
 from celery_pecker import deadline
 from celery_pecker.runs import handing_on
+from celery_pecker.testing.manual import ManualPecker
 from celery_sharding import Sharding, flow, sweeper
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.submissions import NewJob
@@ -443,6 +444,20 @@ def test_a_sweep_that_went_well_is_no_line_of_the_log(
     with caplog.at_level(logging.INFO):
         build_tracer(name, task, app=app)("one", [], {}, {"id": "one"})
     assert (f"Task {name}" in caplog.text) is (name == PURGE)
+
+
+def test_a_scheduler_that_woke_for_the_sweep_only_is_no_line_of_the_log(
+    app: Celery, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With another entry it is: that one is somebody's."""
+    app.finalize()
+    app.conf.beat_schedule["hourly"] = {"task": "t", "schedule": 3_600.0}
+    with caplog.at_level(logging.INFO), ManualPecker(app, dsn=dsn) as pecker:
+        assert len(pecker.pass_time(10.5)) == 10
+        assert "pecker: woke" not in caplog.text
+        pecker.clock.advance_us(3_590_000_000)
+        pecker.turn()
+        assert "pecker: woke" in caplog.text
 
 
 def test_the_app_has_the_two_schedules(app: Celery) -> None:
