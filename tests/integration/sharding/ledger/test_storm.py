@@ -18,7 +18,7 @@ from celery_sharding.model import Code, Failure, Hold, Shard, Step
 
 LEASE = 600.0
 WORKERS = 4
-BLOWS = 300
+BLOWS = 200
 """Then nobody is taken for dead any more: where a turn takes longer than the time
 between two blows, it would never come to its end, and the storm never to its."""
 LEFT = "select count(*) from pecker_shards where status in (100, 201, 202)"
@@ -123,7 +123,7 @@ def test_every_item_ends_once_whoever_is_taken_for_dead(
 ) -> None:
     """Holds end in the middle of claims and writes, of which some come again later."""
     time.at = None
-    count = 120
+    count = 80
     job = planned(((3,) * count,), concurrency=WORKERS + 1).job
     asked = ledger.database._connected()
     workers = [
