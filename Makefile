@@ -35,8 +35,10 @@ $(STAMP): requirements/dev.lock pyproject.toml
 demo: install ## a meeting service whose schedulers are killed, and its rush hour
 	$(BIN)/python -m example_project.demo
 
+# Native tracebacks: pytest's own parse the source of each frame, and Python 3.11 may end
+# that with a SystemError, and the whole run with it, if another thread parses too.
 test: install ## all tests, on embedded servers and on those of this machine
-	$(PYTEST) -n $(JOBS) --reruns 1
+	$(PYTEST) -n $(JOBS) --reruns 1 --tb=native
 
 lint: install ## style, spelling, and which room may import which
 	$(BIN)/ruff check
