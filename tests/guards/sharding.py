@@ -679,10 +679,10 @@ where ticket.state = 'held'
     Guard(
         "sharding: items without a result are not confirmed by one that follows",
         "celery_sharding/runner/course.py",
-        """            if index not in known:
-                self._failed(index, error, code)
+        """                self._failed(index, error, code)
+                undone = True
 """,
-        """            pass
+        """                undone = True
 """,
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
     ),
