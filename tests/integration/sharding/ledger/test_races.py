@@ -307,7 +307,7 @@ def test_an_orphan_that_was_claimed_anew_is_its_new_holders(
     hold = holding(rivals.first, job)
     claim(rivals.first, hold)
     rivals.rows("update pecker_tickets set state = 'idle', seq = 2 where ticket = 1")
-    ask = {"jobs": None, "died": True}
+    ask = {"jobs": None, "died": True, "over": None, "shard": None}
     with rivals.behind(
         lambda: (
             rivals.second.database._connected()
