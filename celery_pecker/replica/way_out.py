@@ -87,6 +87,8 @@ class Prepared:
 
     def prepare(self, names: Iterable[str]) -> None:
         """Build the messages of these entries, unless they are built."""
+        if not self._unprepared:
+            return  # from then on this costs a wake-up nothing
         for name in names:
             if name in self._unprepared:
                 self._prepare(name)
