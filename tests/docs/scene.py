@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 
 from celery_pecker.testing import eventually
-from tests.docs.pages import Step
+from tests.docs.pages import ROOT, Step, steps
 
 PATIENCE = 30.0
 SERVERS = "python servers.py\n"
@@ -60,6 +60,18 @@ class Scene:
                 self.stop()
             case "output":
                 self._compare(step.text)
+
+    def play_page(self, page: str) -> None:
+        """Play all steps of a page, named by its path; Wrong names page and line."""
+        try:
+            for step in steps((ROOT / page).read_text()):
+                try:
+                    self.play(step)
+                except AssertionError as error:
+                    message = f"{page}:{step.line}: {error}"
+                    raise Wrong(message) from error
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """Nothing runs in the background any more; SIGTERM was enough for all."""

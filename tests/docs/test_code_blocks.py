@@ -55,14 +55,8 @@ def test_what_a_page_shows_happens(
     }
     scene = Scene(folder=tmp_path, dsn=empty_dsn, words=words)
     try:
-        for step in steps((ROOT / page).read_text()):
-            try:
-                scene.play(step)
-            except AssertionError as error:
-                message = f"{page}:{step.line}: {error}"
-                raise Wrong(message) from error
+        scene.play_page(page)
     finally:
-        scene.stop()
         remove(role, empty_dsn)
 
 

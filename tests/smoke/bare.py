@@ -19,8 +19,7 @@ import psycopg
 
 from celery_pecker.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, free_port
-from tests.docs.pages import steps
-from tests.docs.scene import Scene, Wrong, environment
+from tests.docs.scene import Scene, environment
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -84,15 +83,7 @@ def play(page: str, folder: Path, python: Path, servers: tuple[str, str]) -> Non
     }
     folder.mkdir()
     scene = Scene(folder=folder, dsn=dsn, words=words, python=python)
-    try:
-        for step in steps((ROOT / page).read_text()):
-            try:
-                scene.play(step)
-            except AssertionError as error:
-                message = f"{page}:{step.line}: {error}"
-                raise Wrong(message) from error
-    finally:
-        scene.stop()
+    scene.play_page(page)
 
 
 def main(place: Path) -> None:
