@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 JOBS ?= 2
+HOURS ?= 1
 # Errors only: pip warns of each mirror that lacks a package.
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 PYTEST := $(BIN)/python -m pytest
@@ -17,7 +18,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test browser lint types docs bench interop check smoke lock clean
+.PHONY: help install demo test browser lint types docs bench compat interop guards soak check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -32,13 +33,13 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: install ## a meeting service whose schedulers are killed, and its rush hour
-	$(BIN)/python -m example_project.demo
+demo: install ## a meeting service whose parts are killed (ACT=outbox: that act alone)
+	$(BIN)/python -m example_project.demo $(if $(ACT),--act $(ACT))
 
 # Native tracebacks: pytest's own parse the source of each frame, and Python 3.11 may end
 # that with a SystemError, and the whole run with it, if another thread parses too.
-test: install ## all tests, on embedded servers and on those of this machine
-	$(PYTEST) -n $(JOBS) --reruns 1 --tb=native
+test: install ## the tests, on embedded servers and on those of this machine
+	$(PYTEST) -n $(JOBS) --reruns 1 --tb=native -m "not soak"
 
 lint: install ## style, spelling, and which room may import which
 	$(BIN)/ruff check
@@ -58,8 +59,18 @@ docs: install ## docs/_build/html; a broken reference is an error
 bench: install ## ours and the peers', side by side, with charts
 	$(BIN)/python -m benchmarks
 
+VERSIONS ?= 5.5 5.6
+compat: install ## tests on other versions of Celery and kombu: VERSIONS="5.5 5.6", QUICK=1
+	$(BIN)/python -m tests.compat --jobs $(JOBS) $(if $(QUICK),--quick) $(VERSIONS)
+
 interop: install ## Celery's integration suite, plain and with all of our steps (long)
 	$(BIN)/python -m tests.interop
+
+soak: install ## all tests, longer chaos and more examples, for HOURS; lists flaky tests
+	$(BIN)/python -m tests.soak --hours $(HOURS) --jobs $(JOBS) $(TESTS)
+
+guards: install ## takes out each guard in turn: a test must go red (WORDS: those that have them)
+	$(BIN)/python -m tests.guards $(WORDS)
 
 smoke: install # the README's commands, once, as a newcomer types them
 	$(BIN)/python -m tests.smoke.bare
@@ -71,6 +82,7 @@ check: ## all that CI does
 	$(MAKE) types
 	$(MAKE) lint
 	$(MAKE) smoke
+	$(MAKE) compat VERSIONS=5.5 QUICK=1
 	$(MAKE) test
 
 lock: ## the newest versions that go together (needs uv)

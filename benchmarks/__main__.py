@@ -26,6 +26,13 @@ from benchmarks.rows import (
     doubles,
     failover,
     flower,
+    outbox_call,
+    outbox_commits,
+    outbox_deferred,
+    outbox_hundred,
+    outbox_latency,
+    outbox_million,
+    outbox_relay,
     pace,
     precision,
     sharding_control,
@@ -59,6 +66,8 @@ ROWS: dict[str, ModuleType] = {
         *(sharding_many, sharding_submit, sharding_items, sharding_kill),
         *(sharding_poison, sharding_post, sharding_control, sharding_flower),
         *(sharding_short, sharding_open),
+        *(outbox_relay, outbox_latency, outbox_call),
+        *(outbox_commits, outbox_deferred, outbox_million, outbox_hundred),
     )
 }
 

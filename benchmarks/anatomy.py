@@ -27,11 +27,11 @@ PHASES = {
     "schedules.agenda:Agenda.due": "find what is due",
     "schedules.service:Service._sort": "turn wins into slots, plan the next wake-up",
     "schedules.repository:Repository.claim": "claim: lists of parameters, rows to wins",
-    "database:Patient.wait": "claim: encode, PostgreSQL's work, decode",
+    "kernel.database:Patient.wait": "claim: encode, PostgreSQL's work, decode",
     "schedules.outgoing:Outgoing._send": "name each message (task id, header)",
     "publisher.publisher:Publisher.publish": "look up the entries' messages",
     "publisher.redis_lane:RedisLane._push": "write each message into its template",
-    "publisher.redis_lane:RedisLane._ask": "push: pack, Redis's work",
+    "publisher.redis_script:RedisScript._ask": "push: pack, Redis's work",
     "publisher.slow_lane:SlowLane.send": "Celery's apply_async, kombu's batch",
     "schedules.upkeep:Upkeep.go": "upkeep, each five seconds",
 }

@@ -25,7 +25,7 @@ from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.trial import ROOT
 from benchmarks.web import answering
 from celery_pecker import deadline
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.runs import handing_on
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer

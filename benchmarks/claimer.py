@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.given import TASK, entry
-from celery_pecker.clock import new_id
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
 from celery_pecker.schedules.repository import Repository
 

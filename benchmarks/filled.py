@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 
 SLOTS = 60
 """Of each entry: what a closed row of the history has."""

@@ -97,6 +97,8 @@ class Plan:
     """Jobs that are open while a ticket is lost."""
     backlog: int
     """Short jobs that wait in the queue when the first worker starts."""
+    recorded: int
+    """Messages of an outbox; five times as many wait, ten times as many in all."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -152,6 +154,13 @@ class Plan:
             "sharding_short": 16 + self.submits * 0.2 + self.backlog * 0.06,
             "sharding_open": 30 + self.open * 2e-3 + self.requests * 0.1,
             "sharding_flower": 12 + self.requests * 0.2,
+            "outbox_relay": 2 * (8 + self.recorded / 4_000),
+            "outbox_latency": 6 + self.submits * 1.5,
+            "outbox_call": 6 + self.recorded / 5_000,
+            "outbox_commits": 36.0,
+            "outbox_deferred": 10 + self.recorded / 4_000,
+            "outbox_hundred": 10 + self.recorded / 400,
+            "outbox_million": 2 * (10 + self.recorded / 400),
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

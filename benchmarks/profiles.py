@@ -48,6 +48,7 @@ QUICK = Plan(
     queued=10_000,
     open=10_000,
     backlog=200,
+    recorded=10_000,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -92,6 +93,7 @@ MEDIUM = Plan(
     queued=100_000,
     open=10_000,
     backlog=1_000,
+    recorded=100_000,
     stuck=40,
 )
 
@@ -137,6 +139,7 @@ FULL = Plan(
     queued=100_000,
     open=10_000,
     backlog=1_000,
+    recorded=100_000,
     stuck=120,
 )
 

@@ -9,7 +9,14 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks import charts, sharding_targets, tables, targets, throttle_targets
+from benchmarks import (
+    charts,
+    outbox_targets,
+    sharding_targets,
+    tables,
+    targets,
+    throttle_targets,
+)
 from benchmarks.results import Results
 from benchmarks.tables import loads
 
@@ -20,6 +27,7 @@ PAGES = tuple(
         "performance.md",
         "throttle-performance.md",
         "sharding-performance.md",
+        "outbox-performance.md",
     )
 )
 PICTURES = DOCS / "_static" / "benchmarks"
@@ -29,6 +37,7 @@ TARGETS = {
     "targets": targets.verdicts,
     "targets_throttle": throttle_targets.verdicts,
     "targets_sharding": sharding_targets.verdicts,
+    "targets_outbox": outbox_targets.verdicts,
 }
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 

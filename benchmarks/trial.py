@@ -24,7 +24,7 @@ from benchmarks.arrivals import Arrivals
 from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.subjects import Subject
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 

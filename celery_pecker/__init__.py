@@ -42,9 +42,10 @@ Where things are
     edges to Celery      ``beat``, ``worker/``, ``replica`` (what both have)
     what people see      ``overview/`` and ``history/`` (read), ``cli/``, ``flower/``,
                          ``metrics/``, ``tracing``, ``heartbeat``
+    under all of it      ``kernel/`` (lease, clock, loop, database, user code), ``sql/``
     for your tests too   ``testing/``
 
-The invariants have numbers (I1 …), told in docs/explanation/invariants.md.
+The invariants have numbers (I1 …), told in docs/maintainers/invariants.md.
 """
 
 from importlib import import_module as _import
@@ -52,7 +53,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from celery_pecker.deadline import DeadlineExceeded
-from celery_pecker.errors import (
+from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
     LeaseLost,
@@ -62,7 +63,7 @@ from celery_pecker.errors import (
     PublishUncertain,
     SchemaOutdated,
 )
-from celery_pecker.gate import Gate
+from celery_pecker.kernel.gate import Gate
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ import threading
 from typing import Any
 
 from celery_pecker.declarations import Book
-from celery_pecker.errors import Misconfigured, PeckerError
-from celery_pecker.ground import Refused
-from celery_pecker.replica import Replica, answerer, compose
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.replica import LAST_BATCH, Relays, Replica, answerer, compose
 from celery_pecker.schedules.model import RunMode
-from celery_pecker.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class PeckerScheduler(Book):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._replica: Replica | None = None
+        self._relays: Relays | None = None
         self._closed = False
         super().__init__(*args, **kwargs)
 
@@ -65,10 +67,12 @@ class PeckerScheduler(Book):
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
             self._replica = compose(self.app, self, settings, kind="beat")
+            self._relays = Relays(self.app, kind="beat")
             answer = answerer(
                 settings,
-                alive=lambda: self._replica is not None and self._replica.alive,
+                alive=self._alive,
                 hostname=f"beat@{socket.gethostname()}",
+                outboxes=self._relays.settings,
             )
         except Misconfigured as error:
             raise Refused(str(error)) from error
@@ -80,6 +84,7 @@ class PeckerScheduler(Book):
                 RunMode.LOCAL,
             )
         self._replica.start()
+        self._relays.start()
         answer()  # until the process ends: there is nothing to be said at its end
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
@@ -100,9 +105,19 @@ class PeckerScheduler(Book):
         if self._replica is None:
             return
         self._replica.stop()
+        if self._relays is not None:
+            self._relays.stop()
         if again or threading.current_thread() is not threading.main_thread():
+            until = SYSTEM.monotonic() + LAST_BATCH
             self._replica.join()
+            if self._relays is not None:
+                self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
             self._replica.close_history(LAST_WORDS)
+
+    def _alive(self) -> bool:
+        """Say whether every thread turns, servers or no servers."""
+        threads = (self._replica, self._relays)
+        return all(one is not None and one.alive for one in threads)
 
     @property
     def info(self) -> str:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from celery_pecker.clock import Clock
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.settings import Settings
 
 logger = logging.getLogger(__name__)
 

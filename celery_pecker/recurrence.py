@@ -1,22 +1,25 @@
 """Celery's schedules, asked by the database's clock.
 
-A plain interval becomes a grid and is computed in SQL. Everything else (crontab,
-solar, ``relative`` intervals, users' own classes) is asked in Python, with its "now"
-pinned to an instant that came from the database: the host's clock has no say.
+A plain interval becomes a grid and is computed in SQL. A schedule of our calendars
+names the next slot after the last. Everything else (crontab, solar, ``relative``
+intervals, users' own classes) is asked in Python, with its "now" pinned to an instant
+that came from the database: the host's clock has no say.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker import foreign
-from celery_pecker.clock import MICROSECOND, from_us
+from celery_pecker import calendars
+from celery_pecker.calendars import CalendarSchedule
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import MICROSECOND, from_us, to_us
 from celery_pecker.schedules.model import Recurrence
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -31,6 +34,9 @@ LEAST = 0.01
 REPEATED = 24 * 60
 """Instants that a crontab can have in the time that clocks go back by: an hour in most
 zones, two in Antarctica/Troll, a day where a zone crosses the date line."""
+NEVER_US = to_us(datetime(9000, 1, 1, tzinfo=UTC))
+"""The next slot of a schedule that has none left. It lies before the year 9999: times
+of it are shown in zones east of Greenwich."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 KNOWN = {schedule.is_due, crontab.is_due, solar.is_due}
 
@@ -67,7 +73,7 @@ class Instants(_Pinned):
         known_us, instant_us = self._known
         if known_us == last_us and instant_us > last_us:
             return instant_us
-        instant_us = foreign.call(self._described, 0, self._first_after, last_us)
+        instant_us = user_code.call(self._described, 0, self._first_after, last_us)
         if instant_us > last_us:
             self._known = last_us, instant_us
             return instant_us
@@ -107,7 +113,7 @@ class Asked(_Pinned):
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return now if it is due, else when to ask again."""
-        wait_us = foreign.call(
+        wait_us = user_code.call(
             self._described, int(RETRY * SECOND), self._ask, last_us, now_us
         )
         return max(now_us, last_us + 1) if wait_us is None else now_us + wait_us
@@ -120,6 +126,35 @@ class Asked(_Pinned):
             return None
         seconds = MOST if wait is None else float(wait)
         return int(max(min(seconds, MOST), LEAST) * SECOND)
+
+
+class Computed:
+    """A schedule of our calendars, whose instants follow from one another."""
+
+    asks = False
+
+    def __init__(self, given: CalendarSchedule, app: Celery, name: str) -> None:
+        self._schedule = given.bound(app, name)
+        self._described = f"schedule {given!r} of entry {name!r}"
+        self._known = (0, 0)
+
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return the first slot after the last; NEVER_US: there is none left.
+
+        It fails if a calendar of the user's does, and is asked again in a minute.
+        """
+        known_us, instant_us = self._known
+        if known_us == last_us and instant_us > last_us:
+            return instant_us
+        instant_us = user_code.call(self._described, 0, self._after, last_us)
+        if instant_us > last_us:
+            self._known = last_us, instant_us
+            return instant_us
+        return max(last_us, now_us) + int(RETRY * SECOND)
+
+    def _after(self, last_us: int) -> int:
+        found = self._schedule.instant_after(from_us(last_us))
+        return NEVER_US if found is None else to_us(found)
 
 
 def described(given: object) -> str:
@@ -139,8 +174,17 @@ def period_us(given: Any) -> int | None:
     return None
 
 
+def in_words(given: Any, app: Celery, name: str) -> str:
+    """Return the schedule of an entry in words."""
+    if isinstance(given, CalendarSchedule):
+        given = given.bound(app, name)
+    return calendars.in_words(given)
+
+
 def recurrence(given: Any, app: Celery, name: str) -> Recurrence:
     """Return what can be asked of a schedule that is no plain grid."""
+    if isinstance(given, CalendarSchedule):
+        return Computed(given, app, name)
     known = getattr(type(given), "is_due", None) in KNOWN
     kind = Instants if known else Asked
     return kind(given, app, f"schedule {given!r} of entry {name!r}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from celery_pecker import foreign
+from celery_pecker.kernel import user_code
 
 Event = TypeVar("Event")
 
@@ -33,7 +33,7 @@ class Signal(Generic[Event]):
     def send(self, event: Event) -> None:
         """Tell every listener."""
         for listener in self._listeners:
-            foreign.call(f"a listener of {self.name}", None, listener, event)
+            user_code.call(f"a listener of {self.name}", None, listener, event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

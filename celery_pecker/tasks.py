@@ -38,7 +38,7 @@ from celery._state import connect_on_app_finalize, get_current_app
 from celery.schedules import BaseSchedule
 
 from celery_pecker.declarations import tie
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
 P = ParamSpec("P")

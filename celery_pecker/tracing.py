@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from celery import signals
 
-from celery_pecker import foreign
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.model import Slot
-from celery_pecker.settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -71,7 +71,7 @@ def hook(settings: Settings) -> Callable[[Slot], str | None] | None:
     def trace(slot: Slot) -> str | None:
         # Processors and samplers are users' code, on the way from a claim to its
         # message: one that fails must cost its span, not the slot.
-        return foreign.call("tracing of a claim", None, opened, slot)
+        return user_code.call("tracing of a claim", None, opened, slot)
 
     return trace
 

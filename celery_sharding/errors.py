@@ -6,7 +6,7 @@ message. The base classes are the kernel's, so one ``except PeckerError`` catche
 
 from __future__ import annotations
 
-from celery_pecker.errors import DatabaseUnavailable, Misconfigured, PeckerError
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 
 __all__ = [
     "CycleFound",

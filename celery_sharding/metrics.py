@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import Misconfigured, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.ledger.figures import JobFigures

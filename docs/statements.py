@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # a script beside the pages
-"""Writes reference/statements.md from the .sql files: python docs/statements.py.
+"""Write maintainers/statements.md from the .sql files: python docs/statements.py.
 
 A statement's comment is its documentation, so the page cannot say anything else than
 the code; a test compares the two.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from celery_pecker.sql import statements
 
-PAGE = Path(__file__).parent / "reference" / "statements.md"
+PAGE = Path(__file__).parent / "maintainers" / "statements.md"
 HEAD = """\
 # Statements
 

@@ -10,7 +10,8 @@ The sweep is the task that must never stand still: it is an entry of an ordinary
 `example_project.demo` shows what becomes of it while schedulers are killed and frozen.
 
 `example_project.rush` is its rush hour on one database, and `example_project.airports`
-a sharded job that imports the world's airports while a worker is killed.
+a sharded job that imports the world's airports while a worker is killed. In
+`example_project.billing` calls are ended and billed by tasks of an outbox.
 
 Nothing of celery-pecker imports this package, and it is in no wheel.
 """

@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from enum import StrEnum
 
-from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 
 LONGEST_LINE = 200
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from celery_pecker.clock import SYSTEM, Clock, pause
+from celery_pecker.kernel.clock import SYSTEM, Clock, pause
 
 LABEL = re.compile(r"^/\* example_project:(\w+) \*/$", re.MULTILINE)
 LOST_SERVER = (psycopg.OperationalError, psycopg.InterfaceError)

@@ -8,8 +8,8 @@ from typing import Any
 from celery import Task
 from celery.utils.log import get_task_logger
 
-from celery_pecker import runs
-from celery_pecker.clock import SYSTEM, new_id
+from celery_pecker import deadline, runs
+from celery_pecker.kernel.clock import SYSTEM, new_id
 from example_project.app import DSN, app
 from example_project.ask import ask
 from example_project.pace import AGAIN, BATCH, STALE
@@ -57,7 +57,8 @@ def sweep(self: Task[Any, Any]) -> int:
         )
     taken = store.rows("take_stale_calls", stale=STALE, again=AGAIN, batch=BATCH)
     if taken:
-        with app.producer_or_acquire() as producer:
+        # A check has time of its own, not what is left of this second.
+        with deadline.detached(), app.producer_or_acquire() as producer:
             for (call,) in taken:
                 check.apply_async((call,), producer=producer, expires=AGAIN)
     store.rows("close_run", id=run, taken=len(taken))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,35 +15,32 @@ import psycopg
 import pytest
 import redis
 from _pytest.terminal import TerminalReporter
-from hypothesis import HealthCheck, settings
 from kombu import Connection, Queue
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, ServerMissing
-from tests import services
+from tests import profiles, services
 from tests.services import PostgresStand, RedisStand, absent
 
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile(
-    "ci",
-    max_examples=200,
-    deadline=None,
-    print_blob=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if services.ON_CI else "dev")
-)
+profiles.load()
 
 Server = TypeVar("Server", EmbeddedPostgres, EmbeddedRedis)
 
 CHAOS = Path(__file__).with_name("chaos")
+AT_LEISURE = (
+    Path(__file__).with_name("docs"),
+    Path(__file__).parent / "integration" / "sharding",
+)
+"""Their clusters are waited for, however long it takes."""
 GIVEN = bool(services.GIVEN_DSN or services.GIVEN_REDIS or services.GIVEN_AMQP)
 STANDS = (
     ["given-redis", *(["given-rabbitmq"] if services.GIVEN_AMQP else [])]
     if GIVEN
-    else ["embedded", "local-redis", "local-rabbitmq"]
+    else [
+        "embedded",
+        pytest.param("local-redis", marks=pytest.mark.soak),  # as embedded
+        "local-rabbitmq",
+    ]
 )
 
 
@@ -242,7 +238,8 @@ def own_postgres() -> Iterator[Callable[..., EmbeddedPostgres]]:
     with ExitStack() as stack:
 
         def start(*, migrated: bool = False, **options: Any) -> EmbeddedPostgres:
-            server = _begin(stack, "PostgreSQL", EmbeddedPostgres, **options)
+            wanted = {"fast": True, **options}
+            server = _begin(stack, "PostgreSQL", EmbeddedPostgres, **wanted)
             if migrated:
                 migrate(server.dsn, schema="public")
             return server
@@ -272,10 +269,17 @@ def _begin(stack: ExitStack, name: str, kind: type[Server], **options: Any) -> S
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that start whole clusters in one line: they need both cores."""
+    """Keep tests that start whole clusters in two lines, one for each core.
+
+    In one stand those that judge the pace, in the other those that need not keep one:
+    pages of the documentation, and canvases.
+    """
     for item in items:
         marked = item.get_closest_marker("cluster") or item.get_closest_marker("chaos")
-        if marked or CHAOS in item.path.parents:
+        if any(folder in item.path.parents for folder in AT_LEISURE):
+            if marked:
+                item.add_marker(pytest.mark.xdist_group("pages"))
+        elif marked or CHAOS in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 

@@ -24,7 +24,7 @@ import redis
 from kombu import Connection
 from psycopg import conninfo, sql
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 
 ABSENT = "service not there: "
 """Begins the reason of each skip that the summary lists."""
@@ -89,6 +89,10 @@ class PostgresStand:
             dsn, autocommit=True, application_name=self._run, connect_timeout=5
         )
         self._made = 0
+        # Six times as fast, where the checkpoints that it takes cost no sync to disk.
+        unsynced = self._keeper.execute("show fsync").fetchone() == ("off",)
+        copying = unsynced and self._keeper.info.server_version >= 150000
+        self._strategy = " strategy file_copy" if copying else ""
         for (name,) in self._keeper.execute(ORPHANED, {"ours": OURS}).fetchall():
             self.drop(name)
 
@@ -101,7 +105,9 @@ class PostgresStand:
         self._made += 1
         name = f"{self._run}_{self._made}"
         self._do(
-            "create database {name} template {template}", name=name, template=template
+            "create database {name} template {template}" + self._strategy,
+            name=name,
+            template=template,
         )
         return name
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from throttle.clock import now
 from throttle.errors import Misconfigured
 from throttle.model import Limit, Store
-from throttle.window.units import ADJUSTED, ADJUSTED_FOR
+from throttle.units import ADJUSTED, ADJUSTED_FOR
 
 LONGEST = ADJUSTED_FOR
 """Seconds."""

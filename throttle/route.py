@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-from throttle import foreign
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.errors import Misconfigured
 from throttle.model import Target
+
+logger = logging.getLogger("throttle")
 
 RouteFunction = Callable[
     [str, Sequence[Any], Mapping[str, Any], Mapping[str, Any]], object
@@ -27,11 +31,11 @@ class Route:
         self,
         function: RouteFunction | None,
         databases: Collection[str],
-        rarely: foreign.Rarely | None = None,
+        once: OnceAMinute | None = None,
     ) -> None:
         self._function = function
         self._databases = frozenset(databases)
-        self._rarely = rarely or foreign.Rarely()
+        self._once = once or OnceAMinute(logger, prefix="throttle: ")
         self.failures = 0
         """Tasks that were let through because the route failed."""
 
@@ -49,10 +53,9 @@ class Route:
         if answer is None:
             if self._function is None:
                 return None
-            answer = foreign.call(
+            answer = self._once.call(
                 f"the route of {task}",
                 FAILED,
-                self._rarely,
                 self._function,
                 task,
                 args,
@@ -65,7 +68,7 @@ class Route:
         if target is None:
             self.failures += 1
             if answer is not FAILED:
-                self._rarely.warn(
+                self._once.warning(
                     f"the route of {task}",
                     "the route of %s answers %s, which is no database with a limit (%s)"
                     " and no pair of such a database and a tenant; the task passes",
@@ -77,7 +80,7 @@ class Route:
 
     def _shown(self, answer: object) -> str:
         kind = f"a {type(answer).__name__}"
-        return foreign.call("a route's answer", kind, self._rarely, repr, answer)[:80]
+        return self._once.call("a route's answer", kind, repr, answer)[:80]
 
     def read(self, answer: object) -> Target | None:
         """Return the target that an answer or a task's option means; None: none."""
@@ -138,7 +141,7 @@ def _found(where: str) -> object:
         )
         raise Misconfigured(message)
     try:
-        found: object = foreign.module(path)
+        found: object = user_code.load_module(path)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:

@@ -19,8 +19,8 @@ from benchmarks.peers.given import entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT, Trial
-from celery_pecker.clock import new_id
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.testing.processes import ProcessContainer
 

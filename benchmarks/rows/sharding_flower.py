@@ -19,8 +19,8 @@ from benchmarks.results import Sample
 from benchmarks.rows.flower import times
 from benchmarks.run import Run
 from benchmarks.sharding.field import OURS
-from celery_pecker.database import render
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.database import render
+from celery_pecker.kernel.migrations import migrate
 
 ROW = "sharding_flower"
 SHARDS, JOBS = 10_000, 200

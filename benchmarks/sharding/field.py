@@ -22,7 +22,7 @@ from benchmarks.filled import drop
 from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.trial import ROOT
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 

@@ -12,6 +12,7 @@ from benchmarks.tables import (
     holding,
     kernel,
     loads,
+    outbox,
     runs,
     sharding,
 )
@@ -72,5 +73,12 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "sharding_control": ("Pause and cancel", sharding.control),
     "sharding_short": ("Short jobs", sharding.short),
     "sharding_open": ("Very many open jobs", sharding.open_jobs),
+    "outbox_relay": ("One relay", outbox.relay),
+    "outbox_latency": ("From the commit to the broker", outbox.latency),
+    "outbox_call": ("What recording costs", outbox.call),
+    "outbox_commits": ("Commits a second", outbox.commits),
+    "outbox_deferred": ("Beside many that wait", outbox.deferred),
+    "outbox_million": ("A million messages", outbox.million),
+    "outbox_hundred": ("A hundred threads", outbox.hundred),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }

@@ -11,10 +11,10 @@ from celery.backends.base import DisabledBackend
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.bounded import bounded
-from celery_pecker.cli.desk import NO, UNKNOWN, Desk, as_json, instant
-from celery_pecker.clock import SYSTEM
-from celery_pecker.clock import pause as sleep
+from celery_pecker.cli.context import NO, UNKNOWN, Context, as_json, instant
 from celery_pecker.console.exits import interrupted
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.overview import SlotRow
 from celery_pecker.schedules.model import task_id
 
@@ -40,9 +40,9 @@ BAD = {
 @click.pass_context
 def pause(ctx: click.Context, *, name: str, json: bool) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.overview.pause(name)
-        if not desk.told({"name": name, "paused": True}):
+    with Context.open(ctx, json=json) as context:
+        context.overview.pause(name)
+        if not context.print_json({"name": name, "paused": True}):
             click.echo(f"{name!r} is paused from its next slot on")
 
 
@@ -52,9 +52,9 @@ def pause(ctx: click.Context, *, name: str, json: bool) -> None:
 @click.pass_context
 def resume(ctx: click.Context, *, name: str, json: bool) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.overview.resume(name)
-        if not desk.told({"name": name, "paused": False}):
+    with Context.open(ctx, json=json) as context:
+        context.overview.resume(name)
+        if not context.print_json({"name": name, "paused": False}):
             click.echo(f"{name!r} runs again from its next slot on")
 
 
@@ -79,73 +79,73 @@ def run(
     with a timeout, when the run before must have ended. Asked again while one waits,
     it is the one that waits.
     """
-    with Desk.open(ctx, json=json) as desk:
-        due_us = desk.overview.ask(name, by=_who())
-        id_ = _task_id(desk, name, due_us)
+    with Context.open(ctx, json=json) as context:
+        due_us = context.overview.ask(name, by=_who())
+        id_ = _task_id(context, name, due_us)
         found: dict[str, object] = {
             "name": name,
             "due": instant(due_us),
             "task_id": id_,
         }
         if not wait:
-            if not desk.told({**found, "state": "asked"}):
+            if not context.print_json({**found, "state": "asked"}):
                 click.echo(f"asked for a run of {name!r}, task id {id_}")
             return
         with interrupted(UNKNOWN):
-            state = _wait(desk, name, due_us, id_, timeout)
-        if not desk.told({**found, "state": state}):
+            state = _wait(context, name, due_us, id_, timeout)
+        if not context.print_json({**found, "state": state}):
             click.echo(f"{name!r}: {state}, task id {id_}")
         if state in BAD:
-            desk.leave(NO)
+            context.leave(NO)
         if state not in GOOD:
-            desk.leave(UNKNOWN)
+            context.leave(UNKNOWN)
 
 
-def _wait(desk: Desk, name: str, due_us: int, id_: str, timeout: float) -> str:
+def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) -> str:
     """Return what became of the run, as far as it is known in time."""
     until = SYSTEM.monotonic() + timeout
     while True:
-        slot = _slot(desk, name, due_us)
+        slot = _slot(context, name, due_us)
         state = slot.state if slot is not None else "asked"
         if state in BAD or state == "succeeded":
             return state
         left = until - SYSTEM.monotonic()
-        if state == "published" and not _keeps_results(desk):
+        if state == "published" and not _keeps_results(context):
             return state
         if state == "published":
-            told = bounded(max(left, LOOK), _result, desk, id_, max(left, LOOK))
+            told = bounded(max(left, LOOK), _result, context, id_, max(left, LOOK))
             return told or "published_no_result"
         if left <= 0:
             return state if state != "asked" else "waiting"
         sleep(min(LOOK, left))
 
 
-def _slot(desk: Desk, name: str, due_us: int) -> SlotRow | None:
-    detail = desk.overview.entry(name, limit=60)
+def _slot(context: Context, name: str, due_us: int) -> SlotRow | None:
+    detail = context.overview.entry(name, limit=60)
     if detail is None:
         return None
     return next((slot for slot in detail.slots if slot.due_us == due_us), None)
 
 
-def _keeps_results(desk: Desk) -> bool:
-    return not isinstance(desk.app.backend, DisabledBackend) and not bool(
-        desk.app.conf.task_ignore_result
+def _keeps_results(context: Context) -> bool:
+    return not isinstance(context.app.backend, DisabledBackend) and not bool(
+        context.app.conf.task_ignore_result
     )
 
 
-def _result(desk: Desk, id_: str, timeout: float) -> str:
-    result = desk.app.AsyncResult(id_)
+def _result(context: Context, id_: str, timeout: float) -> str:
+    result = context.app.AsyncResult(id_)
     result.get(timeout=timeout, propagate=False)
     return "succeeded" if result.successful() else "failed"
 
 
-def _task_id(desk: Desk, name: str, due_us: int) -> str:
-    detail = desk.overview.entry(name, limit=0)
+def _task_id(context: Context, name: str, due_us: int) -> str:
+    detail = context.overview.entry(name, limit=0)
     era = 0
     if detail is not None:
         eras = [one.era for one in detail.pending if one.due_us == due_us]
         era = eras[0] if eras else detail.row.era
-    return task_id(desk.settings.schema, name, due_us, era)
+    return task_id(context.settings.schema, name, due_us, era)
 
 
 def _who() -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from celery_pecker.clock import to_us
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Row
 
 SUFFIXES = (".db", ".dat", ".dir", ".bak", ".pag")

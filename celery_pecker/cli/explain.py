@@ -7,10 +7,10 @@ from datetime import datetime
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.desk import NO, Desk, as_json
+from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.cli.upcoming import first_after
-from celery_pecker.clock import to_us
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.overview.explain import explain as answer
 from celery_pecker.overview.verdicts import Asked
 
@@ -41,40 +41,40 @@ TROUBLE = frozenset(
 @click.pass_context
 def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> None:
     """Say why an entry runs or does not: one verdict, and what it rests on."""
-    with Desk.open(ctx, json=json) as desk:
-        entry = desk.declared.get(name)
-        detail = desk.overview.entry(name)
+    with Context.open(ctx, json=json) as context:
+        entry = context.declared.get(name)
+        detail = context.overview.entry(name)
         next_us = None
-        names = [*desk.declared]
+        names = [*context.declared]
         if detail is not None:
             next_us = first_after(entry, detail.row, detail.now_us)
         else:
-            page = desk.overview.page(limit=MOST_NAMES)
+            page = context.overview.page(limit=MOST_NAMES)
             names += [row.name for row in page.rows]
         found = answer(
             Asked(
                 name=name,
                 detail=detail,
-                replicas=desk.overview.replicas(),
+                replicas=context.overview.replicas(),
                 declared_here=entry is not None,
                 next_us=next_us,
                 names=names,
-                slack_us=round(desk.settings.clock_slack * 1_000_000),
-                slot_us=None if slot is None else _instant(slot, desk),
+                slack_us=round(context.settings.clock_slack * 1_000_000),
+                slot_us=None if slot is None else _instant(slot, context),
             ),
-            desk.at,
+            context.at,
         )
-        if not desk.told(found):
-            desk.print(f"[bold]{found.verdict}[/]: ", found.why)
+        if not context.print_json(found):
+            context.print(f"[bold]{found.verdict}[/]: ", found.why)
             if found.advice:
-                desk.print("  → ", found.advice.replace("NAME", name))
+                context.print("  → ", found.advice.replace("NAME", name))
             for fact in found.facts:
-                desk.print("  · ", fact)
+                context.print("  · ", fact)
         if found.verdict in TROUBLE:
-            desk.leave(NO)
+            context.leave(NO)
 
 
-def _instant(text: str, desk: Desk) -> int:
+def _instant(text: str, context: Context) -> int:
     """Return what was typed, in the app's time zone if it names none."""
     try:
         given = datetime.fromisoformat(text)
@@ -83,4 +83,4 @@ def _instant(text: str, desk: Desk) -> int:
             f"--at is {text!r}; allowed is an instant in ISO 8601: 2026-01-01T12:00"
         )
         raise Misconfigured(message) from error
-    return to_us(given if given.tzinfo else given.replace(tzinfo=desk.zone))
+    return to_us(given if given.tzinfo else given.replace(tzinfo=context.zone))

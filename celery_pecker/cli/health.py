@@ -9,9 +9,12 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker import heartbeat
-from celery_pecker.cli.desk import NO, Desk, as_json, seconds
-from celery_pecker.clock import SYSTEM
-from celery_pecker.lease import SECOND
+from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.outboxes import known
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.overview import Pace
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -30,63 +33,67 @@ class Overdue:
 @click.option("--live", is_flag=True, help="Does every scheduler of this host turn?")
 @click.option("--pace", is_flag=True, help="Was every due entry won and sent?")
 @click.option("--runs", is_flag=True, help="Do the runs of every entry end well?")
+@click.option("--outbox", is_flag=True, help="Is what is recorded delivered in time?")
 @click.option(
     "--within",
     type=click.FloatRange(0.0, 86_400.0),
     default=10.0,
     show_default=True,
-    help="With --pace: seconds by which a slot may be late.",
+    help="With --pace and --outbox: seconds by which one may be late.",
 )
 @as_json
 @click.pass_context
-def health(
+def health(  # noqa: PLR0913  # what can be asked
     ctx: click.Context,
     *,
     live: bool,
     pace: bool,
     runs: bool,
+    outbox: bool,
     within: float,
     json: bool,
 ) -> None:
     """Answer a probe by the exit code: 0 healthy, 1 not, 3 nobody can say.
 
-    --live asks neither database nor broker; --pace and --runs ask the database.
+    --live asks neither database nor broker; the others ask the database.
     """
-    if not (live or pace or runs):
-        message = "ask --live, --pace or --runs, or several of them"
+    if not (live or pace or runs or outbox):
+        message = "ask --live, --pace, --runs or --outbox, or several of them"
         raise click.UsageError(message)
-    with Desk.open(ctx, json=json) as desk:
+    with Context.open(ctx, json=json) as context:
         found: dict[str, object] = {}
         healthy = True
         if live:
-            healthy &= _live(desk, found)
+            healthy &= _live(context, found)
         if pace:
-            healthy &= _pace(desk, found, round(within * SECOND))
+            healthy &= _pace(context, found, round(within * SECOND))
         if runs:
-            healthy &= _runs(desk, found)
-        desk.told({"healthy": healthy, **found})
+            healthy &= _runs(context, found)
+        if outbox:
+            healthy &= _outbox(context, found, within)
+        context.print_json({"healthy": healthy, **found})
         if not healthy:
-            desk.leave(NO)
+            context.leave(NO)
 
 
-def _live(desk: Desk, found: dict[str, object]) -> bool:
-    lives = heartbeat.living(desk.settings, clock=SYSTEM)
+def _live(context: Context, found: dict[str, object]) -> bool:
+    lives = heartbeat.living(context.settings, clock=SYSTEM)
     found["live"] = [asdict(life) for life in lives]
-    if not desk.json:
+    if not context.json:
         for life in lives:
             word = "hangs" if life.stale else "lives"
             click.echo(f"{life.kind} {life.pid} {word}, turned {life.age:.1f} s ago")
         if not lives:
-            where = heartbeat.folder(desk.settings)
+            where = heartbeat.folder(context.settings)
             click.echo(f"no scheduler of this host shows life in {where}")
     return bool(lives) and not any(life.stale for life in lives)
 
 
-def _pace(desk: Desk, found: dict[str, object], within_us: int) -> bool:
-    entries = desk.declared
-    now_us, rows = rows_of(desk, [*entries])
+def _pace(context: Context, found: dict[str, object], within_us: int) -> bool:
+    entries = context.declared
+    now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
-    there = desk.overview.pace(patience=within_us / SECOND)
+    there = context.overview.pace(patience=within_us / SECOND)
     kept = not late and there.kept
     found["pace"] = {
         "kept": kept,
@@ -99,7 +106,7 @@ def _pace(desk: Desk, found: dict[str, object], within_us: int) -> bool:
         "schedulers": there.replicas,
         "now_us": now_us,
     }
-    if not desk.json:
+    if not context.json:
         if kept:
             click.echo(f"{len(entries)} entries, every due one was won")
             if there.failing:
@@ -115,43 +122,75 @@ def _pace(desk: Desk, found: dict[str, object], within_us: int) -> bool:
                 f" {there.worst!r} for {seconds(there.worst_us)}"
             )
         else:
-            _not_sent(desk, there)
+            _not_sent(context, there)
     return kept
 
 
-def _not_sent(desk: Desk, pace: Pace) -> None:
+def _not_sent(context: Context, pace: Pace) -> None:
     """Say what was claimed and has no message."""
     if pace.stuck:
         click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")
     if pace.undelivered:
         names = ", ".join(
             repr(name)
-            for name, one in desk.overview.failing().items()
+            for name, one in context.overview.failing().items()
             if one.undelivered
         )
         click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
 
 
-def _runs(desk: Desk, found: dict[str, object]) -> bool:
+def _runs(context: Context, found: dict[str, object]) -> bool:
     """Ask whether runs end well: by what workers and schedulers reported."""
-    totals, worst = desk.overview.totals(), desk.overview.failing()
+    totals, worst = context.overview.totals(), context.overview.failing()
     found["runs"] = {
         "failing": totals.failing,
         "counts": totals.counts,
         "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
     }
-    if not desk.json:
+    if not context.json:
         for name, one in worst.items():
             if one.bad is not None:
                 said = f": {one.bad.error}" if one.bad.error else ""
                 state = one.bad.state.replace("_", " ")
-                click.echo(f"{name!r} {state} at {desk.at(one.bad.due_us)}{said}")
+                click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{said}")
         more = totals.failing - len(worst)
         if more > 0:
             click.echo(f"and {more} more")
         if not totals.failing:
             click.echo(f"{totals.declared} entries, no run ended badly lately")
     return not totals.failing
+
+
+def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
+    """Ask whether each outbox of the app is delivered, and say how deep it is."""
+    summaries = {}
+    for name, settings in known(context).items():
+        database = Database.of(settings, role="cli")
+        try:
+            summaries[name] = Overview(database).summary()
+        finally:
+            database.close()
+    found["outbox"] = summaries
+    healthy = True
+    for name, summary in summaries.items():
+        why = undelivered(summary, within)
+        healthy &= why is None
+        if not context.json:
+            click.echo(f"outbox {name}: {summary.depth} due{why or ''}")
+    return healthy
+
+
+def undelivered(summary: Summary, within: float) -> str | None:
+    """Return why what is due is not delivered in time; None: it is. Pure."""
+    if summary.oldest is None or summary.oldest <= within:
+        return None
+    text = f", the oldest for {seconds(round(summary.oldest * SECOND))}"
+    if not summary.relays:
+        return f"{text}; nobody delivers"
+    away = [one.broker for one in summary.relays if one.broker is not None]
+    if len(away) == len(summary.relays):
+        return f"{text}; the broker is away: {away[0]}"
+    return text
 
 
 def overdue(
@@ -192,9 +231,9 @@ def plain_worst(late: list[Overdue]) -> list[dict[str, object]]:
     return [asdict(one) for one in late[:10]]
 
 
-def rows_of(desk: Desk, names: list[str]) -> tuple[int, dict[str, Row]]:
+def rows_of(context: Context, names: list[str]) -> tuple[int, dict[str, Row]]:
     """Return the database's time, and the rows of entries."""
-    repository = Repository(desk.database, uuid.UUID(int=0))
+    repository = Repository(context.database, uuid.UUID(int=0))
     now_us, rows = repository.read(names[:CHUNK])
     for start in range(CHUNK, len(names), CHUNK):
         now_us, more = repository.read(names[start : start + CHUNK])

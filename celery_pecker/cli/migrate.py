@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker import migrations
-from celery_pecker.cli.desk import Desk, as_json
+from celery_pecker.cli.context import Context, as_json
+from celery_pecker.kernel import migrations
 
 
 @click.command(cls=CeleryCommand)
@@ -27,8 +27,8 @@ from celery_pecker.cli.desk import Desk, as_json
 @click.pass_context
 def migrate(ctx: click.Context, *, as_sql: bool, after: int, json: bool) -> None:
     """Bring the tables up to this version. Safe to run again, and side by side."""
-    with Desk.open(ctx, json=json) as desk:
-        settings = desk.settings
+    with Context.open(ctx, json=json) as context:
+        settings = context.settings
         if as_sql:
             click.echo(migrations.script(settings.schema, after=after), nl=False)
             return
@@ -38,8 +38,10 @@ def migrate(ctx: click.Context, *, as_sql: bool, after: int, json: bool) -> None
             "step": migrations.LATEST,
             "taken": [step.version for step in taken],
         }
-        if desk.told(found):
+        if context.print_json(found):
             return
         for step in taken:
-            desk.console.print(f"[green]✓[/] {step.version:04} {step.name}")
-        desk.console.print(f"schema {settings.schema!r} is at step {migrations.LATEST}")
+            context.console.print(f"[green]✓[/] {step.version:04} {step.name}")
+        context.console.print(
+            f"schema {settings.schema!r} is at step {migrations.LATEST}"
+        )

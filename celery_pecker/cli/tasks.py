@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import click
 from celery.bin.base import CeleryCommand
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from celery_pecker.cli.desk import Desk, as_json, plain, seconds
+from celery_pecker.cli.context import Context, as_json, plain, seconds
 from celery_pecker.cli.upcoming import first_after
-from celery_pecker.clock import from_us, pause
 from celery_pecker.console.exits import YES, interrupted
 from celery_pecker.console.listing import Listing
-from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.kernel.clock import from_us, pause
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.overview import ORDERS, EntryRow, Page
 
 STYLES = {
@@ -76,10 +76,10 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
     json: bool,
 ) -> None:
     """List the entries: last and next slot, lateness, holder, what they missed."""
-    with Desk.open(ctx, json=json) as desk:
+    with Context.open(ctx, json=json) as context:
 
         def look() -> Page:
-            return desk.overview.page(
+            return context.overview.page(
                 search=search,
                 order=order,
                 descending=desc,
@@ -89,31 +89,24 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
 
         if not watch:
             page = look()
-            if not desk.told(_document(desk, page)):
-                _unfold(desk.console)
-                desk.console.print(_table(desk, page))
+            if not context.print_json(_document(context, page)):
+                context.console.print(_table(context, page))
             return
         if json:
             with interrupted(YES):
                 for _ in _turns(every, times):
-                    click.echo(jsons.dumps(plain(_document(desk, look()))))
+                    click.echo(jsons.dumps(plain(_document(context, look()))))
             return
         with (
             interrupted(YES),
-            Live(console=desk.console, auto_refresh=False, transient=False) as live,
+            Live(console=context.console, auto_refresh=False, transient=False) as live,
         ):
             for _ in _turns(every, times):
                 try:
-                    shown: RenderableType = _table(desk, look())
+                    shown: RenderableType = _table(context, look())
                 except DatabaseUnavailable as error:
                     shown = Group(live.renderable, Text(str(error), style="red"))
                 live.update(shown, refresh=True)
-
-
-def _unfold(console: Console) -> None:
-    """Fold lines for people only: a pipe gets one line for each entry."""
-    if not console.is_terminal:
-        console.width = 10_000
 
 
 def _turns(every: float, times: int | None) -> Iterator[int]:
@@ -125,31 +118,31 @@ def _turns(every: float, times: int | None) -> Iterator[int]:
         yield nth
 
 
-def _document(desk: Desk, page: Page) -> dict[str, object]:
+def _document(context: Context, page: Page) -> dict[str, object]:
     return {
         "now_us": page.now_us,
         "total": page.total,
         "entries": [
-            {**plain(row), **plain({"next_us": _next(desk, row, page.now_us)})}
+            {**plain(row), **plain({"next_us": _next(context, row, page.now_us)})}
             for row in page.rows
         ],
     }
 
 
-def _next(desk: Desk, row: EntryRow, now_us: int) -> int | None:
-    return first_after(desk.declared.get(row.name), row, now_us)
+def _next(context: Context, row: EntryRow, now_us: int) -> int | None:
+    return first_after(context.declared.get(row.name), row, now_us)
 
 
-def _table(desk: Desk, page: Page) -> Listing:
-    shown = f"{len(page.rows)} of {page.total} entries, {desk.at(page.now_us)}"
+def _table(context: Context, page: Page) -> Listing:
+    shown = f"{len(page.rows)} of {page.total} entries, {context.at(page.now_us)}"
     heads = ("entry", "last", "next", "late", "", "holder", "missed", "epoch", "state")
     table = Listing(*heads, right={"late", "missed", "epoch"}, title=shown)
     for row in page.rows:
         # Text, not str: a name may look like markup.
         table.add_row(
             Text(visible(row.name)),
-            Text(_last(desk, row, page.now_us)),
-            Text(_due(_next(desk, row, page.now_us), page.now_us)),
+            Text(_last(context, row, page.now_us)),
+            Text(_due(_next(context, row, page.now_us), page.now_us)),
             Text(seconds(row.late_us)),
             Text(bars(row.spark[-SHOWN:])),
             Text(row.host or "-"),
@@ -160,11 +153,11 @@ def _table(desk: Desk, page: Page) -> Listing:
     return table
 
 
-def _last(desk: Desk, row: EntryRow, now_us: int) -> str:
+def _last(context: Context, row: EntryRow, now_us: int) -> str:
     if not row.epoch:
         return "never"
-    local = from_us(row.last_us).astimezone(desk.zone)
-    same_day = from_us(now_us).astimezone(desk.zone).date() == local.date()
+    local = from_us(row.last_us).astimezone(context.zone)
+    same_day = from_us(now_us).astimezone(context.zone).date() == local.date()
     return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
 
 

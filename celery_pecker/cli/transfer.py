@@ -10,9 +10,9 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.carried import Carried, plan, read
-from celery_pecker.cli.desk import NO, Desk, as_json, instant
+from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.cli.health import rows_of
-from celery_pecker.clock import from_us
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.schedules.repository import CHUNK
 
 WORDS = {
@@ -41,20 +41,20 @@ def import_(
     JSON is an object of instants by name: {"sweep": "2026-01-01T12:00:00+00:00"}.
     Beat's file is a pickle: read none that somebody else could have written.
     """
-    with Desk.open(ctx, json=json) as desk:
-        declared = desk.declared
+    with Context.open(ctx, json=json) as context:
+        declared = context.declared
         given = read(file)
-        now_us, rows = rows_of(desk, [*given])
+        now_us, rows = rows_of(context, [*given])
         found = plan(given, rows, declared=declared, now_us=now_us, overwrite=overwrite)
         if not dry_run:
-            _write(desk, [one for one in found if one.verdict == "set"], overwrite)
+            _write(context, [one for one in found if one.verdict == "set"], overwrite)
         counted = Counter(one.verdict for one in found)
-        if not desk.told({"dry_run": dry_run, "entries": found, **counted}):
+        if not context.print_json({"dry_run": dry_run, "entries": found, **counted}):
             for one in found:
-                click.echo(f"{one.name} {WORDS[one.verdict]} {desk.at(one.last_us)}")
+                click.echo(f"{one.name} {WORDS[one.verdict]} {context.at(one.last_us)}")
             did = "would be set" if dry_run else "set"
             click.echo(f"{counted['set']} of {len(found)} entries {did}")
-        alive = [one for one in desk.overview.replicas() if one.living]
+        alive = [one for one in context.overview.replicas() if one.living]
         if alive and not dry_run:
             click.echo(
                 f"note: {len(alive)} schedulers live; what they have sent already is"
@@ -62,13 +62,13 @@ def import_(
                 err=True,
             )
         if not counted["set"] and not counted["kept"]:
-            desk.leave(NO)
+            context.leave(NO)
 
 
-def _write(desk: Desk, carried: list[Carried], overwrite: bool) -> None:
+def _write(context: Context, carried: list[Carried], overwrite: bool) -> None:
     for start in range(0, len(carried), CHUNK):
         chunk = carried[start : start + CHUNK]
-        desk.database.run(
+        context.database.run(
             "import_last",
             now=None,
             names=[one.name for one in chunk],
@@ -85,7 +85,7 @@ def export(ctx: click.Context, *, json: bool) -> None:
 
     To standard output; for going back to another scheduler, or to another database.
     """
-    with Desk.open(ctx, json=json) as desk:
-        _, rows = rows_of(desk, [*desk.declared])
+    with Context.open(ctx, json=json) as context:
+        _, rows = rows_of(context, [*context.declared])
         found = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
         click.echo(jsons.dumps(found, indent=2, ensure_ascii=False))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.desk import NO, Desk, as_json, instant
+from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.overview import EntryRow, UnknownEntry
+from celery_pecker.recurrence import NEVER_US
 from celery_pecker.schedules.model import Entry
 
 MOST = 10_000
@@ -26,7 +27,8 @@ def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
         return row.last_us + entry.period_us
     if entry.recurrence is None or entry.recurrence.asks:
         return None
-    return entry.recurrence.next(row.last_us, now_us)
+    due_us = entry.recurrence.next(row.last_us, now_us)
+    return due_us if due_us < NEVER_US else None
 
 
 def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
@@ -44,7 +46,7 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
         if entry is None or entry.recurrence is None:
             return
         before_us, due_us = due_us, entry.recurrence.next(due_us, now_us)
-        if due_us <= before_us:
+        if not before_us < due_us < NEVER_US:
             return
 
 
@@ -62,33 +64,37 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
 @click.pass_context
 def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
     """Show when an entry is due next, by the database's clock."""
-    with Desk.open(ctx, json=json) as desk:
-        entry = desk.declared.get(name)
-        detail = desk.overview.entry(name, limit=0)
+    with Context.open(ctx, json=json) as context:
+        entry = context.declared.get(name)
+        detail = context.overview.entry(name, limit=0)
         if detail is None:
             message = f"no entry is named {name!r} in the tables"
             if entry is not None:
                 message += "; this code declares it, but no scheduler has seen it yet"
             raise UnknownEntry(message)
         row, now_us = detail.row, detail.now_us
+        words = entry.words if entry else ""
         found = [
             due for _, due in zip(range(count), slots(entry, row, now_us), strict=False)
         ]
-        if not desk.told(
+        if not context.print_json(
             {
                 "name": name,
                 "now_us": now_us,
                 "last_us": row.last_us,
+                "words": words,
                 "slots": [instant(due) for due in found],
             }
         ):
+            if words:
+                click.echo(words)
             for due_us in found:
                 mark = "  overdue" if due_us <= now_us else ""
-                click.echo(f"{desk.at(due_us)}{mark}")
+                click.echo(f"{context.at(due_us)}{mark}")
         if not found:
             click.echo(
                 f"{name!r} has a schedule that can only be asked whether it is due now,"
-                " or one that only other code knows",
+                " one that has come to its end, or one that only other code knows",
                 err=True,
             )
-            desk.leave(NO)
+            context.leave(NO)

@@ -1,5 +1,7 @@
 """What the command lines of pecker, sharding and throttle have in common.
 
+group          commands that are imported when they are called
+context        app, settings, one way to print and one to fail
 exits          how every command ends
 instants       instants for programs, and for people
 documents      what a command prints for programs

@@ -13,7 +13,7 @@ YES, NO, MISUNDERSTOOD, UNKNOWN = 0, 1, 2, 3
 own); nobody can say, since a server gave no answer, or the end was not waited for."""
 
 
-class Untold(click.ClickException):
+class Unanswered(click.ClickException):
     """A server gave no answer: neither yes nor no."""
 
     exit_code = UNKNOWN

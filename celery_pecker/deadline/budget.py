@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from celery_pecker.clock import monotonic
-from celery_pecker.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
 
 if TYPE_CHECKING:
     import asyncio

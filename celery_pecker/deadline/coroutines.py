@@ -7,9 +7,9 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, TypeVar
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded, current
 from celery_pecker.deadline.scopes import within
+from celery_pecker.kernel.clock import monotonic
 
 Answer = TypeVar("Answer")
 

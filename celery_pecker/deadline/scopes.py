@@ -15,10 +15,10 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import Budget, current, seconds_of
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured
 
 if TYPE_CHECKING:
     from celery_pecker.deadline.coroutines import Alarm

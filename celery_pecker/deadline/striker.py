@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
+from celery_pecker.kernel.clock import monotonic
 
 AGAIN = 0.02
 """Seconds until the next strike at code that has swallowed the last one."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 
 SHORTEST = 0.1
 """Seconds: the shortest period."""

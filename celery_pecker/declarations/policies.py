@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from celery.schedules import crontab, solar
 
+from celery_pecker.calendars import CalendarSchedule
 from celery_pecker.declarations.given import TEN_YEARS
-from celery_pecker.errors import Misconfigured
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.misfire import default_grace_us
 from celery_pecker.schedules.model import Delivery, Misfire, Policy, RunMode
 
@@ -132,11 +133,12 @@ def _delivery(
 
 
 def _default_delivery(given: object, period: int | None) -> Delivery:
-    seldom = (
-        period >= MINUTE_US
-        if period is not None
-        else isinstance(given, (crontab, solar))
-    )
+    if isinstance(given, CalendarSchedule):
+        seldom = not given.frequent
+    elif period is not None:
+        seldom = period >= MINUTE_US
+    else:
+        seldom = isinstance(given, (crontab, solar))
     return Delivery.AT_LEAST_ONCE if seldom else Delivery.AT_MOST_ONCE
 
 

@@ -11,9 +11,9 @@ from celery.schedules import schedule
 
 from celery_pecker.declarations.given import check_schedule
 from celery_pecker.declarations.policies import policy
-from celery_pecker.errors import Misconfigured
-from celery_pecker.lease import SECOND
-from celery_pecker.recurrence import described, period_us, recurrence
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.recurrence import described, in_words, period_us, recurrence
 from celery_pecker.schedules.model import Entry
 
 
@@ -46,6 +46,7 @@ def _entry(
         name=name,
         task=str(declared.task),
         described=described(given),
+        words=in_words(given, app, name),
         policy=policy(
             where, getattr(declared, "pecker", None), given, every_us, conf=conf
         ),

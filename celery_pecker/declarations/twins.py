@@ -10,7 +10,7 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import BaseSchedule, solar
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 
 _TWINS = "_pecker_twins"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.errors import Misconfigured
 from celery_pecker.flower.install import install
+from celery_pecker.kernel.errors import Misconfigured
 
 
 @click.command(

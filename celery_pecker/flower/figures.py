@@ -18,12 +18,12 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from celery_pecker import foreign
-from celery_pecker.errors import Misconfigured
 from celery_pecker.flower.pages import Page, registered
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import TableCollector, register
 from celery_pecker.metrics.tables import up
-from celery_pecker.settings import Settings
 
 PATIENCE = 3.0
 """Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
@@ -92,7 +92,9 @@ class Figures(Collector):
 def _figures_of(page: Page, app: Celery) -> tuple[Metric, ...]:
     figures_of, none = page.figures, tuple[Metric, ...]()
     assert figures_of is not None  # noqa: S101 — asked before
-    return foreign.call(f"figures of {page.name}", none, lambda: tuple(figures_of(app)))
+    return user_code.call(
+        f"figures of {page.name}", none, lambda: tuple(figures_of(app))
+    )
 
 
 @cache

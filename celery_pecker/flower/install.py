@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from celery_pecker import foreign
-from celery_pecker.errors import Misconfigured
-from celery_pecker.flower import schedules
+from celery_pecker.flower import outbox, schedules
 from celery_pecker.flower.pages import Page, register, registered
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import Misconfigured
 
 MISSING = (
     "Flower is not installed; `pip install 'celery-pecker[flower]'` brings a version"
@@ -38,7 +38,7 @@ def install(*, read_only: bool = False) -> None:
         raise Misconfigured(MISSING) from error
     from celery_pecker.flower.loader import Loader  # noqa: PLC0415  # needs Tornado
 
-    for page in (*schedules.PAGES, *_of_others()):
+    for page in (*schedules.PAGES, *outbox.PAGES, *_of_others()):
         register(page)
     there: set[str] = urls.settings.setdefault(KEY, set())
     first = not there
@@ -54,7 +54,7 @@ def _of_others() -> Iterable[Page]:
     """Give the pages of installed packages; one that cannot be read is left out."""
     for point in entry_points(group=GROUP):
         none: Iterable[Page] = ()
-        yield from foreign.call(f"reading pages {point.value}", none, point.load)
+        yield from user_code.call(f"reading pages {point.value}", none, point.load)
 
 
 def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:

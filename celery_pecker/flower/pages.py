@@ -9,11 +9,11 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker import foreign
-from celery_pecker.database import Database
-from celery_pecker.errors import Misconfigured, PeckerError
 from celery_pecker.flower.upcoming import Upcoming
-from celery_pecker.settings import Settings
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.settings import Settings
 
 HERE = Path(__file__).parent
 
@@ -112,7 +112,7 @@ def register(page: Page) -> None:
 
 def shown(name: str, app: Celery) -> bool:
     """Whether the menu of an app's Flower has the page of that name."""
-    return foreign.call(f"asking for the page {name}", False, _pages[name].shown, app)
+    return user_code.call(f"asking for the page {name}", False, _pages[name].shown, app)
 
 
 def registered() -> tuple[Page, ...]:

@@ -15,12 +15,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from celery import Celery
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
-from celery_pecker.errors import DatabaseUnavailable
 from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.flower.upcoming import Upcoming
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.settings import Settings
 
 FRESH = 1.0
 """Seconds for which an answer is told again, to other browsers too."""

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 
 from celery_pecker.flower.pages import Page, Query, Source
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview import ORDERS, EntryRow, Overview
 from celery_pecker.overview.reader import PATIENCE
 from celery_pecker.schedules.model import task_id

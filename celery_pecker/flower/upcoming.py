@@ -13,9 +13,9 @@ from functools import cached_property
 
 from celery import Celery
 
-from celery_pecker import foreign
 from celery_pecker.declarations import Book
-from celery_pecker.recurrence import described, period_us, recurrence
+from celery_pecker.kernel import user_code
+from celery_pecker.recurrence import NEVER_US, described, period_us, recurrence
 from celery_pecker.schedules.model import Recurrence
 
 logger = logging.getLogger(__name__)
@@ -36,12 +36,13 @@ class Upcoming:
             known, recurs = self._schedules.get(name, ("", None))
             if recurs is None or recurs.asks or known != schedule:
                 return None
-            return recurs.next(last_us, now_us)
+            due_us = recurs.next(last_us, now_us)
+            return due_us if due_us < NEVER_US else None
 
     @cached_property
     def _schedules(self) -> dict[str, tuple[str, Recurrence]]:
         none: dict[str, tuple[str, Recurrence]] = {}
-        return foreign.call("reading beat_schedule for Flower", none, self._read)
+        return user_code.call("reading beat_schedule for Flower", none, self._read)
 
     def _read(self) -> dict[str, tuple[str, Recurrence]]:
         book = Book(app=self._app, lazy=True)

@@ -17,19 +17,19 @@ from flower.utils import strtobool
 from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
-from celery_pecker.errors import (
-    BrokerUnavailable,
-    DatabaseUnavailable,
-    Misconfigured,
-    PeckerError,
-    SchemaOutdated,
-)
 from celery_pecker.flower.files import version_of
 from celery_pecker.flower.install import READ_ONLY
 from celery_pecker.flower.loader import OURS
 from celery_pecker.flower.pages import Page, Query, Unreadable
 from celery_pecker.flower.reader import NotAsked, Reader
 from celery_pecker.flower.schedules import SCHEDULES
+from celery_pecker.kernel.errors import (
+    BrokerUnavailable,
+    DatabaseUnavailable,
+    Misconfigured,
+    PeckerError,
+    SchemaOutdated,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from celery_pecker.clock import from_us
-from celery_pecker.database import Database
 from celery_pecker.history.outcomes import Bad, Outcomes, Slot, counted
 from celery_pecker.history.page import SLOTS, Page
 from celery_pecker.history.report import Report
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.database import Database
 
 WAITING = 50_000
 """Reports not yet on a page, at most."""

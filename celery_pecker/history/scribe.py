@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from celery_pecker.backoff import Backoff
-from celery_pecker.clock import Clock
-from celery_pecker.database import Database
-from celery_pecker.errors import PeckerError
 from celery_pecker.history.recorder import Recorder
-from celery_pecker.loop import Loop
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.loop import Loop
 
 BITE = 50
 """Pages written at once; some milliseconds of work."""

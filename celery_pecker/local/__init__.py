@@ -11,6 +11,7 @@
 ``traced``     a run through Celery's own tracer: signals, logs, hooks
 ``teller``     tells `celery events` and Flower, on a thread of its own
 ``runner``     takes won slots, refuses what cannot run, keeps count
+``stored``     takes rows of an outbox that are to run in a worker, and runs them
 =============  =========================================================
 
 A slot that was won here runs here or not at all. What it needs of the world is a thread

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from celery_pecker.clock import Clock
+from celery_pecker.kernel.clock import Clock
 from celery_pecker.local.order import Order
 
 logger = logging.getLogger("celery_pecker.local")

@@ -12,8 +12,8 @@ from celery.utils.saferepr import saferepr
 from kombu.exceptions import SerializationError
 from kombu.serialization import dumps, loads
 
-from celery_pecker.clock import to_us
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.publisher.dispatch import Dispatch
 
 MOST_SHOWN = 1_024

@@ -12,11 +12,12 @@ from typing import Any
 from celery import Celery, states
 from celery.beat import ScheduleEntry
 
-from celery_pecker import deadline, foreign, signals
-from celery_pecker.clock import SYSTEM, Clock, to_us
-from celery_pecker.errors import BrokerUnavailable, NotStarted
+from celery_pecker import deadline, signals
 from celery_pecker.history import Historian, NoHistory, Report
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
+from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.local import traced
 from celery_pecker.local.complaints import Complaints
 from celery_pecker.local.order import Order, Ready, make_ready, order_of
@@ -220,7 +221,7 @@ class LocalRunner:
             elif began >= order.latest:
                 self._miss(order, "too late when a thread was free")
             else:
-                error = foreign.survive(
+                error = user_code.survive(
                     f"local run of {order.name}", self._start, order, began
                 )
                 if error is not None:  # its arguments, its deadline at the very end

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from celery_pecker.backoff import Backoff
-from celery_pecker.clock import SYSTEM, Clock, chance
-from celery_pecker.errors import BrokerUnavailable
-from celery_pecker.loop import Loop
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, Clock, chance
+from celery_pecker.kernel.errors import BrokerUnavailable
+from celery_pecker.kernel.loop import Loop
 from celery_pecker.publisher.connection import Link
 
 logger = logging.getLogger("celery_pecker.local")

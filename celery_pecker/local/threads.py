@@ -12,7 +12,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from celery_pecker import foreign
+from celery_pecker.kernel import user_code
 
 Work = TypeVar("Work")
 
@@ -70,6 +70,6 @@ class Threads(Generic[Work]):
         while (work := self._queue.get()) is not None:
             # A context of its own: what one run sets in it is not there in the next.
             context = copy_context()
-            foreign.survive(f"a run on {self._name}", context.run, self._do, work)
+            user_code.survive(f"a run on {self._name}", context.run, self._do, work)
             with self._lock:
                 self._open -= 1

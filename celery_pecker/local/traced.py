@@ -20,13 +20,17 @@ from celery.app import trace
 from celery.utils.serialization import get_pickled_exception, raise_with_context
 from kombu.utils.encoding import safe_repr
 
-from celery_pecker import foreign
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import PeckerError
 
 logger = logging.getLogger("celery_pecker.local")
 
 EXC = 2
 """Place of the exception among the arguments of `Task.retry`."""
+
+
+NO_RETRIES = "pecker_no_retries"
+"""On a request whose next try is not the task's business: a row of an outbox."""
 
 
 class NotRetried(PeckerError):
@@ -80,7 +84,7 @@ def run(
     def trace_it() -> None:
         traced.append(tracer(request["id"], args, dict(kwargs), request))
 
-    error = foreign.survive(f"the run of {task.name}", trace_it)
+    error = user_code.survive(f"the run of {task.name}", trace_it)
     if error is not None:
         return fallen(error)
     return _ended(traced[0])
@@ -117,16 +121,21 @@ def refuse_retries(task: Any) -> None:
     """Let `retry()` of the task raise what failed, in local runs; idempotent.
 
     Celery would publish it, under the id of a slot that is over: it would wait for the
-    broker, and run when the next slots have long run. Elsewhere `retry()` is as ever.
+    broker, and run when the next slots have long run. A row of an outbox comes by
+    itself for its next try. Elsewhere `retry()` is as ever.
     """
     original = task.retry
     if getattr(original, "refuses", False):
         return
 
     def retry(*args: Any, **kwargs: Any) -> Any:
-        if "local" not in (task.request.delivery_info or ()):
+        if not (
+            "local" in (task.request.delivery_info or ())
+            or hasattr(task.request, NO_RETRIES)
+        ):
             return original(*args, **kwargs)
-        logger.warning("pecker: %s is not retried in a local run", task.name)
+        if not hasattr(task.request, NO_RETRIES):
+            logger.warning("pecker: %s is not retried in a local run", task.name)
         given = kwargs.get("exc") or (args[2] if len(args) > EXC else None)
         raise_with_context(given or NotRetried())
         return None

@@ -17,7 +17,7 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 
 from importlib.util import find_spec
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 
 if find_spec("prometheus_client") is None:
     message = (

@@ -12,7 +12,7 @@ import socket
 import socketserver
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -20,12 +20,12 @@ from typing import Any
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from celery_pecker.database import Database
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics.process import ProcessMetrics
 from celery_pecker.metrics.tables import register
 from celery_pecker.overview import Overview
-from celery_pecker.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -45,13 +45,18 @@ class Server:
     """
 
     def __init__(
-        self, settings: Settings, *, alive: Callable[[], bool], hostname: str
+        self,
+        settings: Settings,
+        *,
+        alive: Callable[[], bool],
+        hostname: str,
+        outboxes: Mapping[str, Settings] | None = None,
     ) -> None:
         self._settings = settings
         self._alive = alive
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._tables = register(settings, self._registry)
+        self._tables = register(settings, self._registry, outboxes)
         self._process = ProcessMetrics(self._registry, hostname=hostname)
         self._closed = threading.Event()
         self._change = threading.Lock()
@@ -138,14 +143,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_fork)
 
 
-def serve(settings: Settings, *, alive: Callable[[], bool], hostname: str) -> Server:
+def serve(
+    settings: Settings,
+    *,
+    alive: Callable[[], bool],
+    hostname: str,
+    outboxes: Mapping[str, Settings] | None = None,
+) -> Server:
     """Answer on the configured port from now on, or from when it is free.
 
     ``alive`` says whether this process' scheduler turns. Two schedulers on one host
     cannot share a port: the second says so in its log and goes on without, until the
     first has gone.
     """
-    return Server(settings, alive=alive, hostname=hostname)
+    return Server(settings, alive=alive, hostname=hostname, outboxes=outboxes)
 
 
 class _Http(ThreadingHTTPServer):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from celery_pecker.clock import SYSTEM, Clock
-from celery_pecker.database import Database
-from celery_pecker.errors import PeckerError
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.metrics.outbox import Outboxes
 from celery_pecker.overview import EntryRow, Overview, Totals
-from celery_pecker.settings import Settings
 
 MOST_SERIES = 200
 """Entries, at most, that have series of their own."""
@@ -36,8 +37,11 @@ class TableCollector(Collector):
     asks meanwhile gets what was read before, and waits if nothing was.
     """
 
-    def __init__(self, overview: Overview, *, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, overview: Overview, outboxes: Outboxes, *, clock: Clock = SYSTEM
+    ) -> None:
         self._overview = overview
+        self._outboxes = outboxes
         self._clock = clock
         self._reading = threading.Lock()
         self._told: tuple[Totals, list[EntryRow]] | None = None
@@ -57,14 +61,17 @@ class TableCollector(Collector):
             yield from _totals(totals)
             yield from _entries(rows, totals.now_us)
             yield _runs(rows, totals)
+        yield from self._outboxes.collect()
 
     def close(self) -> None:
         """Drop the connection."""
         self._overview.close()
+        self._outboxes.close()
 
     def abandon(self) -> None:
         """This process is a fork: the connection is its parent's."""
         self._overview.abandon()
+        self._outboxes.abandon()
 
     def _refresh(self) -> None:
         # The first answer is waited for: two scrapes that come together after the
@@ -90,23 +97,28 @@ class TableCollector(Collector):
 
 
 def register(
-    settings: Settings, registry: CollectorRegistry = REGISTRY
+    settings: Settings,
+    registry: CollectorRegistry = REGISTRY,
+    outboxes: Mapping[str, Settings] | None = None,
 ) -> TableCollector:
     """Figures of the tables are told by the registry; idempotent.
+
+    `outboxes` are the settings of each outbox by its name; by default the one in the
+    same schema.
 
     The registry is Prometheus' own one by default: that of a process that tells of
     itself. It tells of one schema: figures of two would have the same names, which
     Prometheus refuses.
     """
     if registry is not REGISTRY:
-        made = _collector(settings)
+        made = _collector(settings, outboxes)
         registry.register(made)
         return made
     key = (settings.dsn, settings.schema)
     with _registering:
         known = _registered.get(key)
         if known is None:
-            known = _registered[key] = _collector(settings)
+            known = _registered[key] = _collector(settings, outboxes)
             if len(_registered) == 1:
                 registry.register(known)
             else:
@@ -118,9 +130,12 @@ def register(
     return known
 
 
-def _collector(settings: Settings) -> TableCollector:
+def _collector(
+    settings: Settings, outboxes: Mapping[str, Settings] | None
+) -> TableCollector:
     database = Database.of(settings, role="metrics")
-    return TableCollector(Overview(database))
+    named = outboxes or {"default": settings}
+    return TableCollector(Overview(database), Outboxes.of(named))
 
 
 def up(read: bool) -> Metric:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview.model import (
     BadEnd,
     EntryDetail,

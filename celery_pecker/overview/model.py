@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from celery_pecker.errors import PeckerError
 from celery_pecker.history.outcomes import COLUMNS
+from celery_pecker.kernel.errors import PeckerError
 
 
 class UnknownEntry(PeckerError, LookupError):

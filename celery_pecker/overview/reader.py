@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.database import Database
 from celery_pecker.history.outcomes import COLUMNS
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview.model import (
     NOTHING_YET,
     BadEnd,

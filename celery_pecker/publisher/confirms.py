@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from celery_pecker.clock import Clock
+from celery_pecker.kernel.clock import Clock
 
 
 class Confirms:

@@ -17,11 +17,10 @@ from typing import Any
 
 import kombu.transport.pyamqp
 import kombu.transport.redis
+import redis
+from kombu import exceptions
 from kombu.common import maybe_declare
-from kombu.exceptions import (  # type: ignore[attr-defined]  # new in kombu 5.7
-    BatchPublishError,
-    OperationalError,
-)
+from kombu.exceptions import OperationalError
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     NoPermissionError,
@@ -31,9 +30,9 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from celery_pecker.clock import SYSTEM, Clock
-from celery_pecker.errors import BrokerRefuses, BrokerUnavailable
-from celery_pecker.lease import TrustWindow
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.errors import BrokerRefuses, BrokerUnavailable
+from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.publisher.confirms import Confirms
 
 
@@ -51,7 +50,11 @@ _KINDS = {
     kombu.transport.pyamqp.Transport: Kind.RABBITMQ,
     kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
 }
-_FAILED = (OperationalError, BatchPublishError, OSError)
+_FAILED: tuple[type[Exception], ...] = (OperationalError, OSError)
+if hasattr(exceptions, "BatchPublishError"):  # kombu 5.7
+    _FAILED = (*_FAILED, exceptions.BatchPublishError)
+UNNAMED = () if redis.VERSION >= (5, 3) else ("_",)
+"""What a pool of redis-py wants to hear of a connection that is for no command."""
 REFUSED_SECONDS = 30.0
 """Seconds for which nothing is claimed after Redis refused messages to this user."""
 _TAKES_NO_WRITES = (ReadOnlyError, OutOfMemoryError)
@@ -194,7 +197,7 @@ class Link:
         try:
             if self.kind is Kind.REDIS:
                 pool = self.channel.pool
-                pool.release(pool.get_connection())
+                pool.release(pool.get_connection(*UNNAMED))
             elif self.kind is Kind.RABBITMQ:
                 self._take_news()
                 self.reopen()
@@ -226,7 +229,7 @@ class Link:
         A replica, a full Redis and one that cannot save answer each PING.
         """
         pool = self.channel.pool
-        connection = pool.get_connection()
+        connection = pool.get_connection(*UNNAMED)
         try:
             key = f"{self.channel.global_keyprefix}pecker:none"
             connection.send_command("LPUSHX", key, "", check_health=False)
@@ -345,7 +348,12 @@ def _hang_up(connection: Any, kind: Kind) -> None:
         for channel in list(connection.transport.channels):
             channel._disconnect_pools()  # noqa: SLF001 (close() may talk to Redis)
     elif connection._connection is not None:  # noqa: SLF001 (the property would connect)
-        connection._connection.collect()  # noqa: SLF001 (as above)
+        amqp = connection._connection  # noqa: SLF001 (as above)
+        if amqp._transport is not None:  # noqa: SLF001 (as above)
+            # Else amqp says goodbye by TLS on a closed socket: a ValueError, which
+            # ends the thread of the caller.
+            amqp._transport.sock = None  # noqa: SLF001 (as above)
+        amqp.collect()
 
 
 def _sockets(connection: Any, kind: Kind) -> Iterator[socket.socket]:

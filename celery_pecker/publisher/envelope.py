@@ -18,8 +18,8 @@ from celery.beat import ScheduleEntry, Scheduler
 from celery.result import denied_join_result
 from kombu.messaging import Producer
 
-from celery_pecker import foreign
-from celery_pecker.clock import new_id
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.expiry import Expiry
 from celery_pecker.publisher.lanes import NotPlain
@@ -108,7 +108,7 @@ def draw_up(app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link) ->
     tape = _Tape(link.channel)
     producer = _Recorder(tape, link)
     copy = for_slot(entry, task_id=marks.task_id, header=marks.header, expires=_LATER)
-    with denied_join_result(), foreign.no_exit("the entry's code"):
+    with denied_join_result(), user_code.no_exit("the entry's code"):
         scheduler.apply_async(copy, producer=producer, advance=False)
     if len(tape.kept) != 1:
         msg = f"one run sends {len(tape.kept)} messages"

@@ -98,7 +98,8 @@ def task_reason(task: Any) -> str | None:
 class Onlooker:
     """Knows whether somebody in this process watches, or takes part in, sending."""
 
-    def __init__(self, app: Any, scheduler: Scheduler) -> None:
+    def __init__(self, app: Any, scheduler: Scheduler | None = None) -> None:
+        """``scheduler``: what sends the messages; None where no scheduler does."""
         self._app = app
         self._scheduler = scheduler
         self._trusted: tuple[object, ...] = ()
@@ -139,11 +140,8 @@ class Onlooker:
         self._trusted = found
 
     def _functions(self) -> Iterator[tuple[str, object, ModuleType]]:
-        scheduler = type(self._scheduler)
-        for name in ("apply_entry", "apply_async", "send_task"):
-            own: Callable[..., object] | None = vars(self._scheduler).get(name)
-            function = own or getattr(scheduler, name)
-            yield f"{scheduler.__name__}.{name}", function, celery.beat
+        if self._scheduler is not None:
+            yield from self._of_scheduler(self._scheduler)
         task = celery.app.task.Task
         yield "Task.apply_async", task.apply_async, celery.app.task
         send = type(self._app).send_task
@@ -153,6 +151,15 @@ class Onlooker:
         yield "AMQP.send_task_message", amqp.send_task_message, celery.app.amqp
         for name in ("publish", "_publish"):
             yield f"Producer.{name}", getattr(Producer, name), kombu.messaging
+
+    @staticmethod
+    def _of_scheduler(
+        scheduler: Scheduler,
+    ) -> Iterator[tuple[str, object, ModuleType]]:
+        kind = type(scheduler)
+        for name in ("apply_entry", "apply_async", "send_task"):
+            own: Callable[..., object] | None = vars(scheduler).get(name)
+            yield f"{kind.__name__}.{name}", own or getattr(kind, name), celery.beat
 
 
 def _watches(receiver: Any) -> bool:

@@ -10,14 +10,14 @@ from typing import Any
 from amqp.exceptions import AMQPError
 from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 
-from celery_pecker.clock import SYSTEM, Clock
-from celery_pecker.errors import (
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     PublishRefused,
     PublishUncertain,
 )
-from celery_pecker.foreign import Exited
-from celery_pecker.lease import TrustWindow
+from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.kernel.user_code import Exited
 from celery_pecker.publisher.connection import Kind, Link
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Route, draw_up

@@ -9,12 +9,13 @@ may or may not have arrived, and nothing here sends it again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from amqp import spec
 from amqp.method_framing import frame_writer
 
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.envelope import Draft
@@ -23,6 +24,20 @@ from celery_pecker.publisher.rabbitmq_message import RabbitMessage
 
 #: Bytes gathered before they are given to the socket.
 WRITE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """What became of messages that were written together."""
+
+    done: frozenset[str]
+    """Names of those that are confirmed."""
+    lost: frozenset[str]
+    """Ids of tasks whose messages were written and not answered."""
+    refused: dict[str, str]
+    """Why RabbitMQ would not have messages, by their task's id."""
+    failure: BaseException | None
+    """What ended it before all was answered."""
 
 
 class RabbitLane:
@@ -69,12 +84,40 @@ class RabbitLane:
                 RabbitMQ refused them (the text says which).
         """
         link = self._link
+        sending = self.send(work, now)
+        done = sending.done
+        if sending.failure is not None or sending.lost:
+            if isinstance(sending.failure, link.refused_by):
+                # One of them closed the channel: the slow lane finds out which.
+                self._suspects |= {dispatch.name for _, dispatch in work} - done
+            msg = (
+                f"RabbitMQ did not confirm {len(sending.lost)} messages:"
+                f" {sending.failure or 'timeout'}"
+            )
+            raise PublishUncertain(msg, done=done) from sending.failure
+        if sending.refused:
+            names = {dispatch.task_id: dispatch.name for _, dispatch in work}
+            why = "; ".join(
+                f"{names.get(i, i)}: {w}" for i, w in sending.refused.items()
+            )
+            raise PublishUncertain(why, done=done)
+
+    def send(
+        self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
+    ) -> Sending:
+        """Write all messages and wait for their confirms; return what became of them.
+
+        A broken connection is dropped.
+
+        Raises:
+            BrokerUnavailable: the connection was gone before anything was written.
+        """
+        link = self._link
         confirms = link.confirms
         if confirms is None:
             msg = "the connection to RabbitMQ is closed"
             raise BrokerUnavailable(msg)
         confirms.refused.clear()
-        names = {dispatch.task_id: dispatch.name for _, dispatch in work}
         started: set[str] = set()
         failure: BaseException | None = None
         try:
@@ -87,23 +130,11 @@ class RabbitLane:
             confirms.wait(link.timeout)
         except link.broken_by as error:
             failure = error
-        lost = confirms.open
-        arrived = started - lost - confirms.refused.keys()
-        done = names_in((dispatch for _, dispatch in work), arrived)
+        lost, refused = confirms.open, dict(confirms.refused)
+        done = names_in((d for _, d in work), started - lost - refused.keys())
         if failure is not None or lost:
-            if isinstance(failure, link.refused_by):
-                # One of them closed the channel: the slow lane finds out which.
-                self._suspects |= {dispatch.name for _, dispatch in work} - done
             link.drop()
-            msg = (
-                f"RabbitMQ did not confirm {len(lost)} messages: {failure or 'timeout'}"
-            )
-            raise PublishUncertain(msg, done=done) from failure
-        if confirms.refused:
-            why = "; ".join(
-                f"{names.get(i, i)}: {w}" for i, w in confirms.refused.items()
-            )
-            raise PublishUncertain(why, done=done)
+        return Sending(done=done, lost=lost, refused=refused, failure=failure)
 
     def kept(self, _token: str, _task_id: str) -> None:
         """Return None: a token says nothing to RabbitMQ."""

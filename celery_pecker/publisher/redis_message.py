@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.envelope import Draft, Route
 from celery_pecker.publisher.expiry import Expiry

@@ -2,8 +2,8 @@
 
 Everything that watches or changes the sending of a message sees what it expects:
 signals, Sentry, OpenTelemetry, a task's own `apply_async`, any transport. On Redis
-kombu collects the messages in `Producer.batch()` and sends them in one round trip; on
-RabbitMQ they are confirmed at the end.
+kombu collects the messages in `Producer.batch()` and sends them in one round trip (from
+5.7 on; before, each at once); on RabbitMQ they are confirmed at the end.
 
 `Scheduler.apply_entry` swallows exceptions, so it runs on a look-alike of the
 scheduler (same class but for one method, same attributes) that keeps them.
@@ -12,13 +12,15 @@ scheduler (same class but for one method, same attributes) that keeps them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
+from redis.exceptions import NoPermissionError
 
-from celery_pecker import foreign
-from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.publisher.connection import Kind, Link
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.envelope import for_slot
@@ -78,11 +80,11 @@ class SlowLane:
     def _batched(self, work: Work, outcome: Outcome) -> None:
         """All in one round trip where the transport can, else each at once."""
         producer = self._producer_type(self._link)
-        together = producer.supports_batch_publish
+        together = getattr(producer, "supports_batch_publish", False)
         gathered: set[str] = set()
         done = gathered if together else outcome.done
         try:
-            with producer.batch(max_size=_NEVER_FULL):
+            with producer.batch(max_size=_NEVER_FULL) if together else nullcontext():
                 for entry, dispatch in work:
                     self._apply(entry, dispatch, producer, outcome, done)
                 # what leaves this block in order is sent by its end
@@ -194,7 +196,11 @@ class _Watched:
     def publish(self, *args: Any, **kwargs: Any) -> Any:
         """As the producer below, patched or not."""
         link = self._pecker_link
-        closing = link.refused_by if link.kind is Kind.RABBITMQ else ()
+        closing: tuple[type[BaseException], ...] = ()
+        if link.kind is Kind.RABBITMQ:
+            closing = link.refused_by
+        elif link.kind is Kind.REDIS:  # kombu before 5.7 tells of each message itself
+            closing = (NoPermissionError,)
         try:
             return super().publish(*args, **kwargs)  # type: ignore[misc]
         except (*link.failed_by, *closing) as error:
@@ -211,7 +217,7 @@ def _look_alike(scheduler: Scheduler, failures: list[BaseException]) -> Schedule
 
     def apply_async(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            with foreign.no_exit("the entry's code"):
+            with user_code.no_exit("the entry's code"):
                 return own.apply_async(self, *args, **kwargs)
         except BaseException as error:
             failures.append(error)

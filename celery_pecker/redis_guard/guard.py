@@ -11,7 +11,7 @@ from typing import Any
 from kombu.transport import redis as transport
 from redis.exceptions import ResponseError
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.redis_guard import pool as pools
 from celery_pecker.redis_guard.held import SETTLED_BY_US, Fate, Held
 from celery_pecker.redis_guard.settlement import settle

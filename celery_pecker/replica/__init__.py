@@ -8,6 +8,7 @@ never delays a local run.
 ``replica``   what beat and workers hold in their hands
 ``compose``   how it is put together
 ``way_out``   where won slots go, and what may hold entries back
+``relays``    the threads that deliver outboxes
 ``annals``    one history for all schedulers of a process
 ``answerer``  the port for Prometheus and probes
 ============  ============================================================
@@ -15,6 +16,7 @@ never delays a local run.
 
 from celery_pecker.replica.answerer import answerer
 from celery_pecker.replica.compose import compose
+from celery_pecker.replica.relays import Relays
 from celery_pecker.replica.replica import LAST_BATCH, Replica
 
-__all__ = ["LAST_BATCH", "Replica", "answerer", "compose"]
+__all__ = ["LAST_BATCH", "Relays", "Replica", "answerer", "compose"]

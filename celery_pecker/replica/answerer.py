@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 
 
 def answerer(
-    settings: Settings, *, alive: Callable[[], bool], hostname: str
+    settings: Settings,
+    *,
+    alive: Callable[[], bool],
+    hostname: str,
+    outboxes: Mapping[str, Settings] | None = None,
 ) -> Callable[[], Callable[[], None]]:
     """Return what opens our port for Prometheus and probes, and returns its end.
 
@@ -19,6 +23,8 @@ def answerer(
     from celery_pecker import metrics  # noqa: PLC0415  # an extra
 
     def begin() -> Callable[[], None]:
-        return metrics.serve(settings, alive=alive, hostname=hostname).close
+        return metrics.serve(
+            settings, alive=alive, hostname=hostname, outboxes=outboxes
+        ).close
 
     return begin

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from celery import Celery
 
 from celery_pecker import declarations, signals, tracing
-from celery_pecker.clock import SYSTEM, new_id
-from celery_pecker.database import Database
-from celery_pecker.ground import stand
 from celery_pecker.heartbeat import Heart
 from celery_pecker.history import NoHistory, Recorder, Scribe
-from celery_pecker.loop import Loop
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher import Publisher
 from celery_pecker.replica.annals import Annals
 from celery_pecker.replica.replica import Replica
@@ -24,7 +25,6 @@ from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.service import Service
 from celery_pecker.schedules.upkeep import Pace
-from celery_pecker.settings import Settings
 
 
 def compose(  # noqa: PLR0913  # what two kinds of processes have in common and not

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
 from celery_pecker.heartbeat import Heart
 from celery_pecker.history import Scribe
-from celery_pecker.loop import Loop
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.loop import Loop
 from celery_pecker.replica.annals import Annals
 from celery_pecker.replica.way_out import WayOut
 from celery_pecker.schedules.model import Entry

@@ -10,12 +10,12 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from kombu.utils.imports import symbol_by_name
 
-from celery_pecker import foreign
-from celery_pecker.clock import Clock
-from celery_pecker.errors import Misconfigured
-from celery_pecker.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.settings import Settings
 
 
 class WayOut(Protocol):
@@ -140,7 +140,7 @@ def gate_of(settings: Settings, app: Celery) -> Gate:
             f" method held(names) that returns {ALLOWED}"
         )
         raise Misconfigured(message)
-    answer = foreign.call("the gate", (), gate.held, ())
+    answer = user_code.call("the gate", (), gate.held, ())
     if not is_answer(answer):
         message = f"{where}, whose held(()) returned {answer!r}; allowed is {ALLOWED}"
         raise Misconfigured(message)

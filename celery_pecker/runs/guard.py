@@ -15,8 +15,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from functools import wraps
-from typing import Any, NoReturn
+from functools import partial, wraps
+from typing import Any, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
 from celery import Celery
@@ -24,18 +24,21 @@ from celery.app.trace import task_has_custom
 from celery.exceptions import Ignore
 
 from celery_pecker import deadline
-from celery_pecker.clock import SYSTEM, Clock
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import handing_on, headers, outcomes
 from celery_pecker.runs.ending import BOUND, MARK, Call, ended_in_time, past_autoretry
 from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
 from celery_pecker.runs.start import Start, Starter, Verdict
-from celery_pecker.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+Bounded = Callable[..., Any]
+"""Takes the moment of the end, a call, and the kind of pool if it is another."""
 
 UNBOUNDED = frozenset({"celery.chord_unlock", "celery.backend_cleanup"})
 """Tasks of Celery's own, that serve others: they take over nobody's deadline."""
@@ -48,8 +51,25 @@ REPORTS = {
 }
 
 
+class Stored(Protocol):
+    """Runs tasks whose messages are rows of an outbox."""
+
+    def told(self, request: Any) -> Any:
+        """Return what the message says of its row; None: it is none of these."""
+        ...
+
+    def run(self, task: Any, told: Any, call: Call, bounded: Bounded) -> Any:
+        """Run it, or not."""
+        ...
+
+
 def install(
-    app: Celery, *, pool_kind: str, settings: Settings, host: str = ""
+    app: Celery,
+    *,
+    pool_kind: str,
+    settings: Settings,
+    host: str = "",
+    stored: Stored | None = None,
 ) -> Guard:
     """Wrap the tasks that `app` has by now; may be called again.
 
@@ -57,7 +77,9 @@ def install(
     """
     guard = _installed.get(app)
     if guard is None:
-        guard = _installed[app] = Guard(settings, pool_kind=pool_kind, host=host)
+        guard = _installed[app] = Guard(
+            settings, pool_kind=pool_kind, host=host, stored=stored
+        )
         handing_on.connect()
     for task in app.tasks.values():
         guard.wrap(task)
@@ -74,8 +96,10 @@ class Guard:
         pool_kind: str,
         host: str = "",
         clock: Clock = SYSTEM,
+        stored: Stored | None = None,
     ) -> None:
         self._pool = pool_kind
+        self._stored = stored
         self._schema = settings.schema
         self._clock = clock
         self._instants = handing_on.INSTANTS
@@ -119,16 +143,21 @@ class Guard:
             task = whose(args)
             request = task.request
             header, inherited = _told(request)
+            stored = self._stored and self._stored.told(request)
             # Called by the tracer, with headers, and not yet by us: else it is a part
             # of some run, or none.
             if (
-                (header is None and inherited is None)
+                (header is None and inherited is None and stored is None)
                 or request.called_directly
                 or request.is_eager
                 or hasattr(request, MARK)
             ):
                 return original(*args, **kwargs)
             setattr(request, MARK, True)
+            if self._stored and stored is not None:
+                bounded = partial(self._bounded, task, None)
+                call = partial(original, *args, **kwargs)
+                return self._stored.run(task, stored, call, bounded)
             return self._run(task, header, inherited, lambda: original(*args, **kwargs))
 
         setattr(guarded, MARK, True)
@@ -181,19 +210,24 @@ class Guard:
 
     # Running
 
-    def _bounded(self, task: Any, run: Run | None, ends: float, call: Call) -> Any:
+    def _bounded(  # what it needs, and the kind of pool where that is not the worker's
+        self, task: Any, run: Run | None, ends: float, call: Call, pool: str = ""
+    ) -> Any:
         # A copy of the context: wherever the deadline strikes, nothing stays behind in
         # the thread.
         setattr(task.request, BOUND, True)
-        return copy_context().run(self._within, task, run, ends, call)
+        pool = pool or self._pool
+        return copy_context().run(self._within, task, run, ends, call, pool)
 
-    def _within(self, task: Any, run: Run | None, ends: float, call: Call) -> Any:
+    def _within(  # as above
+        self, task: Any, run: Run | None, ends: float, call: Call, pool: str
+    ) -> Any:
         try:
             with running(run), deadline.until(ends, task.name):
                 # The process may have stood still since the answer came.
                 if self._clock.monotonic() >= ends:
                     self._refuse(task, run, Start(verdict=Verdict.LATE))
-                with deadline.enforce(self._pool):
+                with deadline.enforce(pool):
                     return ended_in_time(call)
         except DeadlineExceeded as error:
             if self._clock.monotonic() >= ends:

@@ -16,7 +16,7 @@ from typing import Any
 from celery import signals
 
 from celery_pecker import deadline
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.runs import headers as told
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import current

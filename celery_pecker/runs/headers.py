@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.runs.run import Run
 
 logger = logging.getLogger(__name__)

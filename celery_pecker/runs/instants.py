@@ -5,8 +5,8 @@ from __future__ import annotations
 from copy import copy
 from datetime import datetime, timedelta
 
-from celery_pecker.clock import Clock, from_us, to_us
-from celery_pecker.lease import SECOND, ClockOffset
+from celery_pecker.kernel.clock import Clock, from_us, to_us
+from celery_pecker.kernel.lease import SECOND, ClockOffset
 
 FRESH = 60.0
 """Seconds after which a clock is asked again: quartz drifts some milliseconds."""

@@ -21,9 +21,10 @@ from celery.signals import task_revoked
 from kombu.utils.encoding import safe_repr
 from kombu.utils.imports import symbol_by_name
 
-from celery_pecker import foreign, signals
-from celery_pecker.clock import SYSTEM
+from celery_pecker import signals
 from celery_pecker.history import Report
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.runs import headers
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run
@@ -176,7 +177,7 @@ def _watched(
     """Return a class of requests that says when a run begins and how it ends."""
 
     def say(request: Any, error: BaseException | None) -> None:
-        foreign.call("the report of a run", None, ended, request, error)
+        user_code.call("the report of a run", None, ended, request, error)
 
     def seen(original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
@@ -197,7 +198,7 @@ def _watched(
         on_success = seen(base.on_success)
 
         def on_accepted(self, pid: int, time_accepted: float) -> None:
-            foreign.call("the report of a run", None, began, self)
+            user_code.call("the report of a run", None, began, self)
             super().on_accepted(pid, time_accepted)
 
         def on_failure(self, exc_info: Any, *args: Any, **kwargs: Any) -> Any:

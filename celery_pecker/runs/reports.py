@@ -11,12 +11,12 @@ import os
 import threading
 import weakref
 
-from celery_pecker.clock import SYSTEM, new_id, to_us
-from celery_pecker.database import Database
 from celery_pecker.history import Recorder, Report, Scribe
+from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
-from celery_pecker.settings import Settings
 
 ALWAYS = float("inf")
 LONG = 2.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.runs.fence import hold, write
 
 

@@ -1,35 +1,23 @@
 """The start check: may this run begin, and by when must it end?
 
 One statement, in bounded time, over one of a few connections that the threads of a
-process share (greenlets come one per task: a connection for each would be dear). They
-are made on first use, so never before a fork, and a child leaves alone what its parent
-has. A connection that was idle for long is not trusted: what lies between may have
-forgotten it without a word.
+process share (celery_pecker.kernel.connections).
 """
 
 from __future__ import annotations
 
 import enum
-import os
-import threading
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from celery_pecker.clock import Clock, to_us
-from celery_pecker.database import Database
-from celery_pecker.errors import DatabaseUnavailable, PeckerError
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.clock import Clock, to_us
+from celery_pecker.kernel.connections import Connections
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
-from celery_pecker.settings import Settings
 
-CONNECTIONS = 4
-"""How many starts ask at a time in one process; each takes about a millisecond."""
-IDLE = 60.0
-"""Seconds after which an unused connection is made anew."""
 LEAST = 0.05
 """Seconds that the question may take at least: the database says what is late, not
 our idea of its clock."""
@@ -83,12 +71,7 @@ class Starter:
         self._settings = settings
         self._instants = instants
         self._clock = clock
-        self._begin()
-
-    def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._free: deque[tuple[float, Database]] = deque()
-        self._places = threading.Semaphore(CONNECTIONS)
+        self._connections = Connections(settings, clock, role="run")
 
     def start(self, run: Run, *, asked: bool) -> Start:
         """Return whether a run that has a deadline may start.
@@ -131,7 +114,9 @@ class Starter:
             return
         sent = self._clock.monotonic()
         try:
-            with self._database(min(within, self._settings.database_timeout)) as one:
+            with self._connections.lend(
+                min(within, self._settings.database_timeout)
+            ) as one:
                 ((now_us,),) = one.run("read_clock", now=None)
         except PeckerError:
             self._instants.missed()
@@ -140,8 +125,7 @@ class Starter:
 
     def close(self) -> None:
         """Drop the connections that nobody uses."""
-        while self._free:
-            self._free.pop()[1].close()
+        self._connections.close()
 
     def _budget(self, run: Run, now: float) -> float:
         """Return for how long to ask: as long as there is left, if that is known."""
@@ -153,7 +137,7 @@ class Starter:
 
     def _ask(self, run: Run, within: float, *, asked: bool) -> Answer:
         patience = f"{max(int(within * PATIENCE * 1000), 1)}ms"
-        with self._database(within) as database:
+        with self._connections.lend(within) as database:
 
             def ask() -> Answer:
                 (row,) = database.run(
@@ -176,37 +160,6 @@ class Starter:
                 # and does not see it: its snapshot is older. The next one shows it.
                 answer = ask()
             return answer
-
-    @contextmanager
-    def _database(self, within: float) -> Iterator[Database]:
-        """Lend a connection that waits no longer than this for anything."""
-        if os.getpid() != self._pid:
-            self._begin()
-        begun = self._clock.monotonic()
-        places = self._places
-        if not places.acquire(timeout=within):
-            message = f"no connection was free within {within:.3f} s"
-            raise DatabaseUnavailable(message)
-        try:
-            database = self._take()
-            database.hurry(max(begun + within - self._clock.monotonic(), 0.001))
-            try:
-                yield database
-            except BaseException:
-                database.close()  # what it still does, or was told, is unknown
-                raise
-            self._free.append((self._clock.monotonic(), database))
-        finally:
-            places.release()
-
-    def _take(self) -> Database:
-        now = self._clock.monotonic()
-        while self._free:
-            used, database = self._free.pop()
-            if now - used < IDLE:
-                return database
-            database.close()
-        return Database.of(self._settings, role="run")
 
 
 def _given(run: Run) -> tuple[float, datetime]:

@@ -83,6 +83,8 @@ class Entry:
     policy: Policy
     period_us: int | None = None
     recurrence: Recurrence | None = None
+    words: str = ""
+    """The schedule, for people."""
 
 
 @dataclass(slots=True, kw_only=True)

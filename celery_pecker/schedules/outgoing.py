@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Protocol
 
 from celery_pecker import signals
-from celery_pecker.clock import from_us
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.history import Report
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import RunMode, Slot, task_id
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.clock import from_us
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import (
     Asked,
     Delivery,

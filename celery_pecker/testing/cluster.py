@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from signal import Signals
 from typing import TYPE_CHECKING, Any
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 
 if find_spec("pytest_celery") is None:
     message = (
@@ -29,7 +29,7 @@ from pytest_celery import (
     CeleryWorkerContainer,
 )
 
-from celery_pecker.clock import SYSTEM, new_id, pause
+from celery_pecker.kernel.clock import SYSTEM, new_id, pause
 from celery_pecker.testing.processes import ProcessContainer
 from celery_pecker.testing.servers import HOST
 

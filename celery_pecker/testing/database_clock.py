@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from celery_pecker.clock import new_id
+from celery_pecker.kernel.clock import new_id
 
 if TYPE_CHECKING:
     from types import TracebackType

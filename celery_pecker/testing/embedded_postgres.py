@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IPC_RMID = 0
-FAST = {"fsync": "off", "full_page_writes": "off"}
+FAST = {"fsync": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
 """For tests that ask nothing of the disk.
 
 A commit is still handed to the system before it is answered: with synchronous_commit
@@ -31,7 +31,8 @@ class EmbeddedPostgres(EmbeddedServer):
     """PostgreSQL 18: superuser `postgres`, trusted on the loopback interface.
 
     Args:
-        fast: Nothing is forced to disk; a killed process still loses no commit.
+        fast: Nothing is forced to disk, and files lie in memory where there is room; a
+            killed process still loses no commit.
         settings: Further lines of postgresql.conf.
         port: A fixed port; otherwise a free one is found, and kept for good.
 
@@ -48,7 +49,7 @@ class EmbeddedPostgres(EmbeddedServer):
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
     ) -> None:
-        super().__init__(port=port)
+        super().__init__(port=port, fast=fast)
         self._home = postgres_home()
         self._settings = {
             "listen_addresses": HOST,

@@ -34,7 +34,7 @@ class EmbeddedRedis(EmbeddedServer):
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
     ) -> None:
-        super().__init__(port=port)
+        super().__init__(port=port, fast=fast)
         self._program = redis_server()
         self._settings = {
             "bind": HOST,

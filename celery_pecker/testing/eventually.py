@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from celery_pecker.clock import SYSTEM, pause
+from celery_pecker.kernel.clock import SYSTEM, pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable

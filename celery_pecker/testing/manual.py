@@ -19,11 +19,11 @@ from typing import Self
 from celery import Celery
 
 from celery_pecker import declarations
-from celery_pecker.clock import from_us, new_id, to_us
-from celery_pecker.database import Database
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
-from celery_pecker.gate import Gate, OpenGate
 from celery_pecker.history import Recorder
+from celery_pecker.kernel.clock import from_us, new_id, to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.outgoing import Outgoing

@@ -24,7 +24,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celery_pecker.clock import new_id
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.testing import reaper
 
 if TYPE_CHECKING:

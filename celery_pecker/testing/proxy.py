@@ -25,7 +25,7 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Self
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing.servers import HOST, free_port
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.testing import reaper
-from celery_pecker.testing.binaries import account, reachable
+from celery_pecker.testing.binaries import account
 from celery_pecker.testing.eventually import eventually
+from celery_pecker.testing.place import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,10 +69,11 @@ class EmbeddedServer:
     ending: ClassVar[int] = signal.SIGTERM
     """Ends the program when its data are not needed any more."""
 
-    def __init__(self, *, port: int | None = None) -> None:
+    def __init__(self, *, port: int | None = None, fast: bool = False) -> None:
         self.port = port or free_port()
         self._fixed_port = port is not None
         self._account = account()
+        self._fast = fast
         self._process: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[str] | None = None
         self._directory: Path | None = None
@@ -204,7 +206,8 @@ class EmbeddedServer:
     # The child
 
     def _prepare(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="pecker-", dir=_place()))
+        folder = place(passable=self._account is not None, fast=self._fast)
+        self._directory = Path(tempfile.mkdtemp(prefix="pecker-", dir=folder))
         if self._account is not None:
             os.chown(self._directory, *self._account)
         self._reaper = subprocess.Popen(
@@ -289,14 +292,3 @@ class EmbeddedServer:
 
     def _story(self, text: str) -> str:
         return f"{text}; the end of its log:\n{self.log[-2000:]}"
-
-
-def _place() -> Path:
-    """Return a directory for temporary files that the server's user may pass."""
-    usual = Path(tempfile.gettempdir())
-    if account() is None:
-        return usual
-    for place in (usual, Path("/tmp"), Path("/var/tmp")):  # noqa: S108 — only if TMPDIR is closed to nobody
-        if place.is_dir() and reachable(place.resolve()):
-            return place
-    return usual

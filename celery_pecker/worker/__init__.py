@@ -10,7 +10,9 @@ the broker:
                     too, on a thread of its own: no beat process is needed
 ``runs_step``       what runs late, or is overtaken, does not start, and what
                     runs obeys its deadline (`celery_pecker.runs`)
+``outbox_step``     with ``pecker_outbox_local = True`` it runs recorded tasks itself
 ``spawned``         the same in a pool's processes that are fresh interpreters
+``stored``          what runs recorded tasks, for each outbox of the app
 ``replicas``        its schedulers, put together
 ``pools``           what the pool of a worker is
 ``remote``          what it answers to `celery inspect` and `celery control`
@@ -27,11 +29,13 @@ from typing import Any
 from celery import Celery, signals
 
 from celery_pecker.worker import remote
+from celery_pecker.worker.outbox_step import OutboxStep
 from celery_pecker.worker.redis_step import RedisGuardStep
 from celery_pecker.worker.runs_step import RunsStep
 from celery_pecker.worker.scheduler_step import SchedulerStep
 
 __all__ = [
+    "OutboxStep",
     "RedisGuardStep",
     "RunsStep",
     "SchedulerStep",
@@ -46,7 +50,7 @@ def install(app: Celery) -> None:
 
     And the guard on Redis in any case; may be called again.
     """
-    app.steps["worker"].update((RedisGuardStep, RunsStep, SchedulerStep))
+    app.steps["worker"].update((RedisGuardStep, RunsStep, SchedulerStep, OutboxStep))
 
 
 def connect() -> None:
@@ -64,4 +68,4 @@ def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
     steps = instance.app.steps["worker"]
     if conf.get("pecker_dsn") and conf.get("pecker_redis_guard") is not False:
         steps.add(RedisGuardStep)
-    steps.update((RunsStep, SchedulerStep))
+    steps.update((RunsStep, SchedulerStep, OutboxStep))

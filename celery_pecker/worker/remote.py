@@ -12,10 +12,10 @@ from typing import Any
 
 from celery.worker.control import control_command, inspect_command
 
-from celery_pecker.database import Database
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.overview import Overview
-from celery_pecker.settings import Settings
 
 PATIENCE = 0.8
 """Seconds: the asker waits for one by default, for all workers together."""

@@ -14,14 +14,14 @@ from typing import Any
 from celery.platforms import EX_FAILURE
 from celery.worker import state
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
 from celery_pecker.declarations import Book
-from celery_pecker.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.ground import Refused, stand
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.kernel.schema_check import Refused, stand
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, told_by
-from celery_pecker.replica import LAST_BATCH, Replica, answerer, compose
-from celery_pecker.settings import Settings
+from celery_pecker.replica import LAST_BATCH, Relays, Replica, answerer, compose
 from celery_pecker.worker.pools import kind_of
 
 logger = logging.getLogger("celery_pecker.worker")
@@ -39,8 +39,12 @@ class Replicas:
         try:
             self._settings = Settings.read(worker.app.conf, main=worker.app.main)
             self._all = self._composed(worker)
+            self._relays = Relays(worker.app, kind="worker")
             self._answer = answerer(
-                self._settings, alive=self.alive, hostname=worker.hostname
+                self._settings,
+                alive=self.alive,
+                hostname=worker.hostname,
+                outboxes=self._relays.settings,
             )
             _look(self._settings)
         except Misconfigured as error:
@@ -81,12 +85,14 @@ class Replicas:
         """All compete."""
         for replica in self._all:
             replica.start()
+        self._relays.start()
         self._close = self._answer()
 
     def leave(self) -> None:
         """Claim nothing more. Safe in a signal handler, idempotent."""
         for replica in self._all:
             replica.stop()
+        self._relays.stop()
 
     def join(self, *, patient: bool) -> None:
         """Wait for the batches in flight: half a second at most, whatever hangs.
@@ -98,6 +104,7 @@ class Replicas:
         until = SYSTEM.monotonic() + LAST_BATCH
         for replica in self._all:
             replica.join(max(until - SYSTEM.monotonic(), 0.0))
+        self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
         if self._runner is not None:
             self._runner.stop()
             while not self._runner.join(GLANCE) and self._runner.going:
@@ -110,14 +117,14 @@ class Replicas:
 
     def alive(self) -> bool:
         """Whether all loops turn, servers or no servers."""
-        return all(replica.alive for replica in self._all)
+        return all(replica.alive for replica in self._all) and self._relays.alive
 
     def info(self) -> list[dict[str, Any]]:
         """Return what people may want to know, as JSON can say it."""
         told = [replica.info() for replica in self._all]
         if self._runner is not None:
             told[-1]["runs"] = self._runner.stats()
-        return told
+        return told + self._relays.info()
 
 
 def _look(settings: Settings) -> None:

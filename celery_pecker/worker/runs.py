@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from billiard import get_start_method
 from celery import Celery
 from celery.signals import worker_shutdown
 
 from celery_pecker import tracing
-from celery_pecker.errors import Misconfigured
-from celery_pecker.ground import Refused
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.local.traced import refuse_retries
+from celery_pecker.outbox.app import outboxes
+from celery_pecker.outbox.runs.messages import DEFAULT, Messages
 from celery_pecker.runs.guard import Guard, install
-from celery_pecker.settings import Settings
 from celery_pecker.worker.pools import kind_of
 
 SPAWNED = "celery_pecker.worker.spawned"
@@ -36,9 +40,33 @@ def guard_tasks(app: Celery, *, pool_kind: str, host: str = "") -> Guard:
     """Guard the runs of the tasks that an app has by now; raise Misconfigured."""
     settings = Settings.read(app.conf, main=app.main)
     tracing.install(settings)
-    return install(app, pool_kind=pool_kind, settings=settings, host=host)
+    messages = messages_of(app)
+    messages.connect()
+    return install(
+        app, pool_kind=pool_kind, settings=settings, host=host, stored=messages
+    )
+
+
+def messages_of(app: Celery) -> Messages:
+    """Return what runs the tasks of an app that rows of its outboxes are for."""
+    if app not in _messages:
+
+        def settings(outbox: str) -> Settings | None:
+            for one in outboxes(app):
+                if one.name == outbox:
+                    return one.settings
+            if outbox != DEFAULT:
+                return None
+            return Settings.read(app.conf, main=app.main)
+
+        _messages[app] = Messages(settings, refuse_retries=refuse_retries)
+    return _messages[app]
+
+
+_messages: WeakKeyDictionary[Celery, Messages] = WeakKeyDictionary()
 
 
 def spawns(worker: Any) -> bool:
     """Say whether the processes of its pool are fresh interpreters."""
-    return worker.pool_start_method != "fork" or get_start_method() != "fork"
+    method = getattr(worker, "pool_start_method", "fork")  # new in Celery 5.7
+    return method != "fork" or get_start_method() != "fork"

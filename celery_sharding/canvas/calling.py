@@ -17,7 +17,7 @@ from celery.app.trace import build_tracer
 from celery.canvas import Signature
 from celery.exceptions import Ignore, Reject, Retry
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.canvas.carried import refuse_rate_limit
 from celery_sharding.errors import ProcessorNotRegistered, ShardingError
 

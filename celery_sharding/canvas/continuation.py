@@ -10,7 +10,7 @@ from typing import Any
 from celery import Celery
 from kombu.utils.json import dumps
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.codec import REFUSALS
 from celery_sharding.errors import ItemNotSerializable
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from celery_pecker.clock import monotonic, new_tag
+from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
 from celery_sharding.canvas.ended import EagerShardedResult
 from celery_sharding.canvas.lists import Outcomes

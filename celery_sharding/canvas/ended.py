@@ -14,7 +14,7 @@ from celery_sharding.errors import WrongStage
 from celery_sharding.model import ItemError, Outcome, Progress, Stage
 
 
-class EagerShardedResult(EagerResult[Any]):
+class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic since Celery 5.7
     """What a job that ran in the caller came to.
 
     What can be done to a job in a ledger raises WrongStage, as for any that has ended.

@@ -10,7 +10,7 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding.codec import DEFLATED, PLAIN, REFUSALS, WORTH, encode_items
 from celery_sharding.errors import InlineLimitExceeded, ItemNotSerializable
 from celery_sharding.layers import MARK, Layers

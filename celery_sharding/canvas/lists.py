@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from celery_pecker.clock import SYSTEM, monotonic
+from celery_pecker.kernel.clock import SYSTEM, monotonic
 from celery_sharding.codec import decode
 from celery_sharding.errors import TooManyFailed
 from celery_sharding.model import (

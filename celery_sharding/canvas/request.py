@@ -15,7 +15,7 @@ from celery.exceptions import TimeLimitExceeded
 from celery.worker.request import Request
 from celery.worker.state import task_ready
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import flow
 from celery_sharding.canvas.submission import SUBMITTED
 from celery_sharding.errors import PeckerError

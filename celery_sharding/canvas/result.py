@@ -15,7 +15,7 @@ from celery.exceptions import TimeoutError  # noqa: A004  # what Celery raises h
 from celery.result import AsyncResult
 from celery.states import PENDING
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.failure import stored
@@ -33,7 +33,7 @@ BLINK, SETTLED = 0.02, 10.0
 """Seconds between two looks at a job whose value is stored, and until it is left so."""
 
 
-class ShardedResult(AsyncResult[Any]):
+class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Celery 5.7
     """The result of a sharded job: `get`, `status` and so on are Celery's.
 
     Its id is enough: ``ShardedResult.restore(id, app=app)`` gives it anywhere. The
@@ -88,6 +88,7 @@ class ShardedResult(AsyncResult[Any]):
         error = decided.error or {}
         kept = {
             **found,
+            "task_id": self._named,  # where the backend has nothing it names none
             "status": state,
             "result": value,
             "traceback": error.get("traceback"),

@@ -1,8 +1,6 @@
 """``celery -A proj sharding …``: the command line.
 
-``desk`` is what every command works at: settings, ledger, one way to print and one to
-fail. The commands are read only when they are called, since the celery command imports
-this package for whatever it is asked to do, starting workers too.
+``context`` is what every command works with. A command is imported when it is called.
 
     list, show           which jobs there are; one of them, with its shards
     watch                a progress bar for each layer, until the job has ended
@@ -17,42 +15,23 @@ server gave no answer.
 
 from __future__ import annotations
 
-from importlib import import_module
-
-import click
+from celery_pecker.console.group import LazyGroup
 
 COMMANDS = {
-    "cancel": "actions:cancel",
-    "concurrency": "actions:concurrency",
-    "errors": "errors:errors",
-    "list": "listing:list_",
-    "pause": "actions:pause",
-    "rerun": "actions:rerun",
-    "resume": "actions:resume",
-    "retry": "actions:retry",
-    "show": "showing:show",
-    "watch": "watch:watch",
+    "cancel": "celery_sharding.cli.actions:cancel",
+    "concurrency": "celery_sharding.cli.actions:concurrency",
+    "errors": "celery_sharding.cli.errors:errors",
+    "list": "celery_sharding.cli.listing:list_",
+    "pause": "celery_sharding.cli.actions:pause",
+    "rerun": "celery_sharding.cli.actions:rerun",
+    "resume": "celery_sharding.cli.actions:resume",
+    "retry": "celery_sharding.cli.actions:retry",
+    "show": "celery_sharding.cli.showing:show",
+    "watch": "celery_sharding.cli.watch:watch",
 }
 
-
-class Group(click.Group):
-    """Commands that are imported when they are called, or told of."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        return sorted({*super().list_commands(ctx), *COMMANDS})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name."""
-        if cmd_name not in COMMANDS:
-            return super().get_command(ctx, cmd_name)
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(
-            import_module(f"{__name__}.{module}"), attribute
-        )
-        return command
-
-
-@click.group(name="sharding", cls=Group)
-def sharding() -> None:
-    """Sharded jobs: how far they are, and what can be done to them."""
+sharding = LazyGroup(
+    "sharding",
+    summary="Sharded jobs: how far they are, and what can be done to them.",
+    commands=COMMANDS,
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_sharding.cli.desk import Desk, as_json, of_job
+from celery_sharding.cli.context import Context, as_json, of_job
 
 
 @click.command(cls=CeleryCommand)
@@ -18,9 +18,9 @@ from celery_sharding.cli.desk import Desk, as_json, of_job
 @click.pass_context
 def pause(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """Let no further item of a job begin, until it is resumed."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.ledger.control.pause(task_id)
-        if not desk.told({"task_id": task_id, "paused": True}):
+    with Context.open(ctx, json=json) as context:
+        context.ledger.control.pause(task_id)
+        if not context.print_json({"task_id": task_id, "paused": True}):
             click.echo(f"{task_id} is paused: workers stop at their next item")
 
 
@@ -30,9 +30,9 @@ def pause(ctx: click.Context, *, task_id: str, json: bool) -> None:
 @click.pass_context
 def resume(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """Let a paused job go on where it stopped."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.ledger.control.resume(task_id)
-        if not desk.told({"task_id": task_id, "paused": False}):
+    with Context.open(ctx, json=json) as context:
+        context.ledger.control.resume(task_id)
+        if not context.print_json({"task_id": task_id, "paused": False}):
             click.echo(f"{task_id} goes on")
 
 
@@ -42,9 +42,9 @@ def resume(ctx: click.Context, *, task_id: str, json: bool) -> None:
 @click.pass_context
 def cancel(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """End a job: no further item begins, Post does not run, no chain goes on."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.ledger.control.cancel(task_id)
-        if not desk.told({"task_id": task_id, "cancelled": True}):
+    with Context.open(ctx, json=json) as context:
+        context.ledger.control.cancel(task_id)
+        if not context.print_json({"task_id": task_id, "cancelled": True}):
             click.echo(f"{task_id} is cancelled: workers stop at their next item")
 
 
@@ -54,9 +54,9 @@ def cancel(ctx: click.Context, *, task_id: str, json: bool) -> None:
 @click.pass_context
 def retry(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """Run the failed items of an ended job once more, and then Post."""
-    with Desk.open(ctx, json=json) as desk:
-        items = desk.ledger.control.retry_failed(task_id)
-        if not desk.told({"task_id": task_id, "items": items}):
+    with Context.open(ctx, json=json) as context:
+        items = context.ledger.control.retry_failed(task_id)
+        if not context.print_json({"task_id": task_id, "items": items}):
             click.echo(f"{items:,} items of {task_id} run again")
 
 
@@ -69,9 +69,9 @@ def rerun(
     ctx: click.Context, *, task_id: str, shards: tuple[int, ...], json: bool
 ) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
-    with Desk.open(ctx, json=json) as desk:
-        items = desk.ledger.control.rerun(task_id, shards)
-        if not desk.told({"task_id": task_id, "items": items}):
+    with Context.open(ctx, json=json) as context:
+        items = context.ledger.control.rerun(task_id, shards)
+        if not context.print_json({"task_id": task_id, "items": items}):
             click.echo(f"{items:,} items of {task_id} run again")
 
 
@@ -82,7 +82,7 @@ def rerun(
 @click.pass_context
 def concurrency(ctx: click.Context, *, task_id: str, number: int, json: bool) -> None:
     """Let at most so many shards of a job run at once, from now on."""
-    with Desk.open(ctx, json=json) as desk:
-        desk.ledger.control.concurrency(task_id, number)
-        if not desk.told({"task_id": task_id, "concurrency": number}):
+    with Context.open(ctx, json=json) as context:
+        context.ledger.control.concurrency(task_id, number)
+        if not context.print_json({"task_id": task_id, "concurrency": number}):
             click.echo(f"at most {number:,} shards of {task_id} run at once")

@@ -8,7 +8,7 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.text import Text
 
-from celery_sharding.cli.desk import Desk, as_json, of_job
+from celery_sharding.cli.context import Context, as_json, of_job
 from celery_sharding.cli.letters import item, short, visible
 from celery_sharding.model import ItemError
 
@@ -27,20 +27,20 @@ def errors(
     They are read in pages and told as they are read, so any number of them may be
     piped into a file.
     """
-    with Desk.open(ctx, json=json) as desk:
-        found = desk.ledger.reading.each_error(task_id)
+    with Context.open(ctx, json=json) as context:
+        found = context.ledger.reading.each_error(task_id)
         told = 0
         for error in islice(found, limit):
             told += 1
-            if desk.json:
-                desk.line(error)
+            if context.json:
+                context.print_line(error)
             else:
-                _print(desk, error, traceback=traceback)
-        if not desk.json:
+                _print(context, error, traceback=traceback)
+        if not context.json:
             click.echo(f"{told:,} failed" if told else "no item failed", err=True)
 
 
-def _print(desk: Desk, error: ItemError, *, traceback: bool) -> None:
+def _print(context: Context, error: ItemError, *, traceback: bool) -> None:
     where = f"shard {error.shard}"
     where += f", item {error.place}" if error.place >= 0 else ", as a whole"
     attempt = f", attempt {error.attempt}" if error.attempt > 1 else ""
@@ -48,7 +48,7 @@ def _print(desk: Desk, error: ItemError, *, traceback: bool) -> None:
     if error.place >= 0:
         line.append(item(error.item), "")
     line.append(f"  {visible(error.type)}: {short(error.message)}", "red")
-    desk.console.print(line)
+    context.console.print(line)
     if traceback and error.traceback:
         for one in error.traceback.rstrip().splitlines():
-            desk.console.print(Text(f"    {visible(one)}", style="dim"))
+            context.console.print(Text(f"    {visible(one)}", style="dim"))

@@ -7,7 +7,7 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.console.listing import Listing
-from celery_sharding.cli.desk import Desk, as_json, plain
+from celery_sharding.cli.context import Context, as_json, plain
 from celery_sharding.cli.letters import STYLES, percent, visible
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.overview import verdict
@@ -29,9 +29,11 @@ def list_(
     ctx: click.Context, *, open_only: bool, search: str, limit: int, json: bool
 ) -> None:
     """List jobs, the youngest first: how they stand, and how far they are."""
-    with Desk.open(ctx, json=json) as desk:
-        rows = desk.ledger.reading.jobs(open_only=open_only, search=search, most=limit)
-        if desk.told({"jobs": [document(row) for row in rows]}):
+    with Context.open(ctx, json=json) as context:
+        rows = context.ledger.reading.jobs(
+            open_only=open_only, search=search, most=limit
+        )
+        if context.print_json({"jobs": [document(row) for row in rows]}):
             return
         table = table_of("id", "task", "state", "done", "items", "failed", "submitted")
         for row in rows:
@@ -43,9 +45,9 @@ def list_(
                 percent(row.progress().fraction),
                 f"{row.total:,}",
                 f"{row.failed:,}",
-                desk.when(row.submitted_at),
+                context.when(row.submitted_at),
             )
-        desk.console.print(table if rows else "there are no such jobs")
+        context.console.print(table if rows else "there are no such jobs")
 
 
 def document(row: JobRow) -> dict[str, object]:

@@ -9,7 +9,7 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.console.listing import Listing
-from celery_sharding.cli.desk import Desk, as_json, of_job
+from celery_sharding.cli.context import Context, as_json, of_job
 from celery_sharding.cli.letters import (
     STYLES,
     duration,
@@ -29,10 +29,10 @@ from celery_sharding.overview import MEANINGS, Look, look
 @click.pass_context
 def show(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """Show one job: layers, shards by status, what takes long, the first errors."""
-    with Desk.open(ctx, json=json) as desk:
-        seen = look(desk.ledger, task_id)
-        if not desk.told(_document(seen)):
-            _print(desk, seen)
+    with Context.open(ctx, json=json) as context:
+        seen = look(context.ledger, task_id)
+        if not context.print_json(_document(seen)):
+            _print(context, seen)
 
 
 def _document(seen: Look) -> dict[str, object]:
@@ -46,24 +46,24 @@ def _document(seen: Look) -> dict[str, object]:
     }
 
 
-def _print(desk: Desk, seen: Look) -> None:
+def _print(context: Context, seen: Look) -> None:
     stands = seen.verdict
     line = Text(stands.state.value, style=STYLES[stands.state])
-    desk.console.print(line.append(f"  {visible(stands.why)}", ""))
-    for name, told in _facts(desk, seen):
+    context.console.print(line.append(f"  {visible(stands.why)}", ""))
+    for name, told in _facts(context, seen):
         if told != "-":
-            desk.console.print(Text(f"  {name:<12}{told}"))
+            context.console.print(Text(f"  {name:<12}{told}"))
     for table in _tables(seen):
         if table.row_count:
-            desk.console.print(table)
+            context.console.print(table)
     for error in seen.errors:
         told = f"{error.error.type}: {short(error.error.message)}"
-        desk.console.print(Text(f"  {item(error.error.item)}  {told}", style="red"))
+        context.console.print(Text(f"  {item(error.error.item)}  {told}", style="red"))
     if seen.more_errors:
-        desk.console.print("  … and more: celery -A proj sharding errors ID")
+        context.console.print("  … and more: celery -A proj sharding errors ID")
 
 
-def _facts(desk: Desk, seen: Look) -> Iterator[tuple[str, str]]:
+def _facts(context: Context, seen: Look) -> Iterator[tuple[str, str]]:
     row, progress = seen.row, seen.progress
     yield "task", visible(row.task)
     yield "key", visible(row.key) if row.key else "-"
@@ -72,8 +72,8 @@ def _facts(desk: Desk, seen: Look) -> Iterator[tuple[str, str]]:
     yield "rate", f"{rate(progress.rate)}, left {duration(progress.eta)}"
     yield "run", str(row.run)
     yield "concurrency", f"{row.held} of at most {row.concurrency} shards run"
-    yield "submitted", f"{desk.when(row.submitted_at)}, {duration(row.elapsed)}"
-    yield "deadline", desk.when(row.deadline_at)
+    yield "submitted", f"{context.when(row.submitted_at)}, {duration(row.elapsed)}"
+    yield "deadline", context.when(row.deadline_at)
 
 
 def _tables(seen: Look) -> Iterator[Listing]:

@@ -10,12 +10,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.clock import pause as sleep
 from celery_pecker.console.exits import interrupted
-from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import pause as sleep
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_sharding.cli.bars import Screen, line
-from celery_sharding.cli.desk import NO, UNKNOWN, Desk, as_json, of_job
+from celery_sharding.cli.context import NO, UNKNOWN, Context, as_json, of_job
 from celery_sharding.cli.listing import document
 from celery_sharding.ledger.rows import JobRow, LayerRow
 from celery_sharding.model import Outcome, Stage
@@ -49,24 +49,24 @@ def watch(
     not ended in time. With --json one line for each look; in a pipe one for each per
     cent.
     """
-    with Desk.open(ctx, json=json) as desk:
-        watching = Watching(desk, task_id, every, timeout)
+    with Context.open(ctx, json=json) as context:
+        watching = Watching(context, task_id, every, timeout)
         with interrupted(UNKNOWN):  # the job goes on
-            _tell(desk, watching)
+            _tell(context, watching)
         last = watching.last
         if last is None or last.stage is not Stage.ENDED:
-            desk.leave(UNKNOWN)
+            context.leave(UNKNOWN)
         if last.outcome is not Outcome.SUCCEEDED:
-            desk.leave(NO)
+            context.leave(NO)
 
 
 class Watching:
     """Looks at a job, one after the other, until there is nothing more to see."""
 
     def __init__(
-        self, desk: Desk, task_id: str, every: float, timeout: float | None
+        self, context: Context, task_id: str, every: float, timeout: float | None
     ) -> None:
-        self._reading = desk.ledger.reading
+        self._reading = context.ledger.reading
         self._task_id = task_id
         self._every = every
         self._timeout = timeout
@@ -101,9 +101,9 @@ class Watching:
             sleep(left)
 
 
-def _tell(desk: Desk, watching: Watching) -> None:
-    if desk.json:
-        _tell_json(desk, watching)
+def _tell(context: Context, watching: Watching) -> None:
+    if context.json:
+        _tell_json(context, watching)
         return
     console = Console(highlight=False)
     if console.is_terminal:
@@ -112,11 +112,11 @@ def _tell(desk: Desk, watching: Watching) -> None:
         _tell_lines(watching)
 
 
-def _tell_json(desk: Desk, watching: Watching) -> None:
+def _tell_json(context: Context, watching: Watching) -> None:
     for seen in watching.looks():
         if not isinstance(seen, DatabaseUnavailable):
             row, layers = seen
-            desk.line(
+            context.print_line(
                 {**document(row), "by_layer": [layer._asdict() for layer in layers]}
             )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from celery.app.task import Context
 
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.failure import stored
 from celery_sharding.ledger import at

@@ -9,7 +9,7 @@ from celery.app.task import Context
 from celery.states import REVOKED
 from kombu.exceptions import OperationalError
 
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import JobCancelled
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger

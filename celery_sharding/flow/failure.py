@@ -7,7 +7,7 @@ from typing import Any
 
 from celery.states import FAILURE, REVOKED, SUCCESS
 
-from celery_pecker.foreign import call
+from celery_pecker.kernel.user_code import call
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobCancelled, JobFailed
 from celery_sharding.ledger.posting import Decided

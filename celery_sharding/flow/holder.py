@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 
 
 def holder_name() -> str:

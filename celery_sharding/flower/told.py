@@ -13,7 +13,7 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from celery_sharding.ledger.grid import LETTERS, Grid
 from celery_sharding.ledger.rows import (
     ErrorRow,

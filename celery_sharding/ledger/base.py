@@ -11,7 +11,7 @@ from kombu.utils.json import dumps
 from psycopg import errors
 from psycopg.types.json import Jsonb
 
-from celery_pecker.database import Database
+from celery_pecker.kernel.database import Database
 from celery_sharding.errors import DatabaseUnavailable
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.database import Database
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_sharding.ledger.control import Control
 from celery_sharding.ledger.outcomes import Outcomes
 from celery_sharding.ledger.placing import Placing

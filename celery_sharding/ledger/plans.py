@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.errors import LeaseLost
+from celery_pecker.kernel.errors import LeaseLost
 from celery_sharding.codec import decode
 from celery_sharding.ledger.base import Repository
 from celery_sharding.model import Options, Planned

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.clock import monotonic
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import Repository

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from traceback import format_exception
 from typing import Any
 
-from celery_pecker.foreign import call
+from celery_pecker.kernel.user_code import call
 from celery_sharding.errors import ShardingError
 
 LONGEST = 10_000

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.plan.arguments import HEADER
 
 ONLY_AFTER = ("link", "link_error", "chain", "chord", "group_id", "group_index")

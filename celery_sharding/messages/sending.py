@@ -9,7 +9,7 @@ from typing import Any
 from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding.messages.continuation import without_links
 from celery_sharding.messages.names import AGAIN, NOTIFY, RUN, WORK
 from celery_sharding.messages.route import route_of, to_worker

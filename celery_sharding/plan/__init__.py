@@ -3,22 +3,20 @@
 ``data``        what a job was given, as layers; what is refused, and why
 ``arguments``   Sources in a call, kept apart from the data in its arguments
 ``cutting``     a layer's items as shards
-``placement``   the same number of shards for each, and orphans only when one dies
+``placement``   the same number of shards for each
 """
 
 from __future__ import annotations
 
 from celery_sharding.plan.cutting import cut, sizes
 from celery_sharding.plan.data import from_stored, layers_of, stored
-from celery_sharding.plan.placement import assign, moves, reassign
+from celery_sharding.plan.placement import assign
 
 __all__ = [
     "assign",
     "cut",
     "from_stored",
     "layers_of",
-    "moves",
-    "reassign",
     "sizes",
     "stored",
 ]

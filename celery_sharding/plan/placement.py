@@ -1,8 +1,8 @@
-"""The same number of shards for each executor, and as few moves as can be."""
+"""The same number of shards for each executor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from celery_sharding.errors import NoExecutor
@@ -35,24 +35,3 @@ def assign(
         dealt[executor] = [*numbers[start:end]]
         start = end
     return dealt
-
-
-def moves(
-    assignment: Mapping[Executor, Sequence[int]], dead: Executor
-) -> dict[Executor, list[int]]:
-    """Return which shards of the dead executor go to which other.
-
-    They are dealt as if there were no others: nobody's own shards move.
-    """
-    others = [executor for executor in assignment if executor != dead]
-    return assign(sorted(assignment.get(dead, ())), others)
-
-
-def reassign(
-    assignment: Mapping[Executor, Sequence[int]], dead: Executor
-) -> dict[Executor, list[int]]:
-    """Return the assignment without the dead executor, its shards with the others."""
-    return {
-        executor: sorted([*assignment[executor], *orphans])
-        for executor, orphans in moves(assignment, dead).items()
-    }

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 
 ON = b"\1"
 IN_HAND = Struct("<qqq")

@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery
 from kombu.utils.imports import symbol_by_name
 
-from celery_pecker import foreign
+from celery_pecker.kernel import user_code
 from celery_sharding.processor import Processor
 
 SOON = 1.0
@@ -26,7 +26,7 @@ def admitted(
     database = processor.options.database or _named(processor.throttle)
     if database is None or (processor.gate is None and path is None):
         return None
-    passes, again = foreign.call(
+    passes, again = user_code.call(
         f"the gate of {processor.name}", OPEN, _ask, processor, database, app, path
     )
     return None if passes else again

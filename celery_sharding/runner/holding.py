@@ -10,8 +10,8 @@ import logging
 from math import inf
 from threading import Event, RLock
 
-from celery_pecker.clock import monotonic
-from celery_pecker.lease import TrustWindow
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.lease import TrustWindow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Shard, Stage, Step, Turn, Word

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from math import inf
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.ledger import Ledger
 from celery_sharding.runner.book import Stop
 from celery_sharding.runner.course import Course

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from celery_pecker import foreign
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung import Hung
@@ -84,7 +84,9 @@ class Keeper:
         """Do what is due; whether it is to be tried again soon."""
         now = monotonic()
         if hung.due <= now:
-            return foreign.survive("taking a hung item", hung.take, ledger) is not None
+            return (
+                user_code.survive("taking a hung item", hung.take, ledger) is not None
+            )
         if holding.renew_at <= now and holding.mine:
             return holding.renew(ledger) is None
         return not holding.mine

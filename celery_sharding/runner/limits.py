@@ -13,9 +13,9 @@ from math import inf
 from typing import Any
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.budget import ENDLESS, Budget
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.model import Shard
 from celery_sharding.runner import foreign
 from celery_sharding.runner.book import Stop, Work

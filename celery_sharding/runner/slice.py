@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger

@@ -7,7 +7,8 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
@@ -28,8 +29,6 @@ logger = logging.getLogger(__name__)
 STRANGE = 1.0
 """Seconds until a ticket is offered again whose processor is not known here, or whose
 source is away."""
-COMPLAIN = 60.0
-"""Seconds between two complaints of that."""
 
 
 class Runner:
@@ -40,7 +39,7 @@ class Runner:
         self._settings = ShardingSettings.read(app.conf)
         self._keeper = Keeper(app)
         self._batches = Batches()
-        self._complained: dict[str, float] = {}
+        self._unknown = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
 
     def work(self, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
         """Run shards under that ticket, if it is to be had; say what came of it.
@@ -147,14 +146,11 @@ class Runner:
         return None
 
     def _complain(self, turn: Turn, what: str) -> None:
-        now = monotonic()
-        if now - self._complained.get(what, -inf) >= COMPLAIN:
-            self._complained[what] = now
-            error = ProcessorNotRegistered(
-                f"this worker knows no {what}; its job {turn.task_id} waits for one"
-                f" that does"
-            )
-            logger.error("sharding: %s", error)
+        error = ProcessorNotRegistered(
+            f"this worker knows no {what}; its job {turn.task_id} waits for one"
+            f" that does"
+        )
+        self._unknown.warning(what, "%s", error)
 
 
 def work_of(turn: Turn, pool: str, opened: float) -> Work:

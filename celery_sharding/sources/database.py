@@ -10,7 +10,7 @@ import psycopg
 from psycopg import IsolationLevel, conninfo
 from psycopg.rows import dict_row, tuple_row
 
-from celery_pecker.database import Patient
+from celery_pecker.kernel.database import Patient
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 
 Ask = Callable[[str, Mapping[str, Any]], Sequence[Any]]

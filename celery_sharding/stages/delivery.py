@@ -15,8 +15,8 @@ from typing import Any
 from celery.backends.base import BaseKeyValueStoreBackend, DisabledBackend
 from celery.exceptions import Ignore
 
-from celery_pecker.clock import monotonic
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.flow.failure import raised

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import ENDLESS
+from celery_pecker.kernel.clock import monotonic
 
 
 class Worker(Protocol):

@@ -8,8 +8,8 @@ from typing import Any
 
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 
-from celery_pecker.clock import monotonic
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
 from celery_sharding.flow.holder import holder_name

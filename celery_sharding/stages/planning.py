@@ -8,8 +8,8 @@ from contextvars import copy_context
 from typing import Any
 
 from celery_pecker import deadline
-from celery_pecker.errors import LeaseLost
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.codec import decode
 from celery_sharding.errors import (
     DatabaseUnavailable,

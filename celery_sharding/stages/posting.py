@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.exceptions import Ignore
 
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, JobFailed
 from celery_sharding.flow.holder import holder_name

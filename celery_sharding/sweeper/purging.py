@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.ledger import at
 from celery_sharding.settings import ShardingSettings
 

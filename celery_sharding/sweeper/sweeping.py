@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Any
 
 from celery_pecker import deadline
-from celery_pecker.clock import chance, monotonic
-from celery_pecker.foreign import survive
+from celery_pecker.kernel.clock import chance, monotonic
+from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import (
     DatabaseUnavailable,
     JobDeadlineExceeded,

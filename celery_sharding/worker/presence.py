@@ -9,8 +9,8 @@ from typing import Any
 
 from celery.utils.nodenames import worker_direct
 
-from celery_pecker import foreign
-from celery_pecker.clock import monotonic
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.executor import Executor
@@ -77,7 +77,7 @@ class Presence:
             except DatabaseUnavailable as error:
                 logger.debug("sharding: the ledger does not hear: %s", error)
 
-        foreign.survive("telling of this executor", told)
+        user_code.survive("telling of this executor", told)
 
     def _replace(self) -> None:
         """Have the pool replace dead processes now: its own look may be 5 s away."""

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bars
 
-from celery_pecker.clock import SYSTEM, new_id
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding import Progress, Stage
 from example_project.airports.records import LAYERS
-from example_project.demo.interrupts import undisturbed
-from example_project.demo.stage import await_word
+from example_project.demo.bars import Bars
+from example_project.demo.stage import await_word, started
 from example_project.store import statements
 
-ROOT = Path(__file__).resolve().parents[2]
 WORKERS = ("importer-1", "importer-2")
 OVER_WITHIN = 300.0
 MIDWAY = 0.4
@@ -88,8 +83,8 @@ def play(place: Place, console: Console, tell: Callable[[str], None]) -> Import:
         tell("the airports of the world: dependencies become layers, layers shards")
         began = SYSTEM.monotonic()
         result = import_airports.delay()
-        with _bars(console) as show:
-            _watch(result, seen, workers[-1], show)
+        with Bars(console) as bars:
+            _watch(result, seen, workers[-1], bars)
         seen.told = result.get(timeout=60.0)
         seen.lasted = SYSTEM.monotonic() - began
         with psycopg.connect(place.dsn, autocommit=True) as connection:
@@ -105,7 +100,7 @@ def _watch(
     result: Any,
     seen: Import,
     victim: ProcessContainer,
-    show: Callable[[Progress], None],
+    bars: Bars,
 ) -> None:
     """Look until the job has ended; kill a worker midway."""
     killed, behind = 0.0, 0
@@ -113,7 +108,7 @@ def _watch(
     def ended() -> bool:
         nonlocal killed, behind
         progress = result.progress
-        show(progress)
+        _draw(bars, progress)
         ended_items = progress.done + progress.failed
         if not killed and progress.fraction >= MIDWAY:
             victim.kill()
@@ -128,32 +123,15 @@ def _watch(
     eventually(ended, OVER_WITHIN, "the airports are imported", interval=GLANCE)
 
 
-@contextmanager
-def _bars(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """Give what draws a bar for each layer."""
-    bars = Bars(
-        TextColumn("{task.description:>12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]}"),
-        console=console,
-    )
-    drawn: dict[int, Any] = {}
-    with bars:
-
-        def show(progress: Progress) -> None:
-            for layer in progress.layers:
-                if layer.layer not in drawn:
-                    drawn[layer.layer] = bars.add_task(
-                        f"layer {layer.layer + 1}", total=layer.total, failed=""
-                    )
-                bars.update(
-                    drawn[layer.layer],
-                    completed=layer.done + layer.failed,
-                    failed=f"{layer.failed} bad" if layer.failed else "",
-                )
-
-        yield show
+def _draw(bars: Bars, progress: Progress) -> None:
+    """Draw a bar for each layer."""
+    for layer in progress.layers:
+        bars.draw(
+            f"layer {layer.layer + 1}",
+            layer.done + layer.failed,
+            layer.total,
+            f"{layer.failed} bad" if layer.failed else "",
+        )
 
 
 def _prepare(place: Place, schema: str) -> None:
@@ -167,17 +145,9 @@ def _prepare(place: Place, schema: str) -> None:
 
 
 def _worker(kept: ExitStack, name: str, env: dict[str, str]) -> ProcessContainer:
-    process = ProcessContainer(
-        [
-            *(sys.executable, "-m", "celery", "-A", "example_project.airports.app"),
-            *("worker", "-n", f"{name}@%h", "-c", "2", "-l", "INFO"),
-            *("--without-gossip", "--without-mingle"),
-        ],
-        name=name,
-        cwd=ROOT,
-        env=env,
+    command = (
+        *("-m", "celery", "-A", "example_project.airports.app"),
+        *("worker", "-n", f"{name}@%h", "-c", "2", "-l", "INFO"),
+        *("--without-gossip", "--without-mingle"),
     )
-    with undisturbed():
-        process.start()
-    kept.callback(process.remove)
-    return process
+    return started(kept, name, command, env)

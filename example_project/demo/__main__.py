@@ -1,8 +1,8 @@
-"""The story, the rush hour, the import, a report: ``python -m example_project.demo``.
+"""The story and three more acts, and a report: ``python -m example_project.demo``.
 
-Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, with
-1 if not, with 2 if the stage could not be built, and with 130 after a Ctrl-C; in each
-case nothing is left.
+Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, and
+each ended call was billed once; with 1 if not, with 2 if the stage could not be built,
+and with 130 after a Ctrl-C. In each case nothing is left.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from celery_pecker.clock import to_us
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import PeckerError
 from example_project.airports import play as airports
 from example_project.airports import story as import_story
+from example_project.billing import picture as billing_picture
+from example_project.billing import play as billing
+from example_project.billing import story as billing_story
 from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
@@ -39,6 +43,8 @@ from example_project.store import Store
 
 MOST_CALLS = 1_000
 """Each has an agent that listens on a port of its own."""
+ACTS = ("rush", "airports", "outbox")
+"""What is played after the story."""
 MOST_MEETINGS = 4_000
 """There are as many in the tables."""
 
@@ -71,7 +77,8 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--meetings", type=int, default=4_000, help="of the rush hour (4000)"
     )
-    parser.add_argument("--calm", action="store_true", help="no rush hour, no import")
+    parser.add_argument("--calm", action="store_true", help="the story only")
+    parser.add_argument("--act", choices=ACTS, help="one of the other acts only")
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     given = parser.parse_args(arguments)
     if not 1 <= given.calls <= MOST_CALLS:
@@ -106,9 +113,44 @@ def play(given: argparse.Namespace, console: Console) -> int:
         failures = [*chronicle.failures]
         if not given.calm:
             stage.close()
-            failures += _rush(given, scene, base, console)
-            failures += _airports(scene, base, console)
+            failures += _acts(ACTS, given, scene, base, console)
     return 1 if failures else 0
+
+
+def play_alone(given: argparse.Namespace, console: Console) -> int:
+    """Return the exit code of one act; its report was shown."""
+    scene = Scene(calls=given.calls, drops_after=DEMO_DROPS_AFTER)
+    with contextlib.ExitStack() as kept:
+        with interrupts.undisturbed():
+            base = kept.enter_context(Ground())
+            kept.callback(interrupts.deafen)
+        failures = _acts((given.act,), given, scene, base, console)
+    return 1 if failures else 0
+
+
+def _acts(
+    names: Sequence[str],
+    given: argparse.Namespace,
+    scene: Scene,
+    base: Ground,
+    console: Console,
+) -> list[str]:
+    """Return what went wrong in the acts; it was shown too."""
+    scene.watch = None  # the story's is over
+    failures = []
+    for name in names:
+        console.print()
+        with Plain(scene, console):
+            if name == "rush":
+                failed = _rush(given, scene, base, console)
+            elif name == "airports":
+                failed = _airports(scene, base, console)
+            else:
+                failed = _outbox(given, scene, base, console)
+        for failure in failed:
+            console.print(f"FAILED: {failure}", style="bold red")
+        failures += failed
+    return failures
 
 
 def _rush(
@@ -121,18 +163,18 @@ def _rush(
         key_prefix=base.redis.key_prefix,
         meetings=given.meetings,
     )
-    console.print()
-    scene.watch = None  # the story's is over
-    with Plain(scene, console):
-        acts = rush.both(place, scene.tell)
+    acts = rush.both(place, scene.tell)
     rush.show(console, acts)
-    beside = given.picture.with_name(f"{given.picture.stem}-rush{given.picture.suffix}")
-    beside.write_text(rush_picture.draw(acts))
+    beside = _beside(given.picture, "rush", rush_picture.draw(acts))
     console.print(f"\nThe rush hour as a picture: {beside}")
-    failed = rush.failures(acts, given.meetings)
-    for failure in failed:
-        console.print(f"FAILED: {failure}", style="bold red")
-    return failed
+    return rush.failures(acts, given.meetings)
+
+
+def _beside(path: Path, act: str, drawn: str) -> Path:
+    """Write an act's picture beside the timeline; return where it is."""
+    beside = path.with_name(f"{path.stem}-{act}{path.suffix}")
+    beside.write_text(drawn)
+    return beside
 
 
 def _airports(scene: Scene, base: Ground, console: Console) -> list[str]:
@@ -142,13 +184,20 @@ def _airports(scene: Scene, base: Ground, console: Console) -> list[str]:
         redis=base.redis.url,
         key_prefix=base.redis.key_prefix,
     )
-    console.print()
     seen = airports.play(place, console, scene.tell)
     import_story.show(console, seen)
-    failed = import_story.failures(seen)
-    for failure in failed:
-        console.print(f"FAILED: {failure}", style="bold red")
-    return failed
+    return import_story.failures(seen)
+
+
+def _outbox(
+    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+) -> list[str]:
+    """Return what went wrong with the bills; it was shown and drawn."""
+    seen = billing.play(base, console, scene.tell)
+    billing_story.show(console, seen)
+    beside = _beside(given.picture, "outbox", billing_picture.draw(seen))
+    console.print(f"\nThe bills as a picture: {beside}")
+    return billing_story.failures(seen)
 
 
 def _on_stage(
@@ -213,12 +262,14 @@ def _pulse(
     return tally(runs, timeline.events, since_us=since_us, until_us=until_us)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Play, and end with the exit code."""
     interrupts.listen()
     console = Console()
     try:
-        sys.exit(play(options(), console))
+        given = options(arguments)
+        played = play_alone if given.act else play
+        sys.exit(played(given, console))
     except (NotReady, PeckerError) as error:
         console.print(f"FAILED: {error}", markup=False, style="bold red")
         sys.exit(2)

@@ -10,7 +10,7 @@ import psycopg
 import redis
 from psycopg import conninfo, sql
 
-from celery_pecker.clock import SYSTEM, new_id, pause
+from celery_pecker.kernel.clock import SYSTEM, new_id, pause
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
 from example_project.demo.report import Cause
 

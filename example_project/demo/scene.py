@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from example_project.demo.report import Event
 from example_project.demo.stage import Scheduler
 from example_project.demo.timeline import Timeline

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +18,7 @@ from typing import Self
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.ground import Ground
@@ -243,6 +245,17 @@ class Stage:
         )
         self._processes.append(process)
         return process
+
+
+def started(
+    kept: ExitStack, name: str, command: Sequence[str], env: Mapping[str, str]
+) -> ProcessContainer:
+    """Start a Python with these words; return it. It ends with the stack."""
+    process = ProcessContainer([sys.executable, *command], name=name, cwd=ROOT, env=env)
+    with undisturbed():
+        process.start()
+        kept.callback(process.remove)
+    return process
 
 
 def await_word(process: ProcessContainer, word: str) -> None:

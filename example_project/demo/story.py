@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from celery_pecker.clock import SYSTEM, Clock, pause
+from celery_pecker.kernel.clock import SYSTEM, Clock, pause
 from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.report import Cause

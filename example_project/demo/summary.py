@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from celery_pecker.clock import from_us
+from celery_pecker.kernel.clock import from_us
 from example_project.demo.chronicle import WORDS, Chronicle
 from example_project.demo.report import SECOND, Cause, Event, Tally, cause_of
 from example_project.demo.strip import LOST, MARKS, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from celery_pecker.clock import SYSTEM, Clock, pause, to_us
+from celery_pecker.kernel.clock import SYSTEM, Clock, pause, to_us
 from example_project.demo.report import SECOND, Cause, Event
 from example_project.store import Store
 

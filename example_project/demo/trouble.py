@@ -9,7 +9,7 @@ from typing import Self
 
 import psycopg
 
-from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from example_project.parts.control import Control
 from example_project.parts.fault import Fault
 from example_project.store import Store

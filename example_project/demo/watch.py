@@ -10,7 +10,7 @@ from typing import Self
 
 import psycopg
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from example_project.demo.report import Run
 from example_project.demo.timeline import Timeline
 from example_project.parts.control import Control

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from celery_pecker.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from example_project.parts.backend import Backend
 from example_project.parts.fault import Fault, Latency
 

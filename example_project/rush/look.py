@@ -8,7 +8,7 @@ from typing import Self
 
 import psycopg
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from example_project.rush.app import DATABASE
 from example_project.store import statements
 from throttle.errors import ThrottleError

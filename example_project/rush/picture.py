@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from example_project.demo.frame import Frame, axis
 from example_project.demo.svg import area, document, dot, line, text
 from example_project.rush.play import Act
 
@@ -13,28 +13,6 @@ PANELS = ((84.0, 486.0), (560.0, 962.0))
 """From where to where the two acts go."""
 LANES = {"traffic": (150.0, 290.0), "busy": (340.0, 440.0), "page": (490.0, 590.0)}
 SIDES = {False: "without the gate", True: "with the gate"}
-Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """Where a figure is on the paper; both acts share the greatest of each figure."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
-    lasts: float
-    most: float
-
-    def at(self, when: float, value: float) -> Point:
-        """Return the place, held between the edges."""
-        across = min(max(when / self.lasts, 0.0), 1.0)
-        up = min(max(value / self.most, 0.0), 1.0)
-        return (
-            self.left + across * (self.right - self.left),
-            self.bottom - up * (self.bottom - self.top),
-        )
 
 
 def draw(acts: Sequence[Act]) -> str:
@@ -92,7 +70,7 @@ def _panel(
 
 
 def _traffic(act: Act, frame: Frame) -> Iterable[str]:
-    yield from _axis(frame, "statements each second")
+    yield from axis(frame, "statements each second")
     points = [frame.at(one.at, one.traffic) for one in act.sights if one.at >= 0]
     yield area(points, frame.bottom, "a")
     held = max((one.held for one in act.sights), default=0)
@@ -112,23 +90,14 @@ def _traffic(act: Act, frame: Frame) -> Iterable[str]:
 
 
 def _busy(act: Act, frame: Frame) -> Iterable[str]:
-    yield from _axis(frame, f"connections at work, at most {act.busiest}")
+    yield from axis(frame, f"connections at work, at most {act.busiest}")
     points = [frame.at(one.at, one.busy) for one in act.sights if one.at >= 0]
     yield area(points, frame.bottom, "restart")
 
 
 def _page(act: Act, frame: Frame) -> Iterable[str]:
-    yield from _axis(frame, "the front page, ms (each dot is a visitor)")
+    yield from axis(frame, "the front page, ms (each dot is a visitor)")
     for visit in act.visits:
         if visit.at >= 0:
             x, y = frame.at(visit.at, visit.took * 1e3)
             yield dot(x, y, 2.2, "freeze")
-
-
-def _axis(frame: Frame, said: str) -> Iterable[str]:
-    yield text(frame.left, frame.top - 8, said, "small", "soft")
-    for part in (0.0, 0.5, 1.0):
-        _, y = frame.at(0.0, part * frame.most)
-        yield line(frame.left, y, frame.right, y, "line")
-        value = f"{part * frame.most:,.0f}"
-        yield text(frame.left - 8, y + 4, value, "small end", "soft")

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import psycopg
 from psycopg import sql
 
-from celery_pecker.clock import SYSTEM, new_id
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
-from example_project.demo.interrupts import undisturbed
-from example_project.demo.stage import await_word
+from example_project.demo.stage import await_word, started
 from example_project.rush.app import LIMIT, MEETINGS, PERIOD
 from example_project.rush.look import Looker, Sight, Visit
 from example_project.store import statements
 from throttle.store.redis import RedisStore
 
-ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
 THREADS = 16
 READY_WITHIN = 60.0
@@ -198,13 +194,5 @@ def _worker(number: int) -> tuple[str, ...]:
 def _started(
     kept: ExitStack, name: str, command: Sequence[str], env: dict[str, str]
 ) -> ProcessContainer:
-    process = ProcessContainer(
-        [sys.executable, "-m", "celery", "-A", "example_project.rush.app", *command],
-        name=name,
-        cwd=ROOT,
-        env=env,
-    )
-    with undisturbed():
-        process.start()
-    kept.callback(process.remove)
-    return process
+    app = ("-m", "celery", "-A", "example_project.rush.app")
+    return started(kept, name, (*app, *command), env)

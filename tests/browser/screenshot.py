@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.browser.chromium import chromium
 from tests.integration.flower.rows import Row, write

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.cli.bars import Screen

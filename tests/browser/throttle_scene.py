@@ -16,7 +16,7 @@ from celery.bin.base import CLIContext
 from click.testing import CliRunner
 from rich.console import Console
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests.browser.chromium import chromium
 from tests.integration.flower.site import Site

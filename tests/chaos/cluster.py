@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import BeatNode, beat, start, worker
 from celery_pecker.testing.proxy import Proxy

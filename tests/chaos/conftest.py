@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, ServerMissing
 from tests.chaos import report
 from tests.chaos.cluster import Cluster

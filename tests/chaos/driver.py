@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from tests.chaos.verdict import Blow, Event
 
 if TYPE_CHECKING:

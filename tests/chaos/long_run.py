@@ -14,8 +14,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
 from tests.chaos import report
 from tests.chaos.cluster import Cluster

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import kombu
 import redis
 
-from celery_pecker.clock import SYSTEM, pause, to_us
+from celery_pecker.kernel.clock import SYSTEM, pause, to_us
 from tests.chaos.verdict import Arrival
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
-from celery_pecker.clock import from_us
+from celery_pecker.kernel.clock import from_us
 from tests.chaos.verdict import Blow
 
 if TYPE_CHECKING:

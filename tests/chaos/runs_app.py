@@ -16,9 +16,9 @@ from celery import Celery, Task
 
 import celery_pecker.worker
 from celery_pecker import deadline, runs
-from celery_pecker.clock import pause
 from celery_pecker.deadline import DeadlineExceeded
-from celery_pecker.errors import Overtaken
+from celery_pecker.kernel.clock import pause
+from celery_pecker.kernel.errors import Overtaken
 
 app = Celery("runs-chaos")
 app.conf.update(json.loads(os.environ["PECKER_CHAOS_CONF"]))

@@ -118,7 +118,16 @@ def ran(cluster: Cluster) -> int:
     return int(cluster.workers[0].logs().count("ran worked"))
 
 
-@pytest.mark.parametrize("outage", [restarted, killed, frozen, unreachable, mute])
+@pytest.mark.parametrize(
+    "outage",
+    [
+        restarted,
+        frozen,
+        mute,
+        pytest.param(killed, marks=pytest.mark.soak),  # restarted, without a farewell
+        pytest.param(unreachable, marks=pytest.mark.soak),  # as while it restarts
+    ],
+)
 def test_the_pace_is_back_when_redis_is_and_nothing_has_piled_up(
     outage: Outage,
     cluster: Cluster,
@@ -160,7 +169,7 @@ def hang(way: Proxy) -> None:
     way.hang()
 
 
-@pytest.mark.parametrize("way", [refuse, hang])
+@pytest.mark.parametrize("way", [hang, pytest.param(refuse, marks=pytest.mark.soak)])
 def test_the_pace_is_back_when_rabbitmq_is_and_nothing_has_piled_up(
     way: Callable[[Proxy], None],
     rabbit: Cluster,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing.cluster import start
 from tests.chaos.cluster import Cluster
 from tests.chaos.verdict import Blow, Event
@@ -80,12 +80,12 @@ def _replicas(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     "outage",
     [
-        restarted_at_once,
         restarted,
         killed,
         frozen,
-        unreachable,
         mute,
+        pytest.param(restarted_at_once, marks=pytest.mark.soak),
+        pytest.param(unreachable, marks=pytest.mark.soak),  # as while it restarts
     ],
 )
 def test_the_pace_is_back_when_postgresql_is(

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from kombu import Connection
 
-from celery_pecker.clock import SYSTEM, pause
+from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import start, worker
 

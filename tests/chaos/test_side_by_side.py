@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from celery_pecker.migrations import LATEST, migrate
+from celery_pecker.kernel.migrations import LATEST, migrate
 from celery_pecker.sql import Migration, migrations
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import start

@@ -229,7 +229,9 @@ def yards(tmp_path: Path, redis_url: str) -> Iterator[Callable[..., Yard]]:
         yield make
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize(
+    "pool", ["prefork", pytest.param("threads", marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_on_redis(
     own_redis: Callable[..., EmbeddedRedis],
@@ -249,7 +251,9 @@ def test_on_redis(
     yard.judge(lost=yard.busy_cuts * WORKERS, twice=0)
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize(
+    "pool", ["threads", pytest.param("prefork", marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_on_rabbitmq(
     amqp_url: str, yards: Callable[..., Yard], seed: int, pool: str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import eventually
 from celery_pecker.testing.database_clock import DatabaseClock
 from celery_pecker.testing.processes import ProcessContainer

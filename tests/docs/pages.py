@@ -24,7 +24,7 @@ _FENCE = re.compile(r"^```(?P<language>\w+)$")
 TRIED_ELSEWHERE = {
     "docs/tutorial/demo.md",  # tests/smoke
     "docs/how-to/redis-restarts.md",  # tests/integration/worker
-    "docs/reference/statements.md",  # test_references
+    "docs/maintainers/statements.md",  # test_references
 }
 VERBS = frozenset({"file", "run", "background", "stop", "output", "not run"})
 NEED_A_WORD = frozenset({"file", "background", "not run"})

@@ -17,7 +17,7 @@ import psycopg
 from celery_pecker.testing import eventually
 from tests.docs.pages import ROOT, Step, steps
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 SERVERS = "python servers.py\n"
 """What a tutorial starts its servers with, by the extra `embedded`."""
 

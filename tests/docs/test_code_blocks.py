@@ -12,8 +12,11 @@ from psycopg import sql
 from celery_pecker.testing import free_port
 from tests.docs.pages import NEED_A_WORD, ROOT, scenarios, steps
 from tests.docs.scene import Scene, Wrong
+from tests.smoke import bare
 
 PAGES = scenarios()
+TYPED = bare.PAGES
+"""Pages that `make smoke` plays, in `make check` too."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -37,7 +40,13 @@ def remove(role: str, dsn: str) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=(pytest.mark.soak,) if page in TYPED else ())
+        for page in PAGES
+    ],
+)
 def test_what_a_page_shows_happens(
     page: str, tmp_path: Path, empty_dsn: str, redis_url: str
 ) -> None:

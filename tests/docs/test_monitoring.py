@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import register
 from celery_pecker.metrics.process import ProcessMetrics
-from celery_pecker.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = re.compile(r"celery_pecker_\w+")

@@ -13,16 +13,17 @@ import psycopg
 import pytest
 
 import celery_pecker
-from celery_pecker import declarations, errors, signals
+from celery_pecker import declarations, signals
+from celery_pecker.kernel import errors
+from celery_pecker.kernel.settings import PREFIX, Settings
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
-from celery_pecker.settings import PREFIX, Settings
 from celery_pecker.sql import statements
 from tests.docs.pages import ROOT
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 PACKAGE = Path(celery_pecker.__file__).parent
-LAWS = DOCS / "explanation" / "invariants.md"
+LAWS = DOCS / "maintainers" / "invariants.md"
 
 
 def written_by_script() -> str:
@@ -38,7 +39,7 @@ def written_by_script() -> str:
 
 def test_the_statements_are_those_of_the_code() -> None:
     """After a change: python docs/statements.py."""
-    page = (REFERENCE / "statements.md").read_text()
+    page = (DOCS / "maintainers" / "statements.md").read_text()
     assert page == written_by_script()
     assert [
         f"\n## {label}\n" for label in statements() if f"\n## {label}\n" not in page
@@ -208,3 +209,8 @@ def longest_phrase(text: str) -> str:
     """Return the longest part of a log line that is the same each time."""
     parts = re.split(r"%[-+.\d]*[a-z]|[(:;]", text.partition(";")[0])
     return max(parts, key=len).strip(" ,=")
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    """No more than 900 words; the rest stands in docs."""
+    assert len((ROOT / "README.md").read_text().split()) <= 900

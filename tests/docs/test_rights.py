@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.clock import new_id
-from celery_pecker.database import Database
-from celery_pecker.errors import Misconfigured
-from celery_pecker.ground import stand
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.migrations import migrate
+from celery_pecker.kernel.schema_check import stand
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.testing.manual import ManualPecker
 from tests.docs.pages import ROOT, steps

@@ -90,8 +90,8 @@ def test_each_line_of_the_log_stands_in_its_reference() -> None:
 def lines(called: ast.Attribute, args: list[ast.expr]) -> list[str]:
     """Return the text that a call logs, if it does."""
     logs = getattr(called.value, "id", "") == "logger" and called.attr in LEVELS
-    rarely = called.attr == "warn" and len(args) > 1
-    text = args[rarely] if logs or rarely else None
+    repeats = getattr(called.value, "attr", "") == "_once" and called.attr == "warning"
+    text = args[repeats] if logs or repeats else None
     return [str(text.value)] if isinstance(text, ast.Constant) else []
 
 

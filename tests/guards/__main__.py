@@ -22,12 +22,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tests.guards import pecker, sharding, throttle
+from tests.guards import intake, outbox, pecker, sharding, throttle
 from tests.guards.guard import Guard
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("celery_pecker", "celery_sharding", "throttle", "tests", "pyproject.toml")
-GUARDS = (*pecker.GUARDS, *sharding.GUARDS, *throttle.GUARDS)
+GUARDS = (
+    *pecker.GUARDS,
+    *intake.GUARDS,
+    *outbox.GUARDS,
+    *sharding.GUARDS,
+    *throttle.GUARDS,
+)
 
 
 def red_without(guard: Guard) -> tuple[bool, str]:

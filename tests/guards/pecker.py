@@ -1,4 +1,4 @@
-"""The guards of celery_pecker: its guarantees are in docs/explanation/invariants.md."""
+"""The guards of celery_pecker: its guarantees are in docs/maintainers/invariants.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,77 @@ CHANGED = f"{REPLICAS}/test_changed.py"
 PREPARE = f"{REPLICAS}/test_prepare.py"
 GATES = f"{REPLICAS}/test_gate.py"
 
+WAKEUP = "tests/unit/test_wakeup.py"
+LOOP = "celery_pecker/kernel/loop.py"
+
+CALENDARS = "tests/property/test_calendar_zones.py"
+CALENDAR_UNITS = "tests/unit/calendars"
+
 GUARDS = (
+    Guard(
+        "calendars: a local time that does not exist is moved on, not lost",
+        "celery_pecker/calendars/zones.py",
+        "    if one.before >= one.offset or ",
+        "    if True or one.before >= one.offset or ",
+        CALENDARS,
+    ),
+    Guard(
+        "calendars: a local time that exists twice counts once",
+        "celery_pecker/calendars/zones.py",
+        "            if one.before > one.offset and not rule.hourly:",
+        "            if False:",
+        CALENDARS,
+    ),
+    Guard(
+        "calendars: rules of every hour count both passes of an hour",
+        "celery_pecker/calendars/zones.py",
+        "            if one.before > one.offset and not rule.hourly:",
+        "            if one.before > one.offset:",
+        CALENDARS,
+    ),
+    Guard(
+        "calendars: a schedule that never comes is refused",
+        "celery_pecker/calendars/schedule.py",
+        "        if trial.instant_after(TRIED_FROM - MICROSECOND) is None:",
+        "        if False:",
+        CALENDAR_UNITS,
+    ),
+    Guard(
+        "calendars: swapped working days count",
+        "celery_pecker/calendars/workdays.py",
+        "Workdays(name, known.is_working_day)",
+        "Workdays(name, lambda one: one.weekday() < 5 and one not in known)",
+        f"{CALENDAR_UNITS}/test_recurrence.py",
+    ),
+    Guard(
+        "calendars: a jitter keeps the order of instants",
+        "celery_pecker/calendars/moved.py",
+        "        longest = base.shortest\n",
+        "        longest = LONGEST\n",
+        f"{CALENDAR_UNITS}/test_moved.py",
+    ),
+    Guard(
+        "calendars: a rule of RFC 5545 keeps its phase however old its start",
+        "celery_pecker/calendars/rules.py",
+        "self._rule(start + behind * period if behind > 0 else start)",
+        "self._rule(local - period)",
+        f"{CALENDAR_UNITS}/test_rules.py",
+    ),
+    Guard(
+        "pecker: a sleep whose time is over ends",
+        "celery_pecker/kernel/wakeup.py",
+        "min(max(seconds, 0.0), _MOST)",
+        "_MOST if seconds < 2e-6 else seconds",
+        WAKEUP,
+    ),
+    Guard(
+        "pecker: a wake-up before the sleep counts",
+        LOOP,
+        "        if self._stopping or seconds <= 0:\n            return\n",
+        "        if self._stopping or seconds <= 0:\n            return\n"
+        "        self._wakeup.sleep(0)\n",
+        WAKEUP,
+    ),
     Guard(
         "pecker: a new schedule counts from its first declaration",
         SQL,
@@ -56,14 +126,14 @@ GUARDS = (
     ),
     Guard(
         "pecker: a gate with an odd answer holds nothing",
-        "celery_pecker/gate.py",
+        "celery_pecker/kernel/gate.py",
         "    if not is_answer(answer):\n",
         "    if False:\n",
         GATES,
     ),
     Guard(
         "pecker: sys.exit of an entry's code ends no replica",
-        "celery_pecker/foreign.py",
+        "celery_pecker/kernel/user_code.py",
         "        raise Exited(message) from error\n",
         "        raise\n",
         "tests/contract/publisher/test_slow_lane.py",
@@ -156,6 +226,13 @@ GUARDS = (
         "if self.trust.closed(self.clock.monotonic()):",
         "if False:",
         "tests/contract/publisher/test_trust.py",
+    ),
+    Guard(
+        "a connection to RabbitMQ over TLS that was cut says no goodbye",
+        "celery_pecker/publisher/connection.py",
+        "            amqp._transport.sock = None  # noqa: SLF001 (as above)\n",
+        "            pass\n",
+        "tests/integration/surroundings/test_tls.py::test_rabbitmq",
     ),
     Guard(
         "whatever fails in the middle, no entry falls asleep",
@@ -422,7 +499,7 @@ GUARDS = (
     ),
     Guard(
         "a local deadline counts from before the clock was asked (I2)",
-        "celery_pecker/lease.py",
+        "celery_pecker/kernel/lease.py",
         "moment = instant_us / SECOND - self._high",
         "moment = instant_us / SECOND - self._low",
         "tests/unit/test_lease.py",
@@ -464,7 +541,7 @@ GUARDS = (
     ),
     Guard(
         "nothing that a task raises ends its thread (I12)",
-        "celery_pecker/foreign.py",
+        "celery_pecker/kernel/user_code.py",
         "except BaseException as error:",
         "except Exception as error:",
         LOCAL,
@@ -506,21 +583,21 @@ GUARDS = (
     ),
     Guard(
         "hosts: a silent one leaves time for the next",
-        "celery_pecker/hosts.py",
+        "celery_pecker/kernel/hosts.py",
         "share = min(left / (len(places) - tried), longest)",
         "share = min(left, longest)",
         f"{HOSTS}::test_a_silent_host_leaves_time_for_the_next",
     ),
     Guard(
         "hosts: a silent one is tried last for a minute",
-        "celery_pecker/hosts.py",
+        "celery_pecker/kernel/hosts.py",
         "avoid(_address(place))",
         "pass",
         f"{HOSTS}::test_a_silent_host_is_asked_once_a_minute_by_a_process",
     ),
     Guard(
         "hosts: who has no time calls none silent",
-        "celery_pecker/hosts.py",
+        "celery_pecker/kernel/hosts.py",
         " and share >= FAIR",
         "",
         f"{HOSTS}::test_a_host_is_not_called_silent_by_who_has_no_time",
@@ -558,7 +635,7 @@ GUARDS = (
     ),
     Guard(
         "a Redis without scripts: the slow lane sends",
-        "celery_pecker/publisher/redis_lane.py",
+        "celery_pecker/publisher/redis_script.py",
         "if isinstance(error, NoPermissionError):",
         "if False:",
         f"{REFUSING}::test_a_user_without_scripts_sends_by_the_slow_lane",
@@ -655,11 +732,11 @@ GUARDS = (
     Guard(
         "packaging: what kombu's Redis transport imports is declared",
         "pyproject.toml",
-        """    "celery[redis]>=5.7,<5.8",
-    "kombu[redis]>=5.7,<5.8",
+        """    "celery[redis]>=5.5,<5.8",
+    "kombu[redis]>=5.5,<5.8",
 """,
-        """    "celery>=5.7,<5.8",
-    "kombu>=5.7,<5.8",
+        """    "celery>=5.5,<5.8",
+    "kombu>=5.5,<5.8",
 """,
         "tests/packaging/test_dependencies.py",
     ),

@@ -1263,6 +1263,13 @@ select layer""",
         f"{RESULTS}::test_the_ledger_answers_where_the_backend_has_nothing",
     ),
     Guard(
+        "sharding: a job that ends between two looks has its result",
+        "celery_sharding/canvas/result.py",
+        '            "task_id": self._named,',
+        "           ",
+        f"{RESULTS}::test_a_job_that_ends_between_two_looks_has_its_result",
+    ),
+    Guard(
         "sharding: a result after another run is not that of the run before",
         "celery_sharding/canvas/result.py",
         "            self._drop_buffered()\n            self._get_task_meta()\n",

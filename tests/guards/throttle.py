@@ -12,7 +12,6 @@ METER = f"{UNIT}/meter/test_meter.py"
 HOOK = f"{UNIT}/test_worker_hook.py"
 OVERFLOW = f"{UNIT}/test_overflow.py"
 STORE = f"{REAL}/store/test_redis_store.py"
-SHARES = "tests/property/test_throttle_shares.py"
 ON_REDIS = f"{REAL}/overflow/test_redis_broker.py"
 ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
 
@@ -187,7 +186,7 @@ GUARDS = (
     Guard(
         "throttle: a mistake ends no exchange",
         "throttle/exchange/exchanger.py",
-        'foreign.call("the exchange", None, self._rarely, self.turn)',
+        'self._once.call("the exchange", None, self.turn)',
         "self.turn()",
         EXCHANGE,
     ),
@@ -198,20 +197,6 @@ GUARDS = (
         "math.min(fair(all, want, wants, wanted), all - others)",
         "fair(all, want, wants, wanted)",
         STORE,
-    ),
-    Guard(
-        "throttle: grants never add up to more than the limit, on any trace",
-        "throttle/window/shares.py",
-        "max(min(part, free), 0)",
-        "part",
-        SHARES,
-    ),
-    Guard(
-        "throttle: a share that may still be believed is nobody else's",
-        "throttle/window/shares.py",
-        "max(granted, before)",
-        "granted",
-        SHARES,
     ),
     Guard(
         "throttle: a share that may still be believed is nobody else's, in Redis",
@@ -294,11 +279,9 @@ GUARDS = (
     ),
     Guard(
         "throttle: a held request is not reserved",
-        "throttle/worker/hook.py",
-        "        state.reserved_requests.discard(held.request)\n"
-        "        state.scheduled_requests.add(held.request)\n"
-        "        self._dead",
-        "        state.scheduled_requests.add(held.request)\n        self._dead",
+        "throttle/worker/scheduled.py",
+        "    _celery.reserved_requests.discard(request)\n",
+        "",
         HOOK,
     ),
     Guard(
@@ -318,8 +301,8 @@ GUARDS = (
     Guard(
         "throttle: prefetch is lowered again",
         "throttle/worker/hook.py",
-        "        self._lower(held)\n        state.task_reserved(held.request)\n",
-        "        state.task_reserved(held.request)\n",
+        "        self._lower(held)\n        scheduled.reserve(held.request)\n",
+        "        scheduled.reserve(held.request)\n",
         HOOK,
     ),
     Guard(
@@ -339,8 +322,8 @@ GUARDS = (
     Guard(
         "throttle: what was revoked meanwhile is not parked",
         "throttle/worker/overflow.py",
-        "if one.request in scheduled]",
-        "if scheduled is not None]",
+        "if scheduled.has(one.request)]",
+        "if scheduled]",
         OVERFLOW,
     ),
     Guard(
@@ -367,9 +350,31 @@ GUARDS = (
     Guard(
         "throttle: after a standstill nothing runs that is another worker's",
         "throttle/worker/overflow.py",
-        "lapse > max(broker.renewal, WATCH)",
-        "False",
+        "if lapse > (STANDSTILL if broker.renewal is None else broker.renewal):",
+        "if False:",
         OVERFLOW,
+    ),
+    Guard(
+        "throttle: after a standstill nothing runs before the broker has answered",
+        "throttle/worker/overflow.py",
+        "        if self._doubted and not self._cleared(broker, lapse):\n"
+        "            return False\n",
+        "        if self._doubted:\n            self._cleared(broker, lapse)\n",
+        OVERFLOW,
+    ),
+    Guard(
+        "throttle: after a standstill who has heard of shares asks the broker, too",
+        "throttle/worker/hook.py",
+        "if self.holding and self._overflow.look() and not self._let_go():",
+        "if self.holding and not self._let_go():",
+        HOOK,
+    ),
+    Guard(
+        "throttle: after a standstill a newcomer lets nobody through unasked",
+        "throttle/worker/hook.py",
+        "        if self._overflow.look():\n",
+        "        if True:\n",
+        HOOK,
     ),
     Guard(
         "throttle: what another worker has is not renewed",
@@ -410,8 +415,9 @@ GUARDS = (
     Guard(
         "throttle: on RabbitMQ a message is confirmed before it is acknowledged",
         "throttle/worker/brokers/amqp.py",
-        "            mandatory=True,\n        )\n",
-        "            mandatory=True,\n        )\n        held.request.acknowledge()\n",
+        "                mandatory=True,\n            )\n",
+        "                mandatory=True,\n            )\n"
+        "        held.request.acknowledge()\n",
         f"{ON_RABBITMQ}::test_nothing_is_acknowledged_before_it_is_confirmed",
     ),
     Guard(
@@ -430,22 +436,29 @@ GUARDS = (
     ),
     Guard(
         "throttle: a route that fails lets the task through",
-        "throttle/foreign.py",
-        "type(error).__name__, error)\n        return otherwise",
-        "type(error).__name__, error)\n        raise",
+        "celery_pecker/kernel/once_a_minute.py",
+        "type(error).__name__, error)\n            return otherwise",
+        "type(error).__name__, error)\n            raise",
         f"{UNIT}/test_route.py",
+    ),
+    Guard(
+        "throttle: a signal waits for the end of a write to RabbitMQ",
+        "throttle/worker/deferral.py",
+        "        signal.signal(number, wait)\n    try:",
+        "        pass\n    try:",
+        f"{UNIT}/test_deferral.py",
     ),
     # The service
     Guard(
         "throttle: without its token the service tells nothing",
-        "throttle/service/pages.py",
+        "celery_pecker/service/page.py",
         'if not same or kind.lower() != "bearer":',
         "if not token:",
         f"{REAL}/service/test_service.py::test_without_the_token_nothing_is_told",
     ),
     Guard(
         "throttle: the service's loop does not wait for Redis",
-        "throttle/service/lane.py",
+        "celery_pecker/service/threads.py",
         "return await asyncio.get_running_loop().run_in_executor(self._pool, asked)",
         "return asked()",
         f"{REAL}/service/test_service.py"

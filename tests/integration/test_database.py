@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker.clock import SYSTEM, new_id
-from celery_pecker.database import Database
-from celery_pecker.errors import (
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
     LeaseLost,
     Misconfigured,
@@ -21,7 +21,7 @@ from celery_pecker.errors import (
     SchemaOutdated,
     TooManyRows,
 )
-from celery_pecker.ground import stand
+from celery_pecker.kernel.schema_check import stand
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.testing import EmbeddedPostgres, eventually, free_port
 from celery_pecker.testing.manual import ManualPecker, entries_of

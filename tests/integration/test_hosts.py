@@ -12,12 +12,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from celery_pecker import deadline, hosts
-from celery_pecker.database import Database
+from celery_pecker import deadline
 from celery_pecker.deadline.clients import psycopg as bounded
-from celery_pecker.errors import DatabaseUnavailable
-from celery_pecker.ground import stand
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel import hosts
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.migrations import migrate
+from celery_pecker.kernel.schema_check import stand
 from celery_pecker.testing import EmbeddedPostgres
 from celery_pecker.testing.proxy import Proxy
 

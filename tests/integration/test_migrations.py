@@ -13,11 +13,11 @@ from celery import Celery
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker import migrations
-from celery_pecker.clock import new_id
-from celery_pecker.database import Database
-from celery_pecker.errors import Misconfigured, PeckerError, SchemaOutdated
-from celery_pecker.migrations import LATEST, check, migrate, script
+from celery_pecker.kernel import migrations
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured, PeckerError, SchemaOutdated
+from celery_pecker.kernel.migrations import LATEST, check, migrate, script
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.sql import Migration
 from celery_pecker.sql import migrations as line

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.errors import Misconfigured
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from celery_pecker.tracing import require
@@ -111,7 +111,7 @@ FAILING = """
 from types import SimpleNamespace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.tracing import hook
 
 class Failing(SpanProcessor):

@@ -23,7 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from tests.interop.place import Absent, Place, python, source
 from tests.interop.suite import OURS, Run, run
 

@@ -22,11 +22,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from celery_pecker.clock import from_us
-from celery_pecker.database import Database
-from celery_pecker.schedules import grid
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
 from celery_pecker.schedules.repository import Repository
+from tests.oracle.grid import claimable
+from tests.profiles import examples
 
 SECOND = 1_000_000
 SLACK = 5 * SECOND
@@ -102,7 +103,7 @@ class Claims(RuleBasedStateMachine):
         won = {win.nth - 1: win for win in wins}
         for nth, name in enumerate(names):
             executed, era, missed = self.rows[name]
-            expected = grid.claimable(
+            expected = claimable(
                 executed,
                 PERIODS[name],
                 self.now_us,
@@ -169,7 +170,7 @@ def test_claims_are_exact_whatever_the_order_and_the_clock(
     run_state_machine_as_test(
         Claims,
         settings=settings(
-            max_examples=40,
+            max_examples=examples(40),
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[*HealthCheck],

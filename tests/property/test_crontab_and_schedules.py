@@ -21,7 +21,7 @@ from celery.schedules import crontab, schedule, solar
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from celery_pecker.clock import from_us, to_us
+from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.recurrence import recurrence
 
 PARIS = ZoneInfo("Europe/Paris")

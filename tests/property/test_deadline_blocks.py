@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.scopes import Scope
+from celery_pecker.kernel.clock import monotonic
 
 SECONDS = st.floats(min_value=-5, max_value=100, allow_nan=False)
 BLOCKS = st.lists(

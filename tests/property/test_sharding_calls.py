@@ -19,7 +19,7 @@ from celery import Celery
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding.codec import decode, encode_items
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.submissions import NewJob
@@ -29,6 +29,7 @@ from celery_sharding.processor import Processor
 from celery_sharding.runner import Shard, work
 from celery_sharding.runner.executor import executor_of
 from celery_sharding.runner.holding import Holding
+from tests.profiles import examples
 
 TASK = "property.calls"
 SIZES = (5, 3)
@@ -145,7 +146,7 @@ acts = st.tuples(
     ),
 )
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
     suppress_health_check=[

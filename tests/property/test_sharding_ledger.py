@@ -26,8 +26,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from celery_pecker.clock import new_tag
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import new_tag
+from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode, encode, encode_items
 from celery_sharding.ledger.here import PACKAGE, Ledger
 from celery_sharding.ledger.submissions import NewJob
@@ -41,6 +41,7 @@ from celery_sharding.model import (
     Step,
     Word,
 )
+from tests.profiles import examples
 
 START = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 LEASE, RESEND, DELAY = 10.0, 8.0, 5.0
@@ -567,7 +568,7 @@ def test_never_two_holders_and_never_a_lost_item(databases: list[Database]) -> N
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=examples(40),
             stateful_step_count=40,
             # To find the shortest history takes longer than a test may: it would end
             # without a word. Add Phase.shrink by hand.

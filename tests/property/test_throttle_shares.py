@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.oracle.shares import fair
+from tests.oracle.store import Oracle
 from throttle.model import STALE, Amount, Holding, Report, Sample, Told
-from throttle.window.oracle import Oracle
-from throttle.window.shares import fair
 
 LIMIT = Amount(1000)
 TINY = 1e-5

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.oracle.store import Oracle
 from tests.services import RedisStand
 from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
 from throttle.store.redis import RedisStore
-from throttle.window.oracle import Oracle
 
 DATABASES = ("main", "a:b%3A", "Ü ")
 HOLDERS = ("one", "two", "three:3", "")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, free_port
 from tests.docs.scene import Scene, environment
 

@@ -7,8 +7,9 @@ which mypy reports as unused on the day when it does.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal, assert_type
+from zoneinfo import ZoneInfo
 
 from celery import Celery
 from celery.schedules import crontab
@@ -31,7 +32,18 @@ from celery_pecker import (
     current_run,
     deadline,
 )
-from celery_pecker.migrations import migrate
+from celery_pecker.calendars import (
+    CalendarSchedule,
+    Cron,
+    RRule,
+    cron,
+    in_words,
+    jitter,
+    recurrence,
+    rrule,
+    splay,
+)
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.signals import (
     ClockStepped,
@@ -176,3 +188,34 @@ def test_reports() -> None:
         assert_type(runs[0].task_id, str)
         assert_type(redis.url, str)
         assert_type(eventually(lambda: len(runs)), int)
+
+
+# Schedules by a calendar
+
+
+class Mondays:
+    """A calendar of somebody's own."""
+
+    def is_working_day(self, day: date) -> bool:
+        """Only Mondays."""
+        return day.isoweekday() == 1
+
+
+seconds = cron("*/10 * * * * *", zone=ZoneInfo("Europe/Paris"), end="2027-01-01")
+assert_type(seconds, Cron)
+assert_type(rrule("FREQ=DAILY", start=datetime(2026, 1, 1, tzinfo=UTC)), RRule)
+calendars: list[CalendarSchedule] = [
+    seconds,
+    cron("0 9 1 * mon", days="either", calendar="DE-BY"),
+    recurrence(start="2026-01-01", level="workday", every=2, calendar=Mondays()),
+    recurrence(start="2026-01-01", level="week", days=["mon", 7]),
+    splay(60),
+    splay(timedelta(minutes=1), key="a"),
+    jitter(splay(seconds, over=5), most=1.5),
+]
+assert_type(seconds.instant_after(datetime(2026, 1, 1, tzinfo=UTC)), datetime | None)
+assert_type(in_words(seconds), str)
+cron("0 9 1 * mon", days="any")  # type: ignore[arg-type]
+recurrence(start="2026-01-01", level="decade")  # type: ignore[arg-type]
+recurrence(start="2026-01-01", level="workday", calendar=5)  # type: ignore[arg-type]
+jitter(60, most=1)  # type: ignore[arg-type]

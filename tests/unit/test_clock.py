@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import celery_pecker.clock
+import celery_pecker.kernel.clock
 import throttle.clock
 
 
@@ -13,7 +13,7 @@ def test_jitter_leaves_the_programs_chance_alone() -> None:
     before = random.getstate()
     drawn = [
         chance()
-        for chance in (celery_pecker.clock.chance, throttle.clock.chance)
+        for chance in (celery_pecker.kernel.clock.chance, throttle.clock.chance)
         for _ in range(50)
     ]
     assert random.getstate() == before

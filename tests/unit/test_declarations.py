@@ -16,7 +16,7 @@ from celery_pecker.declarations import (
     refuse_twins,
     watch_for_twins,
 )
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy, RunMode
 
 SECOND = 1_000_000

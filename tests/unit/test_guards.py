@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tests.guards.__main__ import GUARDS, ROOT
 from tests.guards.guard import Guard
+
+SOAK = "pytest.mark.soak"
+MARKS = "pytestmark"
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
@@ -16,3 +21,24 @@ def test_a_guard_is_where_it_is_said_to_be(guard: Guard) -> None:
     assert (ROOT / guard.tests.partition("::")[0]).exists()
     if guard.also is not None:
         assert guard.also[0] in (ROOT / guard.file).read_text(encoding="utf-8")
+
+
+def marked_soak(path: str) -> bool:
+    """Return whether a decorator of that test, or its module, leaves it to soak."""
+    file, _, name = path.partition("::")
+    if not file.endswith(".py"):
+        return False
+    wanted = name.partition("[")[0]
+    said: list[ast.expr] = []
+    for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == wanted:
+            said += node.decorator_list
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == MARKS:
+            said.append(node.value)
+    return any(SOAK in ast.unparse(one) for one in said)
+
+
+@pytest.mark.parametrize("path", sorted({guard.tests for guard in GUARDS}))
+def test_no_guard_is_left_to_tests_that_make_test_leaves_out(path: str) -> None:
+    """What holds a guarantee is tried with each change."""
+    assert not marked_soak(path)

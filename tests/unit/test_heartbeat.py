@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from celery_pecker.heartbeat import Heart, folder, living
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 
 
 class Hands:

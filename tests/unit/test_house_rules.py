@@ -13,7 +13,12 @@ import throttle
 HOUSES = (celery_pecker, celery_sharding, throttle)
 PACKAGES = [Path(path) for one in HOUSES for path in one.__path__]
 BROAD = {"Exception", "BaseException"}
-CATCHES_ALL = {"loop.py", "foreign.py", "runner/foreign.py"}
+CATCHES_ALL = {
+    "kernel/loop.py",
+    "kernel/once_a_minute.py",
+    "kernel/user_code.py",
+    "runner/foreign.py",
+}
 """The loop, and the caller of code that is not ours.
 
 Ruff's BLE001 lets a broad `except` pass that logs, which is how most of them look.

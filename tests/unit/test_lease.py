@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.backoff import MAX_EXPONENT, Backoff
-from celery_pecker.lease import DRIFT, SECOND, ClockOffset, TrustWindow
+from celery_pecker.kernel.backoff import MAX_EXPONENT, Backoff
+from celery_pecker.kernel.lease import DRIFT, SECOND, ClockOffset, TrustWindow
 
 moments = st.floats(min_value=0, max_value=10**7)
 waits = st.floats(min_value=0, max_value=10**4)

@@ -7,14 +7,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from queue import Queue
 
 import pytest
 
-from celery_pecker.backoff import Backoff
-from celery_pecker.clock import SYSTEM
-from celery_pecker.errors import DatabaseUnavailable, Misconfigured, SchemaOutdated
-from celery_pecker.loop import Loop
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import (
+    DatabaseUnavailable,
+    Misconfigured,
+    SchemaOutdated,
+)
+from celery_pecker.kernel.loop import Loop
 
 SOON = Backoff(first=0.001, most=0.002)
 FAR = 60.0
@@ -26,7 +30,7 @@ class Steps:
 
     def __init__(self, *answers: float | BaseException) -> None:
         self.answers = list(answers)
-        self.taken: SimpleQueue[float] = SimpleQueue()
+        self.taken: Queue[float] = Queue()
         self.threads: set[int] = set()
 
     def __call__(self) -> float:
@@ -185,7 +189,7 @@ def test_an_outage_is_one_line_and_a_bug_is_a_traceback(
     away = DatabaseUnavailable("celery_pecker:claim_due got no answer")
     steps = Steps(away, ZeroDivisionError("a bug"), 0.0)
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=SOON)
-    with caplog.at_level(logging.DEBUG, logger="celery_pecker.loop"):
+    with caplog.at_level(logging.DEBUG, logger="celery_pecker.kernel.loop"):
         loop.turn()
         loop.turn()
     outage, bug = caplog.records

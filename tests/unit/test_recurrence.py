@@ -11,7 +11,7 @@ import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker.clock import from_us, to_us
+from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.recurrence import LEAST, MOST, RETRY, period_us, recurrence
 
 SECOND = 1_000_000

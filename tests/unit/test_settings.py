@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.errors import Misconfigured
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
 
 DSN = "postgresql://pecker:s3cret@db/app"
 
@@ -53,6 +53,16 @@ def test_all_settings_are_read() -> None:
         "metrics_address": "0.0.0.0",  # noqa: S104  # what many a user will write
         "tracing": True,
         "heartbeat_dir": "/run/pecker",
+        "outbox_limit": 1_000,
+        "outbox_interval": 0.2,
+        "outbox_hold": 10,
+        "intake_token": "s3same",
+        "intake_tasks": ["billing.*"],
+        "outbox_local": True,
+        "outbox_backoff": 0.5,
+        "outbox_backoff_most": 30,
+        "outbox_attempts": 1,
+        "outbox_log": 0,
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})
@@ -185,3 +195,16 @@ def test_a_dsn_is_never_shown() -> None:
     for wrong in (DSN.encode(), [DSN], f"{DSN}\0"):
         assert "s3cret" not in refused(pecker_dsn=wrong)
     assert "s3cret" not in refused(pecker_dsn=DSN, pecker_schema="")
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"pecker_outbox_backoff": 0},
+        {"pecker_outbox_backoff": 4_000},
+        {"pecker_outbox_backoff": 20.0, "pecker_outbox_backoff_most": 10.0},
+    ],
+)
+def test_the_first_hold_is_none_of_the_longest(conf: dict[str, object]) -> None:
+    """It is above zero, and not longer than the cap."""
+    assert "pecker_outbox_backoff must be" in refused(pecker_dsn=DSN, **conf)

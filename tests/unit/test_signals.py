@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from celery_pecker import foreign, signals
+from celery_pecker import signals
+from celery_pecker.kernel import user_code
 from celery_pecker.signals import ClockStepped, Signal
 
 
@@ -76,14 +77,14 @@ def test_foreign_code_answers_or_is_answered_for(
     SystemExit on the scheduler's thread would end the thread, not the process: beat
     would live on and send nothing.
     """
-    assert foreign.call("a number", 0, int, "5") == 5
-    assert foreign.call("a number", 7, int, "five") == 7
+    assert user_code.call("a number", 0, int, "5") == 5
+    assert user_code.call("a number", 7, int, "five") == 7
     with caplog.at_level(logging.ERROR):
-        assert foreign.call("a division", None, lambda: 1 / 0) is None
+        assert user_code.call("a division", None, lambda: 1 / 0) is None
     assert "a division failed" in caplog.text
-    assert foreign.call("an exit", 3, end, SystemExit()) == 3
+    assert user_code.call("an exit", 3, end, SystemExit()) == 3
     with pytest.raises(KeyboardInterrupt):
-        foreign.call("an interrupt", None, end, KeyboardInterrupt())
+        user_code.call("an interrupt", None, end, KeyboardInterrupt())
 
 
 def end(error: BaseException) -> None:

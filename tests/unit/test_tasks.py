@@ -13,7 +13,7 @@ from celery.beat import Scheduler
 from celery.schedules import crontab
 
 from celery_pecker.declarations import Book, entries
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Entry, RunMode
 from celery_pecker.tasks import Pecker, ScheduledTask
 

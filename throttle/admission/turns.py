@@ -7,7 +7,7 @@ few runs a second, and the others let them. Who has its turn when needs no agree
 each worker has a phase by chance, and the store deals out what nobody wants.
 
 A run that is larger than a second of a fair share needs one: its worker asks the store
-(`throttle.window.turn`), and only while that is away each goes by its phase.
+(the script ``exchange.lua``), and only while that is away each goes by its phase.
 """
 
 from __future__ import annotations

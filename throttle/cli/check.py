@@ -12,7 +12,7 @@ from celery import Celery
 from celery.bin.base import CeleryCommand
 from rich.text import Text
 
-from throttle.cli.desk import NO, UNKNOWN, Desk, as_json
+from throttle.cli.context import NO, UNKNOWN, Context, as_json
 from throttle.cli.letters import visible
 from throttle.errors import Away, Misconfigured, ThrottleError
 from throttle.model import Limit
@@ -56,10 +56,10 @@ def check(
         settings = Settings.read(app.conf)
     except Misconfigured as error:
         raise click.ClickException(str(error)) from error
-    with Desk.open(ctx, json=json) as desk:
+    with Context.open(ctx, json=json) as context:
         findings = [
             _limits(settings),
-            _looked_at("counted at", lambda: _store(desk)),
+            _looked_at("counted at", lambda: _store(context)),
             _looked_at("route", lambda: _route(settings)),
             _looked_at("tasks", lambda: _tasks(app, settings)),
         ]
@@ -67,14 +67,14 @@ def check(
             findings.append(
                 _looked_at("task", lambda: _task(app, settings, task, *given))
             )
-        if not desk.told(findings):
+        if not context.print_json(findings):
             for finding in findings:
-                _print(desk, finding)
+                _print(context, finding)
         verdicts = {finding.verdict for finding in findings}
         if "fail" in verdicts:
-            desk.leave(NO)
+            context.leave(NO)
         if "unknown" in verdicts:
-            desk.leave(UNKNOWN)
+            context.leave(UNKNOWN)
 
 
 def _parsed(option: str, text: str, kind: type) -> Any:
@@ -130,13 +130,12 @@ def _limit(limit: Limit, settings: Settings) -> str:
     return f"{limit.database}: {', '.join(parts)}"
 
 
-def _store(desk: Desk) -> Finding:
-    desk.store.check()
-    known = desk.store.look()
+def _store(context: Context) -> Finding:
+    context.store.check()
+    known = context.store.look()
     holders = {holder for view in known.values() for holder in view.holders}
-    said = (
-        f"{where(desk.settings)} answers; {counted(len(holders), 'worker')} there now"
-    )
+    place = where(context.settings)
+    said = f"{place} answers; {counted(len(holders), 'worker')} there now"
     return Finding(what="counted at", verdict="ok", said=said)
 
 
@@ -189,9 +188,9 @@ def _task(
     return Finding(what="task", verdict="ok", said=said)
 
 
-def _print(desk: Desk, finding: Finding) -> None:
+def _print(context: Context, finding: Finding) -> None:
     mark, style = MARKS[finding.verdict]
     line = Text.assemble((f"{mark} ", style), (f"{finding.what}: ", "bold"))
-    desk.console.print(line + Text(visible(finding.said)))
+    context.console.print(line + Text(visible(finding.said)))
     for one in finding.more:
-        desk.console.print(Text(f"    {visible(one)}"))
+        context.console.print(Text(f"    {visible(one)}"))

@@ -8,7 +8,7 @@ import socket
 import click
 
 from throttle.adjusting import LONGEST, adjust
-from throttle.cli.desk import Desk, as_json
+from throttle.cli.context import Context, as_json
 
 
 @click.command()
@@ -47,9 +47,9 @@ def limit(  # noqa: PLR0913  # what a command line has
     if end == (operations is not None):
         message = "say either OPERATIONS or --end"
         raise click.UsageError(message)
-    with Desk.open(ctx, json=json) as desk:
-        limits = desk.settings.limits[desk.known(database)]
+    with Context.open(ctx, json=json) as context:
+        limits = context.settings.limits[context.known(database)]
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
-        said = adjust(desk.store, limits, operations, seconds, who)
-        if not desk.told({"database": database, "said": said}):
-            desk.console.print(f"{database}: {said}", markup=False)
+        said = adjust(context.store, limits, operations, seconds, who)
+        if not context.print_json({"database": database, "said": said}):
+            context.console.print(f"{database}: {said}", markup=False)

@@ -9,7 +9,7 @@ from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from throttle.chart import Recording, draw, read, written
-from throttle.cli.desk import Desk, of_database
+from throttle.cli.context import Context, of_database
 from throttle.cli.turns import turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
@@ -64,11 +64,11 @@ def record(
 
     Draws one panel for each database.
     """
-    with Desk.open(ctx) as desk:
+    with Context.open(ctx) as context:
         if source is not None:
             recordings = _drawn_before(source)
         else:
-            recordings = _recorded(desk, seconds, database)
+            recordings = _recorded(context, seconds, database)
         if database is not None:
             recordings = tuple(one for one in recordings if one.database == database)
         if not recordings:
@@ -103,10 +103,10 @@ def _drawn_before(source: Path) -> tuple[Recording, ...]:
 
 
 def _recorded(
-    desk: Desk, seconds: float, database: str | None
+    context: Context, seconds: float, database: str | None
 ) -> tuple[Recording, ...]:
     recorder = Recorder()
-    first = desk.picture(database)  # an error before anything is begun
+    first = context.picture(database)  # an error before anything is begun
     began = monotonic()
     recorder.add(0.0, first)
     bar = Progress(
@@ -114,9 +114,9 @@ def _recorded(
         BarColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
-        console=desk.console,
+        console=context.console,
         transient=True,
-        disable=not desk.console.is_terminal,
+        disable=not context.console.is_terminal,
     )
     try:
         with bar:
@@ -125,7 +125,7 @@ def _recorded(
                 at = monotonic() - began
                 if at > seconds:
                     break
-                picture = desk.picture(database)
+                picture = context.picture(database)
                 recorder.add(monotonic() - began, picture)
                 bar.update(shown, completed=at, description=f"{picture.held:,} held")
     except KeyboardInterrupt:  # what was seen until now is drawn

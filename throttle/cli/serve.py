@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from throttle.cli.desk import Desk
+from celery_pecker.service.options import NO_TORNADO, listening
+from throttle.cli.context import Context
 from throttle.errors import Away, Misconfigured
 from throttle.settings import PREFIX
 from throttle.store.redis import RedisStore
@@ -16,30 +17,10 @@ UNSET = (
     "throttle_redis_url is not set: the Redis that the service counts in, for instance"
     " 'redis://localhost:6379/1'"
 )
-NO_TORNADO = "the service needs Tornado: pip install 'celery-pecker[service]'"
 
 
 @click.command(cls=CeleryCommand)
-@click.option(
-    "--address",
-    default="127.0.0.1",
-    show_default=True,
-    help="Where to listen; elsewhere than on loopback with --certificate only.",
-)
-@click.option("--port", type=click.IntRange(0, 65_535), default=8585, show_default=True)
-@click.option(
-    "--certificate",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The certificate with its chain, PEM: HTTPS.",
-)
-@click.option(
-    "--key", type=click.Path(exists=True, dir_okay=False), help="Its private key, PEM."
-)
-@click.option(
-    "--unencrypted",
-    is_flag=True,
-    help="HTTP on another address than loopback: something in front speaks TLS.",
-)
+@listening(8585)
 @click.option(
     "--redis-url",
     envvar="THROTTLE_REDIS_URL",
@@ -61,8 +42,8 @@ def serve(
 ) -> None:
     """Take reports and answer questions, so that only this needs to reach Redis."""
     try:
-        from throttle.service.server import Door  # noqa: PLC0415  # an extra
-        from throttle.service.server import serve as serve_at  # noqa: PLC0415
+        from celery_pecker.service.listener import Listener, run  # noqa: PLC0415
+        from throttle.service.server import Service  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
     # Put where they belong, so that they are checked with all others
@@ -70,8 +51,8 @@ def serve(
     for key, value in (("redis_url", redis_url), ("service_token", token)):
         if value:
             conf[PREFIX + key] = value
-    with Desk.open(ctx) as desk:
-        settings = desk.settings
+    with Context.open(ctx) as context:
+        settings = context.settings
         if not settings.redis_url:
             raise Misconfigured(UNSET)
         store = RedisStore(
@@ -85,10 +66,9 @@ def serve(
         except Away as error:
             click.echo(f"not yet: {error}", err=True)
         try:
-            serve_at(
-                settings,
-                store,
-                Door(**given),  # type: ignore[arg-type]  # the options above
+            listener = Listener(**given)  # type: ignore[arg-type]  # the options
+            run(
+                Service(settings, store, listener),
                 ready=lambda url: click.echo(f"serving on {url}"),
             )
         finally:

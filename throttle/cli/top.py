@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from celery_pecker.console.exits import YES, interrupted
-from throttle.cli.desk import Desk, as_json, document, of_database
+from throttle.cli.context import Context, as_json, document, of_database
 from throttle.cli.screen import Screen
 from throttle.cli.turns import turns
 from throttle.overview import Picture
@@ -44,26 +44,30 @@ def top(
 
     With --json one line for each look; with --once and --json one document.
     """
-    with Desk.open(ctx, json=json) as desk:
-        screen = Screen(where(desk.settings), desk.zone)
+    with Context.open(ctx, json=json) as context:
+        screen = Screen(where(context.settings), context.zone)
         if once:
-            picture = desk.picture(database)
-            if not desk.told(document(picture)):
-                _print(desk.console, screen, picture)
+            picture = context.picture(database)
+            if not context.print_json(document(picture)):
+                _print(context.console, screen, picture)
             return
         with interrupted(YES):
             if json:
                 for _ in turns(every, times):
-                    click.echo(jsons.dumps(document(desk.picture(database))))
+                    click.echo(jsons.dumps(document(context.picture(database))))
                 return
-            _live(desk, screen, every, times, database)
+            _live(context, screen, every, times, database)
 
 
 def _live(
-    desk: Desk, screen: Screen, every: float, times: int | None, database: str | None
+    context: Context,
+    screen: Screen,
+    every: float,
+    times: int | None,
+    database: str | None,
 ) -> None:
     console = Console(highlight=False)
-    picture: Picture = desk.picture(database)
+    picture: Picture = context.picture(database)
     full = console.is_terminal
     if not full:
         console.width = _wide(console)
@@ -72,7 +76,7 @@ def _live(
         with live:
             for nth in turns(every, times):
                 if nth:
-                    picture = desk.picture(database)
+                    picture = context.picture(database)
                 screen.remember(picture)
                 high = console.height if full else None
                 live.update(screen.drawn(picture, _wide(console), high), refresh=True)

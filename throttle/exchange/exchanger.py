@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from throttle import foreign
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
 from throttle.exchange.backlog import Backlog
@@ -103,7 +103,7 @@ class Exchanger:
         self._holdings = holdings
         self._heard = heard
         self._clock = clock
-        self._rarely = foreign.Rarely(clock)
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._backlog = Backlog()
         self._answer_came = True
         self._not_before = 0.0
@@ -165,7 +165,7 @@ class Exchanger:
     def _guarded(self) -> None:
         # A loop never ends by itself: a mistake in a turn is logged, `alive` turns
         # false if it stays, what was heard grows stale and the policy holds.
-        foreign.call("the exchange", None, self._rarely, self.turn)
+        self._once.call("the exchange", None, self.turn)
 
     def turn(self) -> None:
         """Read the meter, and tell the store unless it has just failed."""
@@ -229,7 +229,7 @@ class Exchanger:
                 elif (text := accounts.remember(database, before)) != before:
                     self._store.keep(database, text, KEPT_FOR)
         except ThrottleError as error:
-            self._rarely.warn("costs", "%s; what tasks cost is not kept", error)
+            self._once.warning("costs", "%s; what tasks cost is not kept", error)
 
     def _failed(self, error: ThrottleError) -> None:
         self.failures += 1
@@ -237,6 +237,6 @@ class Exchanger:
         self.snapshot = self.snapshot._replace(away=True)
         least, most = PAUSE
         self._not_before = self._clock() + least + (most - least) * chance()
-        self._rarely.warn(
+        self._once.warning(
             "the store", "%s; until it is back each limit's policy decides", error
         )

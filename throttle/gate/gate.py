@@ -12,7 +12,7 @@ from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
 from throttle.exchange.given import settings_of
 from throttle.model import STALE, TICK, Admission, Limit
-from throttle.window.quota import IDLE, quota, unheard
+from throttle.quota import IDLE, quota, unheard
 
 INFINITE = float("inf")
 CYCLE = 1.0

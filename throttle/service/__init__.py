@@ -5,10 +5,9 @@ dispatchers in other languages ask it. The client is a store as Redis is one
 (``throttle.store.http``), so that a worker does not know which of them it has.
 
     app       what is answered under which path, and to whom
-    lane      calls of the store off the event loop, no more than it can bear
     board     what all readers see: one look at the store per tick
     cycles    how many tasks a dispatcher may send now (pure)
-    server    the port: address, certificate, signals
+    server    the service at its port, by the frame of ``celery_pecker.service``
 
 It keeps nothing: as many as one likes may stand behind one address, and a restart
 loses nothing but the started cycles of ``/v1/admit``.

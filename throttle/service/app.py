@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from tornado.web import Application, RequestHandler
 
+from celery_pecker.service.threads import Threads
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Misconfigured
+from throttle.errors import Away, Misconfigured
 from throttle.model import Store
 from throttle.service import pages
 from throttle.service.board import Board
 from throttle.service.cycles import Cycles
 from throttle.service.desk import Desk
-from throttle.service.lane import Lane
 from throttle.settings import Settings
+
+WAIT = 0.2
+"""Seconds that a request may wait for a thread: who asks has given up after 150 ms."""
 
 PAGES = {
     r"/v1/exchange": pages.Exchange,
@@ -38,6 +41,10 @@ PAGES = {
     r"/health": pages.Health,
     r"/live": pages.Live,
 }
+
+
+class Crowded(Away):
+    """Too many questions at once: this one was not asked."""
 
 
 def make_app(
@@ -53,7 +60,7 @@ def make_app(
             " service, for instance 32 random letters"
         )
         raise Misconfigured(message)
-    lane = Lane(clock=clock)
+    lane = Threads(wait=WAIT, refusal=Crowded, clock=clock)
     desk = Desk(
         settings=settings,
         store=store,

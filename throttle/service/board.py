@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from celery_pecker.service.threads import Threads
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Away
 from throttle.model import TICK, Store, View
-from throttle.service.lane import Lane
 
 
 class Board:
     """The last look, or why there is none; for one event loop."""
 
     def __init__(
-        self, store: Store, lane: Lane, *, clock: Monotonic = monotonic
+        self, store: Store, lane: Threads, *, clock: Monotonic = monotonic
     ) -> None:
         self._store = store
         self._lane = lane
@@ -42,7 +42,7 @@ class Board:
         # The age counts from before the question
         at = self._clock()
         try:
-            self._views = await self._lane.ask(self._store.look)
+            self._views = await self._lane.run(self._store.look)
             self._away = None
         except Away as error:
             self._away = str(error)

@@ -9,7 +9,7 @@ do not send twice as much.
 from __future__ import annotations
 
 from throttle.model import Admission, Amount, Limit
-from throttle.window.quota import quota, unheard
+from throttle.quota import quota, unheard
 
 CYCLE = 1.0
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from celery_pecker.service.threads import InFlight, Threads
 from throttle.clock import Monotonic
 from throttle.errors import Away
 from throttle.model import NOTHING, Amount, Estimator, Seen, Store, View
+from throttle.quota import quota
 from throttle.service.board import Board
 from throttle.service.cycles import Cycles
-from throttle.service.lane import Lane, Presence
 from throttle.settings import Settings
 from throttle.store import wire
-from throttle.window.quota import quota
 
 NONE = dict.fromkeys(Estimator, NOTHING)
 UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})
@@ -26,11 +26,11 @@ class Desk:
 
     settings: Settings
     store: Store
-    lane: Lane
+    lane: Threads
     board: Board
     cycles: Mapping[str, Cycles]
     clock: Monotonic
-    presence: Presence = field(default_factory=Presence)
+    in_flight: InFlight = field(default_factory=InFlight)
 
     async def traffic(self, name: str) -> tuple[Amount | None, float]:
         """Return a database's traffic and the factor in force; None: not known now."""

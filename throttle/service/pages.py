@@ -2,77 +2,45 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
 
-from tornado.web import RequestHandler
-
+from celery_pecker.service import page
 from throttle.errors import ThrottleError
+from throttle.quota import IDLE
 from throttle.service.desk import Desk
 from throttle.store import fields, wire
-from throttle.window.quota import IDLE
-from throttle.window.units import ADJUSTED, ADJUSTED_FOR
+from throttle.units import ADJUSTED, ADJUSTED_FOR
 
 LONGEST_WORD = 3_600.0
 """Seconds for which the second signal may lower a limit, or somebody be elected."""
 
 
-class Page(RequestHandler):
-    """One answer, for those with the token."""
+class Page(page.Page):
+    """One answer of this service."""
 
     desk: Desk
 
     def initialize(self, desk: Desk) -> None:
         """Take what the pages stand on."""
         self.desk = desk
-        desk.presence.came()
-
-    def on_finish(self) -> None:
-        """The question is answered."""
-        self.desk.presence.went()
-
-    def set_default_headers(self) -> None:
-        """Say what every answer is."""
-        self.set_header("Content-Type", "application/json")
-        self.set_header("Cache-Control", "no-store")
-        self.clear_header("Server")
-
-    def prepare(self) -> None:
-        """Who has not the token is told nothing else, not even what there is."""
-        kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
-        right = str(self.desk.settings.service_token).encode()
-        same = hmac.compare_digest(token.strip().encode(errors="replace"), right)
-        if not same or kind.lower() != "bearer":
-            self.set_header("WWW-Authenticate", "Bearer")
-            self.say(HTTPStatus.UNAUTHORIZED, {"error": "this needs the token"})
-
-    def say(self, status: HTTPStatus, document: Mapping[str, object]) -> None:
-        """Answer with a document."""
-        self.set_status(status)
-        self.finish(wire.dumped({"v": wire.VERSION, **document}))
+        token = str(desk.settings.service_token)
+        self.begin(in_flight=desk.in_flight, token=token)
 
     async def answer(self, make: Callable[[], Awaitable[Mapping[str, object]]]) -> None:
         """Answer what `make` makes; what it raises is an error of its own kind."""
         try:
             document = await make()
         except fields.Malformed as error:
-            self.say(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+            self.reply(HTTPStatus.BAD_REQUEST, {"error": str(error)})
         except Unknown as error:
-            self.say(HTTPStatus.NOT_FOUND, {"error": str(error)})
+            self.reply(HTTPStatus.NOT_FOUND, {"error": str(error)})
         except ThrottleError as error:
-            self.say(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
         else:
-            self.say(HTTPStatus.OK, document)
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer in the form that clients read, without insides."""
-        del kwargs
-        self.say(
-            HTTPStatus(status_code), {"error": HTTPStatus(status_code).phrase.lower()}
-        )
+            self.reply(HTTPStatus.OK, document)
 
     def body(self) -> Mapping[str, Any]:
         """Return the document that came."""
@@ -88,7 +56,7 @@ class Nothing(Page):
 
     async def get(self) -> None:
         """Say where something is."""
-        self.say(HTTPStatus.NOT_FOUND, {"error": "here are /v1/… and /health"})
+        self.reply(HTTPStatus.NOT_FOUND, {"error": "here are /v1/… and /health"})
 
     post = put = delete = get
 
@@ -102,7 +70,7 @@ class Exchange(Page):
         async def make() -> Mapping[str, object]:
             report = wire.report_in(self.body())
             lane, store = self.desk.lane, self.desk.store
-            return wire.answer_out(await lane.ask(store.exchange, report))
+            return wire.answer_out(await lane.run(store.exchange, report))
 
         await self.answer(make)
 
@@ -176,7 +144,7 @@ class Elect(Page):
 
         async def make() -> Mapping[str, object]:
             found = self.body()
-            elected = await self.desk.lane.ask(
+            elected = await self.desk.lane.run(
                 self.desk.store.elect,
                 fields.database("database", found.get("database")),
                 fields.text("holder", found.get("holder")),
@@ -195,7 +163,7 @@ class Lower(Page):
 
         async def make() -> Mapping[str, object]:
             found = self.body()
-            await self.desk.lane.ask(
+            await self.desk.lane.run(
                 self.desk.store.lower,
                 fields.database("database", name),
                 fields.number("factor", found.get("factor"), most=1.0),
@@ -215,7 +183,7 @@ class Adjust(Page):
 
         async def make() -> Mapping[str, object]:
             found = self.body()
-            await self.desk.lane.ask(
+            await self.desk.lane.run(
                 self.desk.store.adjust,
                 fields.database("database", name),
                 fields.number("factor", found.get("factor"), most=ADJUSTED),
@@ -227,20 +195,17 @@ class Adjust(Page):
         await self.answer(make)
 
 
-class Health(Page):
+class Health(page.OpenPage, Page):
     """For load balancers and alarms: no token, no figures."""
-
-    def prepare(self) -> None:
-        """Anybody may ask."""
 
     async def get(self) -> None:
         """Say whether the store behind answers."""
         try:
             await self.desk.board.views()
         except ThrottleError:
-            self.say(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
         else:
-            self.say(HTTPStatus.OK, {"store": "answers"})
+            self.reply(HTTPStatus.OK, {"store": "answers"})
 
 
 class Live(Health):
@@ -248,4 +213,4 @@ class Live(Health):
 
     async def get(self) -> None:
         """Say that the loop turns."""
-        self.say(HTTPStatus.OK, {"lives": True})
+        self.reply(HTTPStatus.OK, {"lives": True})

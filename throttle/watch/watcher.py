@@ -7,17 +7,20 @@ itself: when all watchers are gone the limit is whole again after `KEPT` seconds
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from throttle import foreign
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Limit, Store
 from throttle.settings import Settings
 from throttle.watch.law import PATIENCE, Verdict, Word, judge
 from throttle.watch.signal import Signal, Unanswered
+
+logger = logging.getLogger("throttle")
 
 PACE = 1.0
 """Seconds between two questions to a server."""
@@ -47,7 +50,7 @@ class Watcher:
         self._store = store
         self._holder = holder
         self._clock = clock
-        self._rarely = foreign.Rarely(clock)
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._signal = Signal(limit.database, limit.watch, clock=clock)
         self._judged = clock()
         self._back = float("-inf")
@@ -61,7 +64,7 @@ class Watcher:
         try:
             self._round()
         except ThrottleError as error:
-            self._rarely.warn(
+            self._once.warning(
                 "store", "no watch over %s now: %s", self._limit.database, error
             )
 
@@ -107,7 +110,7 @@ class Watcher:
         if self.verdict.factor < 1 or factor < 1:
             self._store.lower(name, self.verdict.factor, self.verdict.why, KEPT)
         if self.verdict.factor < factor:
-            self._rarely.warn(
+            self._once.warning(
                 "cut", "the limit of %s is lowered: %s", name, self.verdict.why
             )
         if self.verdict.silent > PATIENCE:
@@ -127,10 +130,10 @@ class Watcher:
         try:
             words = self._signal.ask()
         except Unanswered as error:
-            self._rarely.warn("signal", "%s", error)
+            self._once.warning("signal", "%s", error)
             return None
         if not self._signal.sees_all:
-            self._rarely.warn(
+            self._once.warning(
                 "rights",
                 "the role that watches %s sees nobody else's work: grant it pg_monitor",
                 self._limit.database,
@@ -145,7 +148,7 @@ class Watching:
         self.watchers = watchers
         """By database."""
         self._stopping = threading.Event()
-        self._rarely = foreign.Rarely()
+        self._once = OnceAMinute(logger, prefix="throttle: ")
         self._threads = [
             threading.Thread(
                 target=self._turn,
@@ -174,7 +177,7 @@ class Watching:
         while True:
             # A mistake in a round is logged and ends no thread: nobody would see that
             # a limit is not watched any more.
-            foreign.call("a watch", None, self._rarely, watcher.round)
+            self._once.call("a watch", None, watcher.round)
             if self._stopping.wait(PACE):
                 watcher.leave()
                 return

@@ -12,7 +12,7 @@ from celery.worker import state as _state
 from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
 from throttle.model import Admission, Policy, Target
-from throttle.worker import starting
+from throttle.worker import scheduled, starting
 from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
@@ -112,6 +112,7 @@ class Hook:
         self._hold.clear()
         self._pace.clear()
         self._dead.clear()
+        scheduled.clear()
         self._more = 0
         with self._arming:  # Celery cancels what was set while it connected in vain
             self._armed = False
@@ -150,9 +151,10 @@ class Hook:
         # It came with a token of its `rate_limit`, which is for the one before it
         self._count(held)
         self._pace.add(held)
-        first = self._pace.first(held.task, self._admitted)
-        if first is not None:
-            self._release(first)
+        if self._overflow.look():
+            first = self._pace.first(held.task, self._admitted)
+            if first is not None:
+                self._release(first)
         self._arm(PERIOD)
 
     def _keep(self, held: Held) -> None:
@@ -178,10 +180,7 @@ class Hook:
         self._arm(PERIOD)
 
     def _count(self, held: Held) -> None:
-        # Reserved tasks make the autoscaler grow the pool, and stop a worker with
-        # `worker_disable_prefetch`; scheduled ones are known, and cleared at a loss.
-        state.reserved_requests.discard(held.request)
-        state.scheduled_requests.add(held.request)
+        scheduled.add(held.request)
         self._dead.add(held)
         if self._broker is not None:
             held.raised = self._broker.raise_prefetch()
@@ -209,10 +208,9 @@ class Hook:
     def turn(self) -> None:
         """Held tasks are through as far as there is room; dead ones have left."""
         self._armed = False
-        self._overflow.look()
         done = False
         try:
-            done = self._let_go()
+            done = not self._overflow.look() or self._let_go()
         finally:
             if self.holding:
                 self._arm(PERIOD if done else 0.0)
@@ -235,7 +233,8 @@ class Hook:
 
     def _woken(self) -> None:
         # Beside the timer, which goes on: what this look leaves, the next one takes.
-        if self.holding and not self._let_go():
+        # Whoever has heard may be the first to turn after a standstill.
+        if self.holding and self._overflow.look() and not self._let_go():
             self._consumer.hub.call_soon(self._woken)
 
     @property
@@ -289,7 +288,7 @@ class Hook:
 
     def _release(self, held: Held) -> None:
         self._lower(held)
-        state.task_reserved(held.request)
+        scheduled.reserve(held.request)
         self._through(held.request)
 
     def _strike(self, held: Held) -> None:
@@ -306,7 +305,7 @@ class Hook:
         # Another worker's by now, or in a parking queue: it must not run here
         self._strike(held)
         state.reserved_requests.discard(held.request)
-        state.scheduled_requests.discard(held.request)
+        scheduled.requests.discard(held.request)
         if state.requests.get(held.request.id) is held.request:
             del state.requests[held.request.id]
 

@@ -19,11 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from celery.worker import state
-
 from throttle.clock import Monotonic, monotonic, now
 from throttle.hold import Hold
 from throttle.settings import Settings
+from throttle.worker import scheduled
 from throttle.worker.brokers import Broker, Told, broker_of
 from throttle.worker.held import Held
 
@@ -39,6 +38,9 @@ OFTEN = 16
 """Parked messages that come back between two looks at whether there is room."""
 LONGEST = 60.0
 """Seconds between two looks at which messages were held too long."""
+STANDSTILL = 2.0
+"""Seconds without a look, where messages are not renewed, after which the loop reads
+first what the broker sent meanwhile: it may have closed the connection."""
 
 
 class Overflow:
@@ -74,6 +76,8 @@ class Overflow:
         self._entry: Any = None
         self._called = False
         self._looked = clock()
+        self._doubted = False
+        """Whether we stood still and the broker has not said since what is ours."""
         self._round_at = 0.0
         self._round: list[Held] = []
         self._pending: dict[str, list[Held]] = {}
@@ -94,7 +98,7 @@ class Overflow:
         told = Told(parked=self._arrived, kept=self._stays, gone=self._gone)
         broker = self._broker = broker_of(consumer, self._settings, told)
         self._called = False  # a loop that lost its connection drops its calls
-        self._looked = self._clock()
+        self._looked, self._doubted = self._clock(), False
         self._round_at = self._looked + self._period(broker)
         self._entry = consumer.timer.call_repeatedly(WATCH, self._watch)
         self._soon()
@@ -150,11 +154,7 @@ class Overflow:
         return True
 
     def _add(self, held: Held) -> None:
-        # Celery drops what is scheduled when the connection is lost; reserved tasks
-        # would make the autoscaler grow the pool.
-        known: Any = state
-        known.reserved_requests.discard(held.request)
-        known.scheduled_requests.add(held.request)
+        scheduled.add(held.request)
         self._pending.setdefault(held.target.database, []).append(held)
         self._soon()
 
@@ -162,20 +162,34 @@ class Overflow:
         """Return how many messages were parked since the worker started."""
         return self._parked[database]
 
-    def look(self) -> None:
-        """To be called before held tasks are let through.
+    def look(self) -> bool:
+        """Return whether held tasks may be let through; ask before each time.
 
         If this process stood still (was stopped, swapped out) its messages may be
-        another worker's by now, and what is gone must not run here.
+        another worker's by now, and what is gone must not run here. Until the broker
+        has said which are ours, none may.
         """
-        broker, moment = self._broker, self._clock()
-        lapse, self._looked = moment - self._looked, moment
+        broker = self._broker
         if broker is None:
-            return
-        if broker.renewal is not None and lapse > max(broker.renewal, WATCH):
-            broker.renew(self._ours(self._held()))
+            return True
+        moment = self._clock()
+        lapse = moment - self._looked
+        if lapse > (STANDSTILL if broker.renewal is None else broker.renewal):
+            self._doubted = True  # before others see that somebody has looked
+        self._looked = moment
+        if self._doubted and not self._cleared(broker, lapse):
+            return False
         if self._paused:
             self._resume(broker)
+        return True
+
+    def _cleared(self, broker: Broker, lapse: float) -> bool:
+        if broker.renewal is None:
+            # A connection that was closed meanwhile ends this broker as the loop reads
+            self._doubted = lapse > STANDSTILL
+        else:
+            self._doubted = not broker.renew(self._ours(self._held()))
+        return not self._doubted
 
     # In the worker's loop
 
@@ -268,8 +282,7 @@ class Overflow:
 
     def _ours(self, held: Iterable[Held]) -> list[Held]:
         # A request that was let through or dropped since is scheduled no more
-        scheduled = state.scheduled_requests  # type: ignore[attr-defined]
-        return [one for one in held if one.request in scheduled]
+        return [one for one in held if scheduled.has(one.request)]
 
     # What the broker tells
 

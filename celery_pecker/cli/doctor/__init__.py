@@ -12,7 +12,7 @@ from collections import Counter
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.desk import NO, Desk, as_json
+from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.cli.doctor import broker, hosts, postgres
 from celery_pecker.cli.doctor.finding import Grade
 
@@ -31,17 +31,17 @@ def doctor(ctx: click.Context, *, json: bool) -> None:
 
     Ends with 1 if something is wrong; what is only worth a look does not count.
     """
-    with Desk.open(ctx, json=json) as desk:
+    with Context.open(ctx, json=json) as context:
         found = []
         for examine in (hosts.examine, postgres.examine, broker.examine):
-            for finding in examine(desk):
+            for finding in examine(context):
                 found.append(finding)
                 if json:
                     continue
-                desk.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
+                context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
                 if finding.advice:
-                    desk.print("  → ", finding.advice)
+                    context.print("  → ", finding.advice)
         counted = Counter(finding.grade for finding in found)
-        desk.told({"healthy": not counted[Grade.FAIL], "findings": found})
+        context.print_json({"healthy": not counted[Grade.FAIL], "findings": found})
         if counted[Grade.FAIL]:
-            desk.leave(NO)
+            context.leave(NO)

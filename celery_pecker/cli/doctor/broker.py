@@ -9,9 +9,9 @@ from celery import Celery
 from redis.exceptions import ResponseError
 
 from celery_pecker.cli.bounded import bounded
-from celery_pecker.cli.desk import Desk
+from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.model import Entry, RunMode
 
 LOOK = 1.0
@@ -24,10 +24,10 @@ COOPERATIVE = {"thread": "threads", "eventlet": "eventlet"}
 """Pools that cannot end a run that does not look; as in Celery's module names."""
 
 
-def examine(desk: Desk) -> Iterator[Finding]:
+def examine(context: Context) -> Iterator[Finding]:
     """Give what is found."""
-    app = desk.app
-    entries = [*desk.declared.values()]
+    app = context.app
+    entries = [*context.declared.values()]
     where = _named(app)
     found = bounded(CONNECT, _ask, app)
     if found is None:

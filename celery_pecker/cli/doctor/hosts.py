@@ -9,18 +9,18 @@ import psycopg
 from psycopg import conninfo, errors
 from psycopg.abc import ConnDict
 
-from celery_pecker import hosts
-from celery_pecker.cli.desk import Desk
+from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.database import Patient
+from celery_pecker.kernel import hosts
+from celery_pecker.kernel.database import Patient
 
 WITHIN = 2.0
 """Seconds for the answer of a host."""
 
 
-def examine(desk: Desk) -> Iterator[Finding]:
+def examine(context: Context) -> Iterator[Finding]:
     """Give what is found of each host; nothing where there is one."""
-    params = conninfo.conninfo_to_dict(desk.settings.dsn)
+    params = conninfo.conninfo_to_dict(context.settings.dsn)
     # A standby answers, too.
     params["target_session_attrs"] = "any"
     try:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.ground import OLDEST
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.schema_check import OLDEST
 
 OFFSET_SEEN_US = SECOND // 2
 HELD_US = 60 * SECOND

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from celery_pecker import migrations
-from celery_pecker.cli.desk import Desk
+from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor import judge
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.clock import SYSTEM, to_us
-from celery_pecker.database import Database, render
-from celery_pecker.errors import DatabaseUnavailable, Misconfigured, PeckerError
-from celery_pecker.lease import SECOND
+from celery_pecker.kernel import migrations
+from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.kernel.database import Database, render
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
+from celery_pecker.kernel.lease import SECOND
 
 ALL = ("delete", "insert", "select", "update")
 NEEDED = {
@@ -28,11 +28,11 @@ NEEDED = {
 """The rights of docs/how-to/rights-and-migrations.md."""
 
 
-def examine(desk: Desk) -> Iterator[Finding]:
+def examine(context: Context) -> Iterator[Finding]:
     """Give what is found; ends at the first question that gets no answer."""
-    settings, database = desk.settings, desk.database
+    settings, database = context.settings, context.database
     try:
-        vacuums = yield from _server(desk)
+        vacuums = yield from _server(context)
         yield from _schema(database, settings.app)
         held = database.run("examine_snapshots", now=None)
         yield judge.snapshots(
@@ -42,16 +42,16 @@ def examine(desk: Desk) -> Iterator[Finding]:
             ],
             vacuums=vacuums,
         )
-        yield from _schedulers(desk)
+        yield from _schedulers(context)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")
     except PeckerError as error:
         yield fail("database", str(error), "mend pecker_dsn, or the rights of its role")
 
 
-def _server(desk: Desk) -> Generator[Finding, None, bool]:
+def _server(context: Context) -> Generator[Finding, None, bool]:
     """Give what is found of the server; return whether it vacuums by itself."""
-    settings, database = desk.settings, desk.database
+    settings, database = context.settings, context.database
     other = Database.of(settings, role="cli")
     try:
         first = database.run("examine_server", now=None)[0]
@@ -120,8 +120,8 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
         )
 
 
-def _schedulers(desk: Desk) -> Iterator[Finding]:
-    alive = [one for one in desk.overview.replicas() if one.living]
+def _schedulers(context: Context) -> Iterator[Finding]:
+    alive = [one for one in context.overview.replicas() if one.living]
     if not alive:
         yield warn(
             "schedulers",

@@ -26,8 +26,6 @@ from psycopg import errors, generators, pq
 from psycopg.abc import Params, PQGen, Query
 from psycopg.rows import Row
 
-from celery_pecker import hosts
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import (
     PATIENCE,
     check,
@@ -35,7 +33,9 @@ from celery_pecker.deadline.budget import (
     timeout,
 )
 from celery_pecker.deadline.clients.cancelling import cancel_elsewhere
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel import hosts
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured
 
 Answer = TypeVar("Answer")
 

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 import redis
 from redis.retry import Retry
 
-from celery_pecker.clock import monotonic, pause
 from celery_pecker.deadline.budget import check, current, remaining, timeout
 from celery_pecker.deadline.clients.sockets import bound
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import monotonic, pause
+from celery_pecker.kernel.errors import Misconfigured
 
 Answer = TypeVar("Answer")
 

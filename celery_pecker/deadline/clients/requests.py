@@ -24,9 +24,9 @@ from urllib3.exceptions import (
     NewConnectionError,
 )
 
-from celery_pecker.clock import pause
 from celery_pecker.deadline.budget import check, remaining, timeout
 from celery_pecker.deadline.clients.sockets import bound, connect
+from celery_pecker.kernel.clock import pause
 
 
 def install(session: requests.Session) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import LEAST, MOST, Budget, current, timeout
+from celery_pecker.kernel.clock import monotonic
 
 Option = tuple[int, int, int | bytes]
 

@@ -17,7 +17,7 @@ from sqlalchemy.util.queue import Empty, Queue
 
 from celery_pecker.deadline.budget import DeadlineExceeded, check, timeout
 from celery_pecker.deadline.clients import psycopg as psycopg_client
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 
 
 def install(engine: Engine) -> None:

@@ -10,13 +10,13 @@ from contextvars import Token
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import PATIENCE, Budget, DeadlineExceeded
 from celery_pecker.deadline.enforcement.watchdog import Killer
 from celery_pecker.deadline.scopes import Scope
 from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.kernel.clock import monotonic
 
 SOON = 1e-6
 """An interval timer of 0 is switched off."""

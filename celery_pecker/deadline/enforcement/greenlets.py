@@ -9,11 +9,11 @@ from weakref import ref
 
 from gevent import get_hub, getcurrent
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import Budget
 from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.kernel.clock import monotonic
 
 
 class Thrower:

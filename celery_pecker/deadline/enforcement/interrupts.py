@@ -13,12 +13,12 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, Self
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
 from celery_pecker.deadline.enforcement.watchdog import WATCHDOG
 from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.kernel.clock import monotonic
 
 
 class Interrupts:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import logging
 import os
-import queue
 import signal
 import threading
+from collections import deque
 from types import TracebackType
 from typing import Protocol, Self
 
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.budget import current
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.wakeup import Wakeup
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,12 @@ class Watchdog:
     """Calls each watch at its instant, on a thread of its own.
 
     Whoever adds a watch may be struck in the middle of it, and must not take a lock
-    along: so they only put to a queue.
+    along: so they only append to a queue and set a flag.
     """
 
     def __init__(self) -> None:
-        self._given: queue.SimpleQueue[tuple[float, Watch]] = queue.SimpleQueue()
+        self._added: deque[tuple[float, Watch]] = deque()
+        self._wakeup = Wakeup()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -50,15 +51,16 @@ class Watchdog:
 
     def add(self, at: float, watch: Watch) -> None:
         """The watch is called at that instant, or soon after."""
-        self._given.put((at, watch))
+        self._added.append((at, watch))
+        self._wakeup.wake()
 
     def _run(self) -> None:
         heap: list[tuple[float, int, Watch]] = []
         order = itertools.count()
         while True:
-            left = max(0.0, heap[0][0] - monotonic()) if heap else None
-            with contextlib.suppress(queue.Empty):
-                at, watch = self._given.get(timeout=left)
+            self._wakeup.sleep(heap[0][0] - monotonic() if heap else None)
+            while self._added:
+                at, watch = self._added.popleft()
                 heapq.heappush(heap, (at, next(order), watch))
             while heap and heap[0][0] <= monotonic():
                 watch = heapq.heappop(heap)[2]

@@ -10,7 +10,7 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_sharding import Sharding
 from tests.chaos.sharding.tables import BAD, EVERY, ask, next_queue
 from tests.chaos.sharding.windows import Windows

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from celery_pecker.clock import SYSTEM, pause
+from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import eventually
 from tests.chaos.sharding.stand import Actor, Stand
 from tests.chaos.sharding.windows import BY_ROLE, order_name

@@ -13,7 +13,7 @@ import sys
 
 from celery import chain
 
-from celery_pecker.clock import new_id, pause
+from celery_pecker.kernel.clock import new_id, pause
 from tests.chaos.sharding.app import (
     CHAINED,
     INLINE,

@@ -15,8 +15,8 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.chaos.sharding.blows import RANDOM, Blows
 from tests.chaos.sharding.judging import OPEN, Verdict, judge

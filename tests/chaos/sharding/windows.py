@@ -18,7 +18,7 @@ from typing import Any
 
 from celery.signals import after_task_publish, before_task_publish
 
-from celery_pecker.database import Database
+from celery_pecker.kernel.database import Database
 
 AFTER = {
     "submit_job": "submitted, not sent",

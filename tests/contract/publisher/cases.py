@@ -12,7 +12,7 @@ from celery.exceptions import CDeprecationWarning
 from celery.schedules import schedule
 from kombu import Exchange, Queue
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 
 TASKS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -129,7 +129,7 @@ def make_app(broker_url: str, prefix: str = "", **settings: Any) -> Celery:
 
     class Stubborn(app.Task):  # type: ignore[name-defined]
         def apply_async(self, *args: Any, **options: Any) -> Any:
-            options["headers"]["stubborn"] = True
+            options.setdefault("headers", {})["stubborn"] = True
             return super().apply_async(*args, **options)
 
     class Shady(app.Task):  # type: ignore[name-defined]

@@ -16,7 +16,7 @@ from celery import Celery
 from celery.beat import Scheduler
 from kombu import Connection
 
-from celery_pecker.clock import new_id
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.publisher import Dispatch, Publisher
 from tests.contract.publisher.cases import make_app
 

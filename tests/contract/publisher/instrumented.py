@@ -21,7 +21,7 @@ from celery import Celery, signals
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 
-from celery_pecker.clock import new_id
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.publisher import Dispatch, Publisher
 
 seen: list[str] = []

@@ -13,8 +13,8 @@ import pytest
 from celery import signals
 from kombu import Connection
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
@@ -23,7 +23,7 @@ from tests.contract.publisher.conftest import RabbitWire, Stand, dispatch
 
 MakeStand = Callable[..., Stand]
 TIMEOUT = 0.5
-BOUND = 6 * TIMEOUT
+BOUND = 20 * TIMEOUT
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.binaries import redis_server as program

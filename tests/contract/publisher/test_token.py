@@ -10,10 +10,10 @@ import pytest
 import redis
 from celery import signals
 
-from celery_pecker.clock import new_id
-from celery_pecker.errors import BrokerUnavailable, PeckerError, PublishUncertain
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.errors import BrokerUnavailable, PeckerError, PublishUncertain
 from celery_pecker.publisher import Dispatch, Lane
-from celery_pecker.publisher.redis_lane import SHA
+from celery_pecker.publisher.redis_script import SHA
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, make_entry

@@ -31,7 +31,7 @@ def note(self: Any, /, *args: object, **kwargs: object) -> None:
         "expires": request.expires,
         "limits": request.timelimit,
         "pecker": request.headers["pecker"],
-        "beat": request.headers["celery_beat_task"],
+        "beat": request.headers.get("celery_beat_task"),
         "own": request.headers.get("own"),
     }
     with Path(os.environ["CONTRACT_NOTES"]).open("a") as notes:

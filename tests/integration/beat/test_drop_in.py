@@ -12,7 +12,7 @@ import pytest
 import redis
 from celery.beat import PersistentScheduler
 
-from celery_pecker.clock import new_id
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.schedules.model import task_id
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import READY, BeatNode, beat
@@ -44,6 +44,8 @@ class Sent:
         self._redis = client
         self.queue = queue
         self.messages: list[Message] = []
+        """One of each entry, where the entry can be told by our header."""
+        self._slots: set[str] = set()
 
     def complete(self, count: int) -> bool:
         """Whether so many came; what comes after them is left alone."""
@@ -54,8 +56,18 @@ class Sent:
             while (text := self._redis.rpop(key)) is not None:
                 message = json.loads(text)  # type: ignore[arg-type]
                 message["key"] = key.decode()
-                self.messages.append(message)
+                if self._is_first(message):
+                    self.messages.append(message)
         return len(self.messages)
+
+    def _is_first(self, message: Message) -> bool:
+        # A minute may end meanwhile, and what runs each minute is sent twice
+        slot = message["headers"].get("pecker")
+        if slot is None:
+            return True
+        first = slot["name"] not in self._slots
+        self._slots.add(slot["name"])
+        return first
 
     def alike(self) -> list[str]:
         """Return the messages without what differs from send to send, in order."""
@@ -165,12 +177,11 @@ def test_each_message_names_its_slot(sent: tuple[Sent, Sent, str]) -> None:
                 " from pecker_tasks"
             )
         }
-    first: dict[str, Message] = {}
-    for message in ours.messages:
-        first.setdefault(message["headers"]["pecker"]["name"], message["headers"])
+    first = [message["headers"] for message in ours.messages]
     told = 0
-    for name, header in first.items():
+    for header in first:
         slot = header["pecker"]
+        name = slot["name"]
         assert {*slot} == {"name", "due_at", "era", "epoch", "deadline"}
         due_us, era = rows[name]
         if header["id"] == task_id("public", name, due_us, era):

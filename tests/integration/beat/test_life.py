@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, eventually
 from celery_pecker.testing.cluster import READY, BeatNode, beat
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from celery_pecker.database import Database
+from celery_pecker.kernel.database import Database
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import READY, BeatNode, beat
 

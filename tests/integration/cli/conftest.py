@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from celery_pecker import declarations
 from celery_pecker.cli import pecker
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 
 SCHEDULE: dict[str, Any] = {

@@ -45,7 +45,7 @@ ARGUMENTS = {
     "throttle record": ("--seconds", "1", "--to", "run.json"),
     "throttle top": ("--once",),
 }
-ASKS_NOBODY = {"pecker doctor", "pecker flower", "throttle serve"}
+ASKS_NOBODY = {"pecker doctor", "pecker flower", "pecker intake", "throttle serve"}
 """Commands that do not end with 3 at a server that is away."""
 
 

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from celery_pecker.calendars import cron
 from celery_pecker.cli import COMMANDS
 from celery_pecker.cli.tasks import bars
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing.manual import ManualClock
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.cli.conftest import SCHEDULE, Line
@@ -76,10 +77,27 @@ def test_next_lists_slots_by_the_databases_clock(line: Line) -> None:
     assert {(one.hour, one.minute) for one in daily} == {(5, 30)}
     assert len({one.date() for one in daily}) == 400
     text = line("next", "tick", "-n", "1")
+    assert text.stdout.startswith("every second\n")
+    assert found["words"] == "every second"
     assert text.stdout.endswith("overdue\n")
     nobody = line("next", "nobody")
     assert nobody.exit_code == 1
     assert nobody.stderr == "Error: no entry is named 'nobody' in the tables\n"
+
+
+def test_next_of_a_schedule_that_has_ended(
+    dsn: str, make_line: Callable[..., Line]
+) -> None:
+    """No instant of the year 9000 is shown: it says that none is left."""
+    ended = {"task": "proj.tick", "schedule": cron("@hourly", end="2026-01-01")}
+    line = make_line(dsn, beat_schedule={"ended": ended})
+    with line.replica():
+        found = line("next", "ended")
+    assert found.exit_code == 1
+    assert found.stdout == "at minute 0, every hour, until 2026-01-01 00:00:00\n"
+    assert "has come to its end" in found.stderr
+    rows = {row["name"]: row for row in line.json("tasks")["entries"]}
+    assert rows["ended"]["next"] is None
 
 
 def test_explain_says_one_verdict(line: Line) -> None:
@@ -149,7 +167,8 @@ def test_help_names_every_command(line: Line) -> None:
     """Each is imported for its line of help; none fails at that."""
     shown = line("--help")
     assert shown.exit_code == 0
-    for name in COMMANDS:
+    # One hands its options on to Flower, the other serves until it is ended.
+    for name in COMMANDS.keys() - {"flower", "intake"}:
         assert re.search(rf"\n  {name} ", shown.stdout)
         told = line(name, "--help")
         assert told.exit_code == 0

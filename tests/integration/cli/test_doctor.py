@@ -13,8 +13,8 @@ import redis
 
 from celery_pecker.cli.doctor import broker, judge
 from celery_pecker.cli.doctor.finding import Finding
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import Delivery, Entry, Policy, RunMode
 from celery_pecker.testing import EmbeddedRedis, free_port
 from celery_pecker.testing.proxy import Proxy

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker.database import Database
-from celery_pecker.ground import stand
-from celery_pecker.migrations import LATEST, script
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.migrations import LATEST, script
+from celery_pecker.kernel.schema_check import stand
 from celery_pecker.testing import free_port
 from tests.integration.test_migrations import run
 

@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from celery_pecker.cli.carried import read
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from tests.docs.pages import ROOT, steps
 from tests.integration.cli.conftest import Line
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.test_migrations import run

@@ -27,12 +27,12 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.clients import httpx as httpx_client
 from celery_pecker.deadline.clients import psycopg as psycopg_client
 from celery_pecker.deadline.clients import redis as redis_client
 from celery_pecker.deadline.clients import requests as requests_client
 from celery_pecker.deadline.clients import sqlalchemy as sqlalchemy_client
+from celery_pecker.kernel.clock import monotonic
 
 Exchange = Callable[[], object]
 BUDGET = 0.1

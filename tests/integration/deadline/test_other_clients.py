@@ -18,13 +18,13 @@ from psycopg import conninfo
 from urllib3 import Retry
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.clients import httpx as httpx_client
 from celery_pecker.deadline.clients import redis as redis_client
 from celery_pecker.deadline.clients import requests as requests_client
 from celery_pecker.deadline.clients import sqlalchemy as sqlalchemy_client
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured
 from tests.integration.deadline import exchanges
 from tests.integration.deadline.conftest import Ways
 

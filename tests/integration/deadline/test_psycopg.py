@@ -11,14 +11,14 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.clients.psycopg import (
     POSTGRESQL_17,
     Connection,
     install,
 )
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.testing import eventually
 
 BUDGET = 0.15

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from textwrap import dedent
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from example_project.demo import lanes
 from example_project.demo.report import SECOND, Cause, Event, Run, tally
 from example_project.demo.strip import LOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import eventually
 from example_project.ask import Answer, Patience, ask
 from example_project.parts.fault import Fault

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.clock import new_id
+from celery_pecker import deadline
+from celery_pecker.kernel.clock import new_id
 from celery_pecker.testing import EmbeddedPostgres
 from example_project import tasks
 from example_project.pace import STALE
@@ -125,6 +126,23 @@ def test_the_same_message_run_twice_is_on_record_twice(
         store, "select count(*), count(distinct task_id) from sweep_runs"
     )
     assert (runs, messages) == (2, 1)
+
+
+def test_a_check_has_more_time_than_its_sweep(
+    store: Store, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine checks would otherwise be refused, and calls dropped."""
+    monkeypatch.setattr(tasks, "store", store)
+    left: list[float | None] = []
+    monkeypatch.setattr(
+        tasks.check,
+        "apply_async",
+        lambda *_args, **_options: left.append(deadline.remaining()),
+    )
+    execute(store, AGE_ALL)
+    with deadline.within(60):
+        tasks.sweep.apply().get()
+    assert left == [None] * len(calls)
 
 
 def test_a_check_asks_all_three_parts_and_says_what_they_answered(

@@ -26,12 +26,15 @@ def start(
     """Give a function that starts a Flower on a database."""
     with ExitStack() as stack:
 
-        def begin(dsn: str, *options: str, prefix: str = "", **how: Any) -> Site:
+        def begin(
+            dsn: str, *options: str, prefix: str = "", more: str = "", **how: Any
+        ) -> Site:
             site = Site(
                 folder=tmp_path_factory.mktemp("flower"),
                 broker_url=redis_server.url,
                 conf={"pecker_dsn": dsn, "pecker_database_timeout": 1.0},
                 prefix=prefix,
+                more=more,
             )
             stack.callback(site.close)
             return site.start(*options, **how)

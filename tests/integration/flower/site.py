@@ -40,6 +40,8 @@ class Site:
     broker_url: str
     conf: dict[str, Any]
     prefix: str = ""
+    more: str = ""
+    """Lines at the end of the app's module."""
     process: Any = None
     url: str = ""
     client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=10.0))
@@ -54,7 +56,7 @@ class Site:
     ) -> Site:
         """Flower answers."""
         (self.folder / "proj.py").write_text(
-            APP.format(broker=self.broker_url, conf=self.conf)
+            APP.format(broker=self.broker_url, conf=self.conf) + self.more
         )
         if command == ("flower",):
             config = before + CONFIG.format(arguments=arguments)

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
-from celery_pecker.errors import DatabaseUnavailable
 from celery_pecker.history import Fate, Recorder, Report, Scribe, Told, merge, recorder
 from celery_pecker.history.page import SLOTS
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 

@@ -12,8 +12,8 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
-from celery_pecker.clock import SYSTEM, to_us
 from celery_pecker.history import Report
+from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.local import LocalRunner
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import task_id

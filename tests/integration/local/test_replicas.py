@@ -11,11 +11,11 @@ import pytest
 from celery import Celery
 from celery.schedules import schedule
 
-from celery_pecker.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.declarations import Book
+from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner
 from celery_pecker.replica import Replica, compose
-from celery_pecker.settings import Settings
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from tests.integration.local.hand import Gates, Notes

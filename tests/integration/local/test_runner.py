@@ -16,12 +16,12 @@ from celery.beat import BeatLazyFunc
 
 import celery_pecker.signals
 from celery_pecker import deadline, runs
-from celery_pecker.clock import SYSTEM, SystemClock
-from celery_pecker.errors import BrokerUnavailable, Misconfigured, NotStarted
 from celery_pecker.history import Report
+from celery_pecker.kernel.clock import SYSTEM, SystemClock
+from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured, NotStarted
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.complaints import Complaints
 from celery_pecker.runs import guard
-from celery_pecker.settings import Settings
 from celery_pecker.testing import eventually
 from tests.integration.local.hand import Gates, Make
 
@@ -586,7 +586,7 @@ from gevent import monkey
 monkey.patch_all()
 import threading
 from celery import Celery
-from celery_pecker.clock import SYSTEM, pause
+from celery_pecker.kernel.clock import SYSTEM, pause
 from tests.integration.local.hand import Hand
 app = Celery("proj", broker="redis://127.0.0.1:1/0")
 ended = []

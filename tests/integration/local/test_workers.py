@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.processes import ProcessContainer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from celery import Celery
 
 from celery_pecker import deadline, runs
-from celery_pecker.clock import SYSTEM, to_us
+from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.tasks import Pecker
 
 FOLDER = Path(os.environ["PECKER_TEST_FOLDER"])

@@ -20,14 +20,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from celery_pecker import signals
-from celery_pecker.clock import SYSTEM
-from celery_pecker.database import Database
 from celery_pecker.history import Recorder, Report
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import register, serve
 from celery_pecker.metrics.server import Server
 from celery_pecker.metrics.tables import MOST_SERIES
 from celery_pecker.overview import Overview
-from celery_pecker.settings import Settings
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 
@@ -137,7 +137,10 @@ def test_without_a_database_only_that_is_told(settings: Settings) -> None:
     """No figure is better than one that may be hours old."""
     away = Settings(dsn=f"postgresql://x@127.0.0.1:{free_port()}/x", app="shop")
     found = scrape(away)
-    assert found == {"celery_pecker_up": {(): 0}}
+    assert found == {
+        "celery_pecker_up": {(): 0},
+        "celery_pecker_outbox_up": {(("outbox", "default"),): 0},
+    }
 
 
 def test_this_process_is_counted(server: Server) -> None:
@@ -227,7 +230,7 @@ FORKS = """
 import os, socket, sys
 from celery_pecker import signals
 from celery_pecker.metrics import serve
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 dsn, port = sys.argv[1], int(sys.argv[2])
 server = serve(
     Settings(dsn=dsn, app="shop", metrics_port=port), alive=lambda: True, hostname="x"
@@ -286,7 +289,7 @@ def test_one_registry_tells_of_one_app(
     code = (
         "import sys; from dataclasses import replace\n"
         "from celery_pecker.metrics import register\n"
-        "from celery_pecker.settings import Settings\n"
+        "from celery_pecker.kernel.settings import Settings\n"
         "from prometheus_client import generate_latest\n"
         "one = Settings(dsn=sys.argv[1], app='shop')\n"
         "assert register(one) is register(one)\n"
@@ -315,7 +318,7 @@ def test_without_the_library_the_extra_is_named() -> None:
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     ).stderr
-    assert "celery_pecker.errors.Misconfigured" in said
+    assert "celery_pecker.kernel.errors.Misconfigured" in said
     assert "pip install 'celery-pecker[metrics]'" in said
 
 

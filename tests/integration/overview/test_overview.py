@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from celery_pecker.clock import from_us, to_us
-from celery_pecker.database import Database
 from celery_pecker.history import Recorder, Report
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.database import Database
 from celery_pecker.overview import (
     ORDERS,
     NobodyDeclares,

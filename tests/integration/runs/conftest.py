@@ -16,11 +16,11 @@ from celery.signals import before_task_publish, task_postrun
 from psycopg.conninfo import make_conninfo
 
 from celery_pecker import signals
-from celery_pecker.clock import SYSTEM, from_us, new_id
+from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import Run, guard, handing_on, headers
 from celery_pecker.runs.instants import Instants
 from celery_pecker.schedules.model import task_id
-from celery_pecker.settings import Settings
 
 
 @dataclass

@@ -14,12 +14,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from sqlalchemy.orm import Session
 
-from celery_pecker.clock import SYSTEM
 from celery_pecker.deadline.clients.psycopg import POSTGRESQL_17
-from celery_pecker.errors import Misconfigured, Overtaken
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import Misconfigured, Overtaken
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.start import Start, Starter, Verdict
-from celery_pecker.settings import Settings
 from celery_pecker.testing import eventually
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from celery import Celery, signals
 from celery.beat import Scheduler
 
 from celery_pecker import deadline
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.publisher.lanes import Onlooker
 from celery_pecker.runs import handing_on, running
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker import hosts
+from celery_pecker.kernel import hosts
 from celery_pecker.testing.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_runs_start_again_after_a_failover_from_a_frozen_primary(
     task = bench.task(name="look")(done)
     guard = bench.guard(dsn=both(bench, silent), database_timeout=0.5)
     starter = guard._starter
-    with starter._database(1.0) as one, starter._database(1.0) as two:
+    with starter._connections.lend(1.0) as one, starter._connections.lend(1.0) as two:
         for database in (one, two):
             database.run("read_tasks", names=[], now=None)
     silent.hang()

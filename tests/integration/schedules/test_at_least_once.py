@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import psycopg
 
-from celery_pecker.errors import PublishUncertain
+from celery_pecker.kernel.errors import PublishUncertain
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import every, missed, pending

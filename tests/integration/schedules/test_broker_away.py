@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.errors import BrokerUnavailable, PublishUncertain
+from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import due, missed

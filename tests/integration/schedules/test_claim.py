@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from celery_pecker.clock import SYSTEM, from_us, to_us
-from celery_pecker.database import Database
-from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.testing import eventually

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from celery.schedules import crontab
 
-from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.testing.manual import START
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import missed

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica.way_out import gate_of
-from celery_pecker.settings import Settings
 from celery_pecker.testing.manual import START
 from tests.integration.schedules.conftest import Starter
 

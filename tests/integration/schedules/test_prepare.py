@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import psycopg
 
-from celery_pecker.errors import BrokerUnavailable
+from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.testing.manual import ManualPecker
 from tests.integration.schedules.conftest import Starter
 

@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 import pytest
 
-from celery_pecker.clock import SYSTEM, new_tag
-from celery_pecker.database import Database
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.clock import SYSTEM, new_tag
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_sharding.codec import encode_items
 from celery_sharding.ledger.here import PACKAGE, Ledger
 from celery_sharding.ledger.submissions import NewJob

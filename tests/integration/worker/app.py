@@ -9,7 +9,7 @@ from pathlib import Path
 from celery import Celery
 
 import celery_pecker.worker
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 
 FOLDER = Path(os.environ["PECKER_TEST_FOLDER"])
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.database import Database
+from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
 from tests.integration.worker.crew import Crew
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.migrations import migrate
+from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres
 from tests.integration.worker.crew import Crew
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from kombu import Connection, Exchange, Queue
+from redis import Redis
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.redis_guard.held import Fate, Held
 from celery_pecker.redis_guard.settlement import settle
 
@@ -54,8 +55,9 @@ def done(channel: Any, held: list[Held]) -> list[bool]:
 
 def recorded(channel: Any) -> tuple[int, int]:
     """Return how many messages Redis counts as delivered: in the hash, in the index."""
-    client = channel._create_client()
-    return client.hlen("unacked"), len(client.zrange("unacked_index", 0, -1))
+    # Not kombu's client: which commands it prefixes differs from version to version
+    client, prefix = Redis(connection_pool=channel.pool), channel.global_keyprefix
+    return client.hlen(f"{prefix}unacked"), client.zcard(f"{prefix}unacked_index")
 
 
 def test_what_goes_back_is_first_in_its_queue_and_in_order(channel: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from celery import Celery
 
 from celery_pecker import deadline
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_pecker.runs import current
 
 FOLDER = Path(os.environ.get("PECKER_TEST_FOLDER", "."))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.clients.sockets import bound
-from celery_pecker.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.runs import handing_on
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import Misconfigured
 
 BUDGET = 0.05
 SOON = 5.0

@@ -15,8 +15,8 @@ from types import FrameType
 import pytest
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline import DeadlineExceeded
+from celery_pecker.kernel.clock import monotonic
 
 BUDGET = 0.05
 LONG = 20.0

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.errors import DatabaseUnavailable
 from celery_pecker.flower import reader
 from celery_pecker.flower.pages import Page, Source
 from celery_pecker.flower.reader import THREADS, TURN, NotAsked, Reader
+from celery_pecker.kernel.errors import DatabaseUnavailable
 
 SECOND = 1_000_000
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.clock import from_us
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.runs import Run, headers
 from celery_pecker.schedules.model import task_id
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from celery_pecker.clock import to_us
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.runs.instants import FRESH, Instants
 
 HOST = datetime(2026, 1, 1, tzinfo=UTC)

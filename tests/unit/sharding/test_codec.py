@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_sharding.codec import DEFLATED, PLAIN, decode, encode, encode_items
 from celery_sharding.errors import ItemNotSerializable
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from celery_pecker.errors import PeckerError
+from celery_pecker.kernel.errors import PeckerError
 from celery_sharding import errors
 from celery_sharding.errors import ShardingError
 

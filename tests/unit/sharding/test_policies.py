@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_sharding.model import Cut, Options, Placement
 from celery_sharding.policies import (
     FailFast,

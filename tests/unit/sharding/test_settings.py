@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured
 from celery_sharding.settings import BOUNDS, ShardingSettings
 
 

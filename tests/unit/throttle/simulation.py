@@ -12,9 +12,9 @@ from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
+from tests.oracle.store import Oracle
 from throttle.admission import Accounts
 from throttle.model import Amount, Limit, Reading, Report, Run, Sample, Target, Told
-from throttle.window.oracle import Oracle
 
 MAIN = Target("main")
 EPOCH = 1_800_000_000.0

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.oracle.estimators import estimate
+from tests.oracle.steady import SECOND
+from tests.oracle.windows import BUCKET, Windows
 from throttle.model import TICK, Amount, Estimator, Limit
-from throttle.window.estimators import estimate
-from throttle.window.quota import quota
-from throttle.window.steady import SECOND
-from throttle.window.windows import BUCKET, Windows
+from throttle.quota import quota
 
 RATE = 5000.0
 START = 1_800_000_000 * SECOND

@@ -22,8 +22,8 @@ from throttle.model import (
     Policy,
     Seen,
 )
+from throttle.quota import quota
 from throttle.settings import Settings
-from throttle.window.quota import quota
 
 
 class Heard:

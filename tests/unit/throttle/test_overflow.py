@@ -16,11 +16,11 @@ from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
-from throttle.worker import overflow
+from throttle.worker import overflow, scheduled
 from throttle.worker.brokers import Held as Given
 from throttle.worker.brokers import Told
 from throttle.worker.held import Held
-from throttle.worker.overflow import BACK, SLICE, Overflow
+from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
 state: Any = _state
 LIMITS = {"main": Limit(database="main", operations=100.0)}
@@ -31,6 +31,7 @@ class Request:
     """What a message in hand is known by."""
 
     def __init__(self, queue: str) -> None:
+        self.id = "x"
         self.queue = queue
         self.body = b"x"
 
@@ -42,6 +43,7 @@ class Played:
     patience: float | None = None
     renewal: float | None = None
     refuses = False
+    answers = True
 
     def __init__(self, told: Told) -> None:
         self.told = told
@@ -51,9 +53,10 @@ class Played:
         self.paused: list[str] = []
         self.attended: Collection[str] = ()
 
-    def renew(self, held: Sequence[Given]) -> None:
+    def renew(self, held: Sequence[Given]) -> bool:
         """The broker waits again."""
         self.renewed.append(held)
+        return self.answers
 
     def hand_back(self, held: Sequence[Given]) -> None:
         """They are in their queues again."""
@@ -133,7 +136,7 @@ class Bench:
             for _ in range(count)
         ]
         for one in came:
-            state.scheduled_requests.add(one.request)
+            scheduled.requests.add(one.request)
             if not self.overflow.takes(one):
                 self.hold.put(one.target, one, size=one.size)
         return came
@@ -199,7 +202,7 @@ def test_what_left_meanwhile_is_not_parked(benches: Callable[..., Bench]) -> Non
     """Revoked while it waited to be parked: from there it would come again."""
     bench = benches()
     *_, gone, stays = bench.come(MOST + 2)
-    state.scheduled_requests.discard(gone.request)
+    scheduled.requests.discard(gone.request)
     bench.turn()
     assert bench.broker.parked == [stays]
 
@@ -223,11 +226,41 @@ def test_after_a_standstill_all_is_renewed_before_anything_is_let_through(
     bench = benches(renewal=15.0)
     came = bench.come(3)
     bench.now += 14
-    bench.overflow.look()
+    assert bench.overflow.look()
     assert bench.broker.renewed == []
     bench.now += 16
-    bench.overflow.look()
+    assert bench.overflow.look()
     assert bench.broker.renewed == [came]
+
+
+def test_after_a_standstill_nothing_is_let_through_without_an_answer(
+    benches: Callable[..., Bench],
+) -> None:
+    """Each look asks once more, until Redis has said which are ours."""
+    bench = benches(renewal=15.0, answers=False)
+    came = bench.come(3)
+    bench.now += 16
+    assert not bench.overflow.look()
+    bench.now += 0.05
+    assert not bench.overflow.look()
+    bench.broker.answers = True
+    assert bench.overflow.look()
+    assert bench.overflow.look()
+    assert bench.broker.renewed == [came] * 3
+
+
+def test_after_a_standstill_the_loop_reads_first_where_nothing_is_renewed(
+    benches: Callable[..., Bench],
+) -> None:
+    """RabbitMQ may have closed the connection: then nothing of it is held any more."""
+    bench = benches(patience=100.0)
+    bench.come(3)
+    bench.now += 0.05
+    assert bench.overflow.look()
+    bench.now += STANDSTILL + 1
+    assert not bench.overflow.look()
+    bench.now += 0.05
+    assert bench.overflow.look()
 
 
 def test_what_is_held_too_long_goes_back_in_time(
@@ -255,7 +288,7 @@ def test_what_cannot_be_parked_is_held_and_tried_again(
     assert bench.hold.items() == [*held, *more]
     assert not bench.forgotten
     bench.hold.remove(more[0])
-    state.scheduled_requests.discard(more[0].request)
+    scheduled.requests.discard(more[0].request)
     bench.broker.refuses = False
     bench.later(1)
     assert bench.broker.parked == more[1:]

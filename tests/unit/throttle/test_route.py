@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from throttle import foreign
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.errors import Misconfigured
-from throttle.foreign import Rarely
 from throttle.model import Target
 from throttle.route import Route, load
 
@@ -73,7 +73,11 @@ def test_a_failing_route_is_logged_once_a_minute(
 ) -> None:
     """And each failure is counted."""
     now = [0.0]
-    asked = Route(by_tenant, {"main"}, Rarely(lambda: now[0]))
+    asked = Route(
+        by_tenant,
+        {"main"},
+        OnceAMinute(logging.getLogger("throttle"), clock=lambda: now[0]),
+    )
     with caplog.at_level(logging.WARNING, "throttle"):
         for _ in range(5):
             assert asked.target("t", (), {}, {}) is None
@@ -94,9 +98,9 @@ def test_a_tasks_own_option_comes_first() -> None:
 
 def test_a_dotted_path_is_loaded() -> None:
     """With a colon, or with a dot; a function as it is."""
-    called: Any = foreign.call
-    assert load("throttle.foreign:call") is called
-    assert load("throttle.foreign.call") is called
+    called: Any = user_code.call
+    assert load("celery_pecker.kernel.user_code:call") is called
+    assert load("celery_pecker.kernel.user_code.call") is called
     assert load(by_tenant) is by_tenant
     assert load(None) is None
 

@@ -17,7 +17,7 @@ the number of their format:
     ``{throttle}:1:of:<database>:watcher``    who asks PostgreSQL             1 h
     ========================================  =============================== =========
 
-    ``*.lua``       what runs inside Redis; it must equal ``throttle.window``
+    ``*.lua``       what runs inside Redis; ``tests/oracle`` is the same in Python
     ``calls``       arguments of the scripts and their answers
     ``client``      a connection by URL, sentinels and clusters included
     ``direct``      commands over kept connections, for as little as it takes

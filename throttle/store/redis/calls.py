@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
+from throttle import units
 from throttle.model import (
     Amount,
     Answer,
@@ -17,8 +18,7 @@ from throttle.model import (
     Told,
     View,
 )
-from throttle.window import units
-from throttle.window.units import WHOLE
+from throttle.units import WHOLE
 
 FIELDS = tuple(field.name for field in fields(Holding) if field.name != "turn")
 """What people are shown of a holder."""

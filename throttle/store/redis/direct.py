@@ -11,9 +11,12 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from redis import Redis
+from redis import VERSION, Redis
 from redis.exceptions import ConnectionError as Lost
 from redis.exceptions import ResponseError
+
+_UNNAMED = () if VERSION >= (5, 3) else ("_",)
+"""What a pool of redis-py wants to hear of a connection that is for no command."""
 
 
 class Direct:
@@ -33,13 +36,13 @@ class Direct:
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._ask(self._pool.get_connection(), sent)
+            return self._ask(self._pool.get_connection(*_UNNAMED), sent)
         try:
             return self._ask(connection, sent)
         except Lost:
             # It was closed while nobody used it, or the server went meanwhile. The
             # command may have run: all of ours may run twice. TimeoutError is no Lost.
-            return self._ask(self._pool.get_connection(), sent)
+            return self._ask(self._pool.get_connection(*_UNNAMED), sent)
 
     def drop(self) -> None:
         """The next command makes a connection of its own."""

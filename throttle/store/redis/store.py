@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from redis.exceptions import MovedError, NoScriptError
 
+from throttle import units
 from throttle.errors import Misconfigured
 from throttle.model import (
     NOTHING,
@@ -24,8 +25,7 @@ from throttle.store.redis import calls, failures, scripts
 from throttle.store.redis.client import connect, elsewhere, says_otherwise
 from throttle.store.redis.direct import Direct
 from throttle.store.redis.scripts import Script
-from throttle.window import units
-from throttle.window.units import WHOLE
+from throttle.units import WHOLE
 
 Answered = TypeVar("Answered")
 Words = Sequence[str | int]

@@ -80,8 +80,11 @@ class Broker(Protocol):
         """So many fewer; not below what was there before the first rise."""
         ...
 
-    def renew(self, held: Sequence[Held]) -> None:
-        """The broker waits again for these from now on; tells which are gone."""
+    def renew(self, held: Sequence[Held]) -> bool:
+        """The broker waits again for these from now on; tells which are gone.
+
+        Returns whether it answered for all of them.
+        """
         ...
 
     def hand_back(self, held: Sequence[Held]) -> None:

@@ -6,19 +6,24 @@ acknowledged as their confirmations come in with all else that the loop reads.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import amqp
+from celery.worker.consumer.tasks import Tasks
 from kombu import Exchange, Queue
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
-from throttle.foreign import Rarely
 from throttle.settings import Settings
 from throttle.worker.brokers import Held, Request, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.deferral import signals_deferred
+
+logger = logging.getLogger("throttle")
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
@@ -28,6 +33,13 @@ LAST = 1.0
 """Seconds that the last confirmations are waited for."""
 AGAIN = 60.0
 """Seconds until a parking queue that was refused is asked for again."""
+
+
+def _prefetch_is_shared(consumer: Any) -> bool:
+    """Return what Celery found out when it began to consume; before 5.7 it keeps it."""
+    known = getattr(consumer, "qos_global", None)
+    step: Any = Tasks
+    return bool(step.qos_global(None, consumer) if known is None else known)
 
 
 @dataclass(slots=True)
@@ -54,11 +66,11 @@ class AmqpBroker(Consuming):
     ) -> None:
         # Prefetch by consumer is fixed when the consumer starts: quorum queues, and
         # RabbitMQ from 4.0 on.
-        self.elastic = bool(consumer.qos_global)
+        self.elastic = _prefetch_is_shared(consumer)
         super().__init__(consumer, settings, told)
         self.patience: float | None = settings.hold_seconds
         self._clock = clock
-        self._rarely = Rarely(clock)
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._way: Any = None
         """The channel that messages are published by."""
         self._number = 0
@@ -66,16 +78,19 @@ class AmqpBroker(Consuming):
         self._declared: set[str] = set()
         self._refused: dict[str, float] = {}
 
-    def renew(self, held: Sequence[Held]) -> None:
+    def renew(self, held: Sequence[Held]) -> bool:
         """Nothing: RabbitMQ cannot be asked for more time."""
+        del held
+        return True
 
     def hand_back(self, held: Sequence[Held]) -> None:
         """These are in their queues again; tells which."""
         for one in held:
             try:
-                one.request.message.reject(requeue=True)
+                with signals_deferred():
+                    one.request.message.reject(requeue=True)
             except self._errors as error:
-                self._rarely.warn("hand back", "a message stays held: %s", error)
+                self._once.warning("hand back", "a message stays held: %s", error)
                 self._told.kept(one)
             else:
                 one.request.acknowledged = True
@@ -91,7 +106,7 @@ class AmqpBroker(Consuming):
             try:
                 self._publish(one, parking)
             except self._errors as error:
-                self._rarely.warn("park", "a message stays held: %s", error)
+                self._once.warning("park", "a message stays held: %s", error)
                 self._told.kept(one)
 
     def _publish(self, held: Held, parking: Parking) -> None:
@@ -104,11 +119,12 @@ class AmqpBroker(Consuming):
         self._number += 1
         self._sent[self._number] = Sent(held, parking)
         # Not `basic_publish`, which may be the one that waits for the confirmation
-        way._basic_publish(  # noqa: SLF001
-            amqp.Message(message.body, **properties),
-            routing_key=parking.name,
-            mandatory=True,
-        )
+        with signals_deferred():
+            way._basic_publish(  # noqa: SLF001
+                amqp.Message(message.body, **properties),
+                routing_key=parking.name,
+                mandatory=True,
+            )
 
     # Confirmations
 
@@ -118,7 +134,8 @@ class AmqpBroker(Consuming):
                 self._declared.discard(sent.parking.name)
                 self._told.kept(sent.held)
                 continue
-            sent.held.request.acknowledge()
+            with signals_deferred():
+                sent.held.request.acknowledge()
             self._told.parked(sent.held)
 
     def _refused_by_broker(self, number: int, multiple: bool) -> None:
@@ -168,7 +185,7 @@ class AmqpBroker(Consuming):
             self._declare(parking)
         except self._errors as error:
             self._refused[parking.name] = self._clock()
-            self._rarely.warn(
+            self._once.warning(
                 parking.name, "the parking queue %s is refused: %s", parking.name, error
             )
             return False

@@ -5,13 +5,16 @@ A crash between the two delivers it twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
-from throttle.foreign import Rarely
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.settings import Settings
 from throttle.worker.brokers import Held, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+
+logger = logging.getLogger("throttle")
 
 
 class OtherBroker(Consuming):
@@ -22,11 +25,13 @@ class OtherBroker(Consuming):
     def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
         super().__init__(consumer, settings, told)
         self.patience: float | None = settings.hold_seconds
-        self._rarely = Rarely()
+        self._once = OnceAMinute(logger, prefix="throttle: ")
         self._made: set[str] = set()
 
-    def renew(self, held: Sequence[Held]) -> None:
+    def renew(self, held: Sequence[Held]) -> bool:
         """Nothing: nobody knows how."""
+        del held
+        return True
 
     def hand_back(self, held: Sequence[Held]) -> None:
         """These are in their queues again."""
@@ -34,7 +39,7 @@ class OtherBroker(Consuming):
             try:
                 one.request.message.requeue()
             except self._errors as error:
-                self._rarely.warn("hand back", "a message stays held: %s", error)
+                self._once.warning("hand back", "a message stays held: %s", error)
                 self._told.kept(one)
             else:
                 one.request.acknowledged = True
@@ -50,7 +55,7 @@ class OtherBroker(Consuming):
                 self._channel._put(parking.name, message._raw)  # noqa: SLF001
                 message.ack()
             except self._errors as error:
-                self._rarely.warn("park", "a message stays held: %s", error)
+                self._once.warning("park", "a message stays held: %s", error)
                 self._told.kept(one)
             else:
                 one.request.acknowledged = True

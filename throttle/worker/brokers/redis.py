@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
@@ -12,11 +13,13 @@ from kombu.transport.redis import QoS
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic, now
-from throttle.foreign import Rarely
 from throttle.settings import Settings
 from throttle.worker.brokers import Held, Told
 from throttle.worker.brokers.consuming import Consuming, Parking
+
+logger = logging.getLogger("throttle")
 
 SLICE = 200
 """Messages in one call."""
@@ -54,7 +57,7 @@ class RedisBroker(Consuming):
     ) -> None:
         super().__init__(consumer, settings, told)
         self._clock = clock
-        self._rarely = Rarely(clock)
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._qos: Any = self._channel.qos
         self._errors = (*self._errors, ResponseError)
         self._looked = -LOOK
@@ -65,8 +68,11 @@ class RedisBroker(Consuming):
         timeout = float(self._channel.visibility_timeout)
         self.renewal: float | None = min(LONGEST_RENEWAL, timeout / 4)
 
-    def renew(self, held: Sequence[Held]) -> None:
-        """Redis waits again for these from now on; tells which are gone."""
+    def renew(self, held: Sequence[Held]) -> bool:
+        """Redis waits again for these from now on; tells which are gone.
+
+        Returns whether it answered for all of them.
+        """
         for some in _slices(held):
             stamp = now().timestamp()
             # Before it is sent: redis-py, told to, asks again by itself
@@ -76,7 +82,7 @@ class RedisBroker(Consuming):
                 arguments += [one.request.message.delivery_tag, repr(one.since)]
             answers = self._call(RENEW, [self._channel.unacked_index_key], arguments)
             if answers is None:
-                return
+                return False
             self._asked.remove(stamp)
             for one, ours in zip(some, answers, strict=True):
                 if ours:
@@ -84,6 +90,7 @@ class RedisBroker(Consuming):
                 else:
                     self._let_go(one)
                     self._told.gone(one)
+        return True
 
     def _stamps(self) -> list[object]:
         return [len(self._asked), *map(repr, self._asked)]
@@ -142,7 +149,7 @@ class RedisBroker(Consuming):
                     keys=keys, args=arguments, client=client
                 )
         except self._errors as error:
-            self._rarely.warn("redis", "held messages stay here: %s", error)
+            self._once.warning("redis", "held messages stay here: %s", error)
             return None
         return [int(answer) for answer in answers]
 
@@ -178,7 +185,7 @@ class RedisBroker(Consuming):
                         pipe.llen(self._channel._q_for_pri(name, step))  # noqa: SLF001
                 lengths = iter(pipe.execute())
         except self._errors as error:
-            self._rarely.warn("parking", "parking queues are not seen: %s", error)
+            self._once.warning("parking", "parking queues are not seen: %s", error)
             return self._waiting
         return frozenset(name for name in names if sum(next(lengths) for _ in steps))
 

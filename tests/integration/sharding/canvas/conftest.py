@@ -12,8 +12,8 @@ import pytest
 import redis
 from celery import Celery
 
-from celery_pecker.database import Database
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_sharding import ShardedTask, Sharding
 from celery_sharding.ledger.here import PACKAGE, Ledger
 

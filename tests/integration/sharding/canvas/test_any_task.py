@@ -9,7 +9,7 @@ import pytest
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import Isolate, Sharding, sharded
 from celery_sharding.errors import Misconfigured
 

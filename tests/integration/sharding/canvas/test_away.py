@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from celery import chain
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.testing import EmbeddedPostgres
 from tests.integration.sharding.canvas.stage import playing
 

@@ -12,7 +12,7 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from celery_pecker.errors import DatabaseUnavailable
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.testing import eventually
 from celery_sharding import ShardedTask, SubmissionUnknown
 

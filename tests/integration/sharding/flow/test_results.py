@@ -89,6 +89,28 @@ def test_the_ledger_answers_where_the_backend_has_nothing(
         again.get(timeout=5.0)
 
 
+def test_a_job_that_ends_between_two_looks_has_its_result(
+    app: Celery,
+    ledger: Ledger,
+    result: ShardedResult,
+    lying: Lying,
+    deliver: Deliver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Celery's `get` looks once more as it subscribes: the ledger answers then."""
+    backend: Any = app.backend
+    subscribe = backend.add_pending_result
+
+    def end_first(pending: Any, **options: Any) -> Any:
+        ended(app, ledger, str(result.id), lying, deliver)
+        backend.forget(result.id)
+        return subscribe(pending, **options)
+
+    monkeypatch.setattr(backend, "add_pending_result", end_first)
+    assert result.get(timeout=5.0) == 3
+    assert result.ready()
+
+
 def test_a_result_after_another_run_is_that_runs(
     app: Celery, ledger: Ledger, result: ShardedResult, lying: Lying, deliver: Deliver
 ) -> None:

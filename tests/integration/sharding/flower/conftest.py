@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from tests.integration.flower.conftest import shared_dsn, start
 from tests.integration.flower.site import Site
 from tests.integration.sharding.flower.scene import WITH_TASKS

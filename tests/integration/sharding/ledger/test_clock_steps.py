@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing.database_clock import DatabaseClock
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Placement

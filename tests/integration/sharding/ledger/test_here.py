@@ -10,13 +10,13 @@ import threading
 import psycopg
 from celery import Celery
 
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at, here
 
 FORKED = """
 import os, sys, threading, warnings
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.settings import Settings
 from celery_sharding.ledger import here
 
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread

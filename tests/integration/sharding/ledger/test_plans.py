@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from celery_pecker.errors import DatabaseUnavailable, LeaseLost
+from celery_pecker.kernel.errors import DatabaseUnavailable, LeaseLost
 from celery_pecker.testing import eventually
 from celery_sharding.codec import encode_items
 from celery_sharding.ledger import Ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from random import Random
 from threading import Event
 from typing import Any
@@ -22,7 +22,7 @@ BLOWS = 200
 """Then nobody is taken for dead any more: where a turn takes longer than the time
 between two blows, it would never come to its end, and the storm never to its."""
 LEFT = "select count(*) from pecker_shards where status in (100, 201, 202)"
-Messages = SimpleQueue[tuple[int, int]]
+Messages = Queue[tuple[int, int]]
 
 
 class Worker:
@@ -130,7 +130,7 @@ def test_every_item_ends_once_whoever_is_taken_for_dead(
         Worker(f"w{nth}", open_ledger(), job, seed * 100 + nth)
         for nth in range(WORKERS)
     ]
-    messages: Messages = SimpleQueue()
+    messages: Messages = Queue()
     over = Event()
 
     def work(worker: Worker) -> None:

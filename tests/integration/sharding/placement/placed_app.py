@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from celery import Celery, signals
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_sharding import Shard, Sharding
 from celery_sharding.messages import WORK
 from celery_sharding.runner.executor import executor_of

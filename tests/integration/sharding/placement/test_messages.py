@@ -9,7 +9,7 @@ import pytest
 import redis
 from celery import Celery
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_sharding import Shard, Sharding, flow
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages.route import queues_of, to_worker

@@ -12,7 +12,7 @@ from celery_pecker.testing import eventually
 from tests.conftest import STANDS, Servers
 from tests.integration.sharding.placement.cluster import Cluster
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.cluster]
+pytestmark = pytest.mark.cluster
 Make = Callable[..., Cluster]
 SLOW = 0.3
 

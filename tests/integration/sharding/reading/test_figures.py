@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 from prometheus_client import CollectorRegistry
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.metrics import register
 from tests.integration.sharding.reading.written import Written
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from celery_pecker.database import Database
-from celery_pecker.settings import Settings
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing.proxy import Proxy
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import Ledger

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from celery import Celery
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.shards import Shards

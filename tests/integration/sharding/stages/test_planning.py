@@ -14,7 +14,7 @@ from celery import Celery
 from celery.exceptions import Ignore, WorkerShutdown
 
 from celery_pecker import deadline
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.testing import eventually
 from celery_sharding.codec import decode, encode
 from celery_sharding.ledger import Ledger

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from celery import Celery
 
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from celery_sharding import Job, Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"

@@ -10,8 +10,8 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from celery_pecker import deadline
-from celery_pecker.clock import monotonic
 from celery_pecker.deadline.clients import psycopg as deadline_client
+from celery_pecker.kernel.clock import monotonic
 from throttle import instrument
 from throttle.errors import Misconfigured
 

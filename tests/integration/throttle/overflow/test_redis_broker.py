@@ -132,12 +132,12 @@ def test_a_renewal_whose_answer_is_lost_is_ours_all_the_same(
         raise redis.TimeoutError
 
     monkeypatch.setattr(Script, "__call__", deaf)
-    desk.broker.renew(held)
-    desk.broker.renew(held[:1])
+    assert not desk.broker.renew(held)
+    assert not desk.broker.renew(held[:1])
     assert server.zrange("unacked_index", 0, -1, withscores=True) != given
     monkeypatch.undo()
-    desk.broker.renew(held[:1])
-    desk.broker.renew(held[:1])
+    assert desk.broker.renew(held[:1])
+    assert desk.broker.renew(held[:1])
     assert desk.told == []
     desk.broker.park("a", held)
     assert desk.told == [("parked", "one"), ("parked", "two")]

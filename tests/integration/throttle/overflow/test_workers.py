@@ -12,6 +12,7 @@ import pytest
 import redis
 from kombu import Connection
 
+from tests.integration.throttle.crossed import pools_and_brokers
 from tests.integration.throttle.worker.stand import LIMIT, Stand
 
 pytestmark = pytest.mark.cluster
@@ -45,7 +46,7 @@ def overflow(stand: Stand, *options: str, pool: str = "prefork", **conf: Any) ->
     stand.until(lambda: in_parking(stand) >= 30, "the rest is parked")
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "gevent", "solo"])
+@pools_and_brokers("prefork", "threads", "gevent", "solo")
 def test_what_is_too_much_is_parked_and_others_pass(either: Stand, pool: str) -> None:
     """All run in the end, each once."""
     overflow(either, pool=pool)

@@ -22,7 +22,7 @@ from celery_pecker.testing.processes import ProcessContainer
 from throttle.cli import throttle
 from throttle.errors import Away, Misconfigured
 from throttle.model import Report, Told
-from throttle.service.client import HttpStore
+from throttle.store.http import HttpStore
 
 HERE = Path(__file__).parent
 CERTIFICATE, KEY = HERE / "localhost.pem", HERE / "localhost.key"

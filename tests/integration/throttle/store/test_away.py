@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.proxy import Proxy
+from tests.profiles import examples
 from throttle.errors import Away, Misconfigured
 from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
 from throttle.store.redis import RedisStore
@@ -375,7 +376,10 @@ replies = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(says=replies)
 def test_a_server_that_says_anything(parrot: str, says: bytes) -> None:
     """Nothing but errors of ours comes out, whatever comes in."""

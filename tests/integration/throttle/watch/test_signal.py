@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import conninfo, sql
 
-from celery_pecker.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, eventually
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.watch.backend import LOCK, at_work

@@ -11,7 +11,7 @@ import psycopg
 from celery import Celery
 
 import throttle
-from celery_pecker.clock import pause
+from celery_pecker.kernel.clock import pause
 from throttle.clock import now
 from throttle.meter import meter
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.integration.throttle.crossed import pools_and_brokers
 from tests.integration.throttle.worker.stand import Stand
 
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "gevent", "solo"])
+@pools_and_brokers("prefork", "threads", "gevent", "solo")
 def test_held_until_its_database_opens(either: Stand, pool: str) -> None:
     """More wait than the prefetch has room for, and other tasks pass all the same."""
     either.start(pool=pool)

@@ -10,8 +10,9 @@ import pytest
 
 from celery_sharding.errors import Misconfigured, NoExecutor
 from celery_sharding.model import Cut, Options, Placement
-from celery_sharding.plan import assign, cut, moves, reassign, sizes
+from celery_sharding.plan import assign, cut, sizes
 from celery_sharding.sources import KeyRange, Sizes
+from tests.oracle.placement import moves, reassign
 
 
 def test_the_published_example() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from throttle.model import Amount, Limit, Policy
+from throttle.quota import quota
 from throttle.service.cycles import Cycles
-from throttle.window.quota import quota
 
 
 def limit(*, policy: Policy = Policy.SAFE, shadow: bool = False) -> Limit:

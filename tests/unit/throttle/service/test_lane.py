@@ -7,11 +7,12 @@ import threading
 
 import pytest
 
+from celery_pecker.service.threads import Busy, InFlight, Threads
 from throttle.errors import Away
 from throttle.model import Seen, View
+from throttle.service.app import WAIT
 from throttle.service.board import Board
 from throttle.service.desk import NONE
-from throttle.service.lane import PATIENCE, Crowded, Lane, Presence
 
 
 def test_what_waited_too_long_is_not_asked() -> None:
@@ -21,18 +22,18 @@ def test_what_waited_too_long_is_not_asked() -> None:
     free = threading.Event()
 
     async def scene() -> None:
-        lane = Lane(threads=1, clock=lambda: now[0])
-        first = asyncio.create_task(lane.ask(free.wait, 10))
+        lane = Threads(wait=WAIT, threads=1, clock=lambda: now[0])
+        first = asyncio.create_task(lane.run(free.wait, 10))
         await asyncio.to_thread(lambda: None)
-        late = asyncio.create_task(lane.ask(asked.append, "late"))
+        late = asyncio.create_task(lane.run(asked.append, "late"))
         await asyncio.to_thread(lambda: None)
-        now[0] = PATIENCE + 0.01
+        now[0] = WAIT + 0.01
         free.set()
         assert await first
-        with pytest.raises(Crowded):
+        with pytest.raises(Busy):
             await late
-        await lane.ask(asked.append, "in time")
-        assert lane.crowded == 1
+        await lane.run(asked.append, "in time")
+        assert lane.refused == 1
         lane.close()
 
     asyncio.run(scene())
@@ -45,11 +46,11 @@ def test_no_more_wait_than_there_is_room_for() -> None:
 
     async def scene() -> None:
         # A clock that stands still: nobody has waited for long
-        lane = Lane(threads=1, most=2, clock=lambda: 0.0)
-        waiting = [asyncio.create_task(lane.ask(free.wait, 2)) for _ in range(2)]
+        lane = Threads(wait=WAIT, threads=1, most=2, clock=lambda: 0.0)
+        waiting = [asyncio.create_task(lane.run(free.wait, 2)) for _ in range(2)]
         await asyncio.to_thread(lambda: None)
-        with pytest.raises(Crowded):
-            await lane.ask(free.wait, 2)
+        with pytest.raises(Busy):
+            await lane.run(free.wait, 2)
         free.set()
         await asyncio.wait(waiting)
         lane.close()
@@ -78,7 +79,7 @@ def test_all_readers_see_one_look_per_tick() -> None:
     now, store = [0.0], Looked()
 
     async def scene() -> None:
-        lane = Lane()
+        lane = Threads(wait=WAIT)
         board = Board(store, lane, clock=lambda: now[0])  # type: ignore[arg-type]
         seen = await asyncio.gather(*(board.views() for _ in range(50)))
         assert all(one.keys() == {"main"} for one in seen)
@@ -99,13 +100,13 @@ def test_who_is_gone_is_known() -> None:
     """A service that ends waits for answers in flight, and no longer than it may."""
 
     async def scene() -> None:
-        presence = Presence()
-        assert await presence.gone(0.0)
-        presence.came()
-        presence.came()
-        presence.went()
-        assert not await presence.gone(0.001)
-        presence.went()
-        assert await presence.gone(1.0)
+        presence = InFlight()
+        assert await presence.wait(0.0)
+        presence.begin()
+        presence.begin()
+        presence.end()
+        assert not await presence.wait(0.001)
+        presence.end()
+        assert await presence.wait(1.0)
 
     asyncio.run(scene())

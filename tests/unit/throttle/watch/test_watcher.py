@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from celery_pecker.testing import eventually
+from tests.oracle.store import Oracle
 from tests.unit.throttle.doubles import Clock
 from throttle.model import Amount, Report, Sample, Told
 from throttle.settings import Settings
 from throttle.watch.law import FLOOR, RECOVERY, Word
 from throttle.watch.watcher import ELECTED, Watcher, Watching
-from throttle.window.oracle import Oracle
 
 BUSY, WELL = [Word(2.0, "busy")], [Word(0.5, "well")]
 SETTINGS = Settings.read(

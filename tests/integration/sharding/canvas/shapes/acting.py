@@ -8,7 +8,7 @@ from typing import Any
 from celery import chord
 from celery.exceptions import TaskRevokedError
 
-from celery_pecker.clock import SYSTEM, new_tag
+from celery_pecker.kernel.clock import SYSTEM, new_tag
 from celery_pecker.testing import eventually
 from celery_sharding import (
     Isolate,

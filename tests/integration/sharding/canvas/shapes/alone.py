@@ -6,7 +6,7 @@ import json
 
 from celery import signature
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding import (
     KeyRange,
     layers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import chord, group
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from celery_sharding import (
     sharded,
 )

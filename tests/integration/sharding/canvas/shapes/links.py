@@ -11,7 +11,7 @@ from typing import Any
 from celery import chord
 from celery.canvas import StampingVisitor  # type: ignore[attr-defined]
 
-from celery_pecker.clock import new_tag
+from celery_pecker.kernel.clock import new_tag
 from tests.integration.sharding.canvas.shapes.table import (
     Scene,
     of_workers,

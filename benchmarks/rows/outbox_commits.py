@@ -1,0 +1,106 @@
+"""Commits a second of 16 clients that record one message in each, by pgbench.
+
+Beside them, in turns: the same clients and a plain insert of a row as long.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import psycopg
+from psycopg import sql
+
+from benchmarks.outbox.field import Field
+from benchmarks.results import Sample
+from benchmarks.run import Run
+
+ROW = "outbox_commits"
+CLIENTS = 16
+SECONDS = 4
+TURNS = 3
+OUTBOX = """
+insert into {table} (task, task_id, exchange, routing_key, priority, content_type,
+    content_encoding, declare, headers, properties, body, created_at)
+select task, gen_random_uuid()::text, exchange, routing_key, priority, content_type,
+    content_encoding, declare, headers, properties, body, clock_timestamp()
+from {one};
+"""
+PLAIN = """
+insert into {plain} (key, text, body, created_at)
+select gen_random_uuid()::text, task || headers || properties, body, clock_timestamp()
+from {one};
+"""
+
+
+MADE = """
+create table {plain} (
+    id bigint generated always as identity primary key, key text, text text,
+    body bytea, created_at timestamptz
+)
+"""
+
+
+def run(run: Run) -> None:
+    """Measure where pgbench is installed."""
+    if shutil.which("pgbench") is None:
+        run.note(f"{ROW}: pgbench is not on the PATH: not measured")
+        return
+    lasts = 6.0 + 2 * TURNS * (SECONDS + 1)
+    run.trial(ROW, "16 clients", lasts, partial(commits, run))
+
+
+def commits(run: Run) -> Sample:
+    """Return commits a second of both, and their ratio in each pair."""
+    field = Field(run.ground, "redis")
+    with field.open(), tempfile.TemporaryDirectory() as folder:
+        names = {
+            "table": field.table,
+            "one": sql.Identifier(field.name, "one"),
+            "plain": sql.Identifier(field.name, "plain"),
+        }
+        with psycopg.connect(field.dsn, autocommit=True) as connection:
+            field.fill(1)
+            for text in (
+                "create table {one} as select * from {table}",
+                "truncate {table}",
+                MADE,
+            ):
+                connection.execute(sql.SQL(text).format(**names))
+            scripts = {"outbox": OUTBOX, "plain": PLAIN}
+            for who, text in scripts.items():
+                script = sql.SQL(text).format(**names).as_string(connection)
+                (Path(folder) / who).write_text(script)
+        rates: dict[str, list[float]] = {who: [] for who in scripts}
+        for _ in range(TURNS):
+            for who in scripts:
+                rates[who].append(_pgbench(field.dsn, Path(folder) / who))
+                run.tell()
+    pairs = [a / b for a, b in zip(rates["outbox"], rates["plain"], strict=True)]
+    return {
+        "clients": CLIENTS,
+        "rate": {who: round(float(np.median(each))) for who, each in rates.items()},
+        "ratio": round(float(np.median(pairs)), 2),
+        "pairs": [round(one, 2) for one in pairs],
+    }
+
+
+def _pgbench(dsn: str, script: Path) -> float:
+    done = subprocess.run(
+        [
+            *("pgbench", "-n", "-c", str(CLIENTS), "-j", "2", "-T", str(SECONDS)),
+            *("-f", str(script), dsn),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"tps = ([\d.]+)", done.stdout)
+    if found is None:
+        raise RuntimeError(done.stderr[-500:])
+    return float(found[1])

@@ -1,0 +1,105 @@
+"""The outbox: what a caller pays, and how fast messages leave."""
+
+from __future__ import annotations
+
+from benchmarks.cells import grid, spreads
+from benchmarks.results import Sample
+
+
+def relay(samples: list[Sample]) -> str:
+    """Return how fast one relay is."""
+    lines = [
+        [
+            f"{one['broker']}, {one['rows']:,} messages",
+            f"**{one['rate']:,}**",
+            ", ".join(f"{who} {spent:.0f}" for who, spent in one["cpu_us"].items()),
+            f"{one['wal_bytes']:,}",
+        ]
+        for one in samples
+    ]
+    head = ("broker", "messages a second", "processor time, µs a message")
+    return grid((*head, "WAL beyond the insert, bytes a message"), lines)
+
+
+def latency(samples: list[Sample]) -> str:
+    """Return how soon after a commit a message is there."""
+    lines = [
+        [f"one relay, {one['commits']} commits", spreads([one], "ms", "{:.1f}")]
+        for one in samples
+    ]
+    return grid(("", "p50 / p95 / p99, ms"), lines)
+
+
+def call(samples: list[Sample]) -> str:
+    """Return what a call takes."""
+    one = samples[-1]
+    lines = [
+        ["`delay()` to Redis", f"{one['us']['celery']}", f"{one['cpu_us']['celery']}"],
+        [
+            "`delay()` to the outbox, in a transaction",
+            f"{one['us']['outbox']} ({one['ratio']:.2f} times)",
+            f"{one['cpu_us']['outbox']} ({one['cpu_ratio']:.2f} times)",
+        ],
+        [
+            f"`send_many` of {one['many_rows']:,}",
+            f"{1e6 / one['many_rate']:.0f} (**{one['many_rate']:,}** a second)",
+            "",
+        ],
+    ]
+    return grid(("call", "elapsed, µs", "processor time of the caller, µs"), lines)
+
+
+def commits(samples: list[Sample]) -> str:
+    """Return commits a second."""
+    lines = [
+        [
+            f"{one['clients']} clients",
+            f"{one['rate']['outbox']:,}",
+            f"{one['rate']['plain']:,}",
+            f"**{one['ratio']:.2f}** ({', '.join(f'{x:.2f}' for x in one['pairs'])})",
+        ]
+        for one in samples
+    ]
+    head = ("", "a message recorded in each", "a plain insert in each")
+    return grid((*head, "ratio (of each pair)"), lines)
+
+
+def deferred(samples: list[Sample]) -> str:
+    """Return what a claim costs."""
+    lines = []
+    for one in samples:
+        for which, name in (
+            ("alone", "alone"),
+            ("beside", f"beside {one['waiting']:,}"),
+        ):
+            lines.append([name, spreads([one], f"{which}_ms", "{:.1f}")])
+    return grid(("one message is due", "claim and close, p50 / p95 / p99, ms"), lines)
+
+
+def million(samples: list[Sample]) -> str:
+    """Return how large the table grows."""
+    lines = [
+        [
+            f"{one['way']}, {one['rows']:,} messages",
+            f"{one['greatest_mb']:,}",
+            f"{one['claim_ms']:.1f}",
+        ]
+        for one in samples
+    ]
+    head = ("", "table and indexes at most, MB")
+    return grid((*head, "claim at the end, ms"), lines)
+
+
+def hundred(samples: list[Sample]) -> str:
+    """Return how fast threads take and close rows, and whether each was once."""
+    lines = [
+        [
+            f"{one['threads']} threads, {one['rows']:,} tasks",
+            f"{one['per_second']:,}",
+            f"{one['ran']:,}",
+            f"{one['distinct']:,} of {one['logged']:,}",
+        ]
+        for one in samples
+    ]
+    head = ("", "done a second", "runs", "distinct ids in the log")
+    return grid(head, lines)

@@ -1,0 +1,71 @@
+"""Check what a schedule is given; name the field, the value and what is allowed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+from typing import NoReturn
+from zoneinfo import ZoneInfo
+
+from celery_pecker.kernel.errors import Misconfigured
+
+Zone = str | tzinfo
+Instant = str | datetime
+Duration = float | timedelta
+
+
+def refuse(what: str, field: str, value: object, allowed: str) -> NoReturn:
+    """Raise Misconfigured for one field of a schedule."""
+    message = f"{what}: {field} is {value!r}; allowed is {allowed}"
+    raise Misconfigured(message)
+
+
+def zone_of(what: str, zone: Zone | None) -> tzinfo | None:
+    """Return a time zone by its name, None for the app's."""
+    if zone is None or isinstance(zone, tzinfo):
+        return zone
+    try:
+        return ZoneInfo(zone)
+    except (TypeError, ValueError, OSError, LookupError):
+        # No such file, a folder, a path out of the folder, no text.
+        allowed = "a name of the tz database, as 'Europe/Paris', or a tzinfo"
+        refuse(what, "zone", zone, allowed)
+
+
+def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
+    """Return a datetime in whole seconds; a naive one is local time of the zone."""
+    found = value
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            found = None
+    if value is None:
+        return None
+    if not isinstance(found, datetime) or found.microsecond:
+        allowed = (
+            "a datetime in whole seconds, or its text, as '2026-03-23 18:00'; without"
+            " an offset it is local time of the zone"
+        )
+        refuse(what, field, value, allowed)
+    return found
+
+
+def seconds_of(
+    what: str, field: str, value: object, *, least: float, most: float
+) -> float:
+    """Return a duration in seconds, given as a number or a timedelta."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not least <= seconds <= most  # never true of NaN
+    ):
+        refuse(what, field, value, f"{least:g} to {most:g} seconds, or a timedelta")
+    return float(seconds)
+
+
+def whole_of(what: str, field: str, value: object, *, most: int) -> int:
+    """Return a whole number from one up."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        refuse(what, field, value, f"a whole number from 1 to {most}")
+    return value

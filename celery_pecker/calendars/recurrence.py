@@ -1,0 +1,148 @@
+"""Recurrence that people can read: a start, a level, every so many, on which days."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Literal, cast
+
+from celery_pecker.calendars import words
+from celery_pecker.calendars.checks import Instant, Zone, refuse, whole_of
+from celery_pecker.calendars.fields import DAYS as DAY_NAMES
+from celery_pecker.calendars.periods import (
+    AtTime,
+    Days,
+    EveryDay,
+    EveryMonth,
+    EveryWeek,
+    EveryWorkday,
+    EveryYear,
+)
+from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
+from celery_pecker.calendars.workdays import Calendar, workdays
+
+Level = Literal["hour", "day", "week", "month", "year", "workday"]
+LEVELS = ("hour", "day", "week", "month", "year", "workday")
+MOST = 1_000
+HOUR = timedelta(hours=1)
+
+
+class Recurrence(CalendarSchedule):
+    """A schedule by a level; made by ``recurrence``."""
+
+    def __init__(  # noqa: PLR0913  # each one says how it differs from another
+        self,
+        *,
+        start: Instant,
+        level: Level,
+        every: int = 1,
+        days: Sequence[int | str] | None = None,
+        zone: Zone | None = None,
+        calendar: Calendar | None = None,
+        end: Instant | None = None,
+    ) -> None:
+        options = {
+            "start": start,
+            "level": level,
+            "every": every,
+            "days": None if days is None else [*days],
+            "zone": zone,
+            "calendar": calendar,
+            "end": end,
+        }
+        super().__init__("recurrence", (), options, zone=zone, start=start, end=end)
+        if self.start is None:
+            refuse(self._text, "start", start, "an instant: the first run is at it")
+        if level not in LEVELS:
+            refuse(self._text, "level", level, f"one of {', '.join(LEVELS)}")
+        if calendar is not None and level != "workday":
+            refuse(self._text, "calendar", calendar, "none but with level='workday'")
+        self.level = level
+        self.every = whole_of(self._text, "every", every, most=MOST)
+        self.days = _days(self._text, level, days)
+        self.calendar = workdays(self._text, calendar) if level == "workday" else None
+        if level == "hour":
+            self.shortest = 3600.0 * self.every
+        self._ready: tuple[tzinfo, AtTime] | None = None
+        self._check()
+
+    @property
+    def words(self) -> str:
+        """The schedule in words."""
+        return words.framed(words.of_recurrence(self), self)
+
+    def local_start(self, zone: tzinfo) -> datetime:
+        """Return the start as local time."""
+        start = cast("datetime", self.start)
+        return start if start.tzinfo is None else start.astimezone(zone)
+
+    def _after(self, utc: datetime, zone: tzinfo) -> datetime | None:
+        if self.level != "hour":
+            return super()._after(utc, zone)
+        # Hours are real time: none is lost and none comes twice when clocks change.
+        start, period = utc_of(cast("datetime", self.start), zone), self.every * HOUR
+        return start + ((utc - start) // period + 1) * period
+
+    def _rule_in(self, zone: tzinfo) -> AtTime:
+        if self._ready is None or self._ready[0] is not zone:
+            local = self.local_start(zone).replace(tzinfo=None)
+            rule = AtTime(local.date(), local.time(), self._days_from(local.date()))
+            self._ready = zone, rule
+        return self._ready[1]
+
+    def _days_from(self, start: date) -> Days:
+        every, days = self.every, self.days
+        if self.calendar is not None:
+            return EveryWorkday(start, every, self.calendar)
+        if self.level == "week":
+            return EveryWeek(start, every, days or (start.isoweekday(),))
+        if self.level == "month":
+            return EveryMonth(start, every, days or (start.day,))
+        kind = EveryDay if self.level == "day" else EveryYear
+        return kind(start, every)
+
+
+def recurrence(  # noqa: PLR0913  # each one says how it differs from another
+    *,
+    start: Instant,
+    level: Level,
+    every: int = 1,
+    days: Sequence[int | str] | None = None,
+    zone: Zone | None = None,
+    calendar: Calendar | None = None,
+    end: Instant | None = None,
+) -> Recurrence:
+    """Return a schedule of every so many hours, days, weeks, months, years, workdays.
+
+    It counts from ``start``, whose time of day it keeps, and nothing comes before it.
+    ``days``: with "week" Monday is 1 or "mon"; with "month" 1 to 31, -1 is the last.
+    ``calendar``: a country or a calendar, for "workday"; without it Monday to Friday.
+    Raises Misconfigured, also if it would never come.
+    """
+    return Recurrence(
+        start=start,
+        level=level,
+        every=every,
+        days=days,
+        zone=zone,
+        calendar=calendar,
+        end=end,
+    )
+
+
+def _days(what: str, level: Level, days: Sequence[int | str] | None) -> tuple[int, ...]:
+    if days is None:
+        return ()
+    if level == "week":
+        names = {name: number for number, name in enumerate(DAY_NAMES)} | {"sun": 7}
+        numbers = [names.get(str(one).lower()[:3], one) for one in days]
+        allowed, fits = "of 1 (Monday) to 7 and 'mon' to 'sun'", range(1, 8)
+    elif level == "month":
+        numbers = [*days]
+        allowed, fits = "of 1 to 31, or of -1 (the last) to -31", range(-31, 32)
+    else:
+        refuse(what, "days", days, "none but with level='week' or 'month'")
+    known = [one for one in numbers if type(one) is int and one and one in fits]
+    if not known or len(known) < len(numbers):
+        refuse(what, "days", days, f"a list {allowed}")
+    return tuple(sorted(set(known)))

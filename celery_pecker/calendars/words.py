@@ -1,0 +1,160 @@
+"""Schedules in words, as ``pecker next`` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from celery_pecker.calendars.fields import Fields
+
+if TYPE_CHECKING:
+    from celery_pecker.calendars.recurrence import Recurrence
+    from celery_pecker.calendars.schedule import CalendarSchedule
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+DAYS = (
+    *("Sunday", "Monday", "Tuesday", "Wednesday"),
+    *("Thursday", "Friday", "Saturday"),
+)
+TIMES, TWO = 6, 2
+"""Times of the day that are listed one by one."""
+DAY, HOUR, WEEK, YEAR = 24, 60, 7, 12
+LAST_OF_WEEK = 7
+
+
+def of_fields(fields: Fields, *, either: bool) -> str:
+    """Return a cron expression in words."""
+    text = _times(fields)
+    by_month = "" if fields.any_day else f"{_plural('day', fields.day)} of the month"
+    by_week = "" if fields.any_weekday else _weekdays(fields.weekday)
+    if by_month and by_week:
+        between = "or on" if either else "if it is"
+        text += f", on {by_month} {between} {by_week}"
+    elif by_month or by_week:
+        text += f", on {by_month or by_week}"
+    if len(fields.month) < YEAR:
+        text += f", in {_listed([MONTHS[one - 1] for one in fields.month])}"
+    return text
+
+
+def of_recurrence(one: Recurrence) -> str:
+    """Return a recurrence in words."""
+    local = one.local_start(one.own_zone or UTC)
+    unit = "working day" if one.level == "workday" else one.level
+    text = f"every {unit}" if one.every == 1 else f"every {one.every} {unit}s"
+    if one.level == "hour":
+        return f"{text} (real time)"
+    if one.level == "week":
+        numbers = one.days or (local.isoweekday(),)
+        text += f" on {_listed([DAYS[n % LAST_OF_WEEK] for n in numbers])}"
+    if one.level == "month":
+        text += f" on {_month_days(one.days or (local.day,))}"
+    if one.level == "year":
+        text += f" on {local.day} {MONTHS[local.month - 1]}"
+    text += f" at {_clock(local.hour, local.minute, local.second)}"
+    return text if one.calendar is None else f"{text} ({one.calendar})"
+
+
+def framed(text: str, one: CalendarSchedule) -> str:
+    """Return the words with zone, start and end."""
+    text += f", time of {one.zone_name}" if one.zone_name else ""
+    text += f", from {_shown(one.start, one.own_zone)}" if one.start else ""
+    return text + (f", until {_shown(one.end, one.own_zone)}" if one.end else "")
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Return a period: every second, every 5 minutes."""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            return _every(round(seconds / length), unit)
+    return _every(seconds, "second")
+
+
+def _shown(instant: datetime, zone: tzinfo | None) -> str:
+    if instant.tzinfo is not None and zone is not None:
+        instant = instant.astimezone(zone).replace(tzinfo=None)
+    return str(instant)
+
+
+def _times(fields: Fields) -> str:
+    seconds, minutes, hours = fields.second, fields.minute, fields.hour
+    if len(seconds) * len(minutes) * len(hours) <= TIMES:
+        return "at " + _listed(
+            [_clock(h, m, s) for h in hours for m in minutes for s in seconds]
+        )
+    parts = []
+    if seconds != (0,):
+        parts.append(_of(seconds, "second", 60))
+    if len(minutes) < HOUR or seconds == (0,):
+        parts.append(_of(minutes, "minute", 60))
+    if len(hours) < DAY or len(minutes) == 1:
+        parts.append(_of(hours, "hour", 24))
+    return ", ".join(parts)
+
+
+def _of(numbers: Sequence[int], unit: str, full: int) -> str:
+    """Return one field: every 5 minutes, at minute 3, hours 8 to 17."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else full
+    if [*numbers] == [*range(0, full, step)] and len(numbers) > 1:
+        return _every(step, unit)
+    return f"at {_plural(unit, numbers)}"
+
+
+def _every(number: float, unit: str) -> str:
+    return f"every {unit}" if number == 1 else f"every {number:g} {unit}s"
+
+
+def _plural(unit: str, numbers: Sequence[int]) -> str:
+    texts: list[str] = []
+    first = before = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number != before + 1:
+            ends = [first] if first == before else [first, before]
+            texts.append(
+                (" to " if before > first + 1 else " and ").join(map(str, ends))
+            )
+            first = number
+        before = number
+    return f"{unit}{'s' if len(numbers) > 1 else ''} {_listed(texts)}"
+
+
+def _weekdays(numbers: Sequence[int]) -> str:
+    """Return days of the week, Sunday being 0, from Monday on."""
+    shown = sorted((number - 1) % LAST_OF_WEEK for number in numbers)
+    names = [DAYS[(one + 1) % LAST_OF_WEEK] for one in shown]
+    together = shown[-1] - shown[0] + 1 == len(shown) > TWO
+    return f"{names[0]} to {names[-1]}" if together else _listed(names)
+
+
+def _month_days(days: Sequence[int]) -> str:
+    ahead = [one for one in days if one > 0]
+    back = [one for one in days if one < 0]
+    names = [
+        "the last day" if one == -1 else f"day {-one} from the end" for one in back
+    ]
+    return _listed(([_plural("day", ahead)] if ahead else []) + names)
+
+
+def _clock(hour: int, minute: int, second: int) -> str:
+    text = f"{hour:02}:{minute:02}"
+    return f"{text}:{second:02}" if second else text
+
+
+def _listed(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def of_rule(parts: Mapping[str, str]) -> str:
+    """Return a rule of RFC 5545 in words, as far as it has short ones."""
+    unit = {"DAILY": "day"}.get(parts["FREQ"], parts["FREQ"].lower().removesuffix("ly"))
+    text = _every(int(parts.get("INTERVAL", "1")), unit)
+    rest = [f"{key} {value}" for key, value in parts.items() if key.startswith("BY")]
+    if rest:
+        text += f" by {', '.join(rest)}"
+    return f"{text}, {parts['COUNT']} times" if "COUNT" in parts else text

@@ -1,0 +1,279 @@
+"""``pecker outbox``: what waits in an outbox, and what people do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.outboxes import known
+from celery_pecker.console import instants
+from celery_pecker.console.listing import Listing
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.outbox import operations
+from celery_pecker.outbox.operations import Which
+from celery_pecker.outbox.overview import MessageRow, Overview, Summary
+
+of_outbox = click.option(
+    "--name", default="default", show_default=True, help="Which outbox of the app."
+)
+
+
+def rows(command: Any) -> Any:
+    """Add the options that say which rows are meant."""
+    for option in (
+        click.option("--all", "all_rows", is_flag=True, help="Each row of the outbox."),
+        click.option(
+            "--attempts-from",
+            type=click.IntRange(1, operations.MAX_ATTEMPT),
+            help="Rows with so many attempts or more.",
+        ),
+        click.option("--parked", is_flag=True, help="Rows that are parked."),
+        click.option("--task", "tasks", multiple=True, help="Rows of this task."),
+        click.argument("ids", nargs=-1, type=click.IntRange(1)),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(name="outbox", invoke_without_command=True)
+@of_outbox
+@as_json
+@click.pass_context
+def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
+    """Show what waits in an outbox: how deep it is, and when it will be empty."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with opened(ctx, name, json=json) as (context, database):
+        summary = Overview(database).summary()
+        if not context.print_json(summary):
+            _print(context, summary)
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Rows shown at most.",
+)
+@of_outbox
+@as_json
+@click.pass_context
+def show(
+    ctx: click.Context, /, *, limit: int, name: str, json: bool, **which: Any
+) -> None:
+    """List rows, those with the most attempts first."""
+    if not any(which.values()):
+        which["all_rows"] = True
+    with opened(ctx, name, json=json) as (context, database):
+        found = Overview(database).rows(chosen(**which), limit=limit)
+        if not context.print_json({"rows": found}):
+            context.console.print(_listing(context, found))
+        if not found:
+            context.leave(NO)
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@of_outbox
+@as_json
+@click.pass_context
+def retry(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
+    """Let parked rows be delivered or run again, at once, with all their attempts."""
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.retry(database, chosen(**which))
+        _done(context, count, "to be tried again")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@click.option("--reason", default="parked by hand", show_default=True)
+@of_outbox
+@as_json
+@click.pass_context
+def park(
+    ctx: click.Context, /, *, reason: str, name: str, json: bool, **which: Any
+) -> None:
+    """Let nothing deliver or run rows until somebody retries them."""
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.park(database, chosen(**which), reason)
+        _done(context, count, "parked")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@of_outbox
+@as_json
+@click.pass_context
+def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
+    """Delete rows: their tasks will not run."""
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.drop(database, chosen(**which))
+        _done(context, count, "dropped")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@click.option("--at", help="When they are due: ISO 8601, with a zone.")
+@click.option(
+    "--delay", type=click.FloatRange(0.0), help="Seconds from now on; 0: at once."
+)
+@click.option(
+    "--attempt",
+    type=click.IntRange(0, operations.MAX_ATTEMPT),
+    help="So many attempts count from now on.",
+)
+@of_outbox
+@as_json
+@click.pass_context
+def reschedule(  # what can be changed
+    ctx: click.Context,
+    /,
+    *,
+    at: str | None,
+    delay: float | None,
+    attempt: int | None,
+    name: str,
+    json: bool,
+    **which: Any,
+) -> None:
+    """Change when rows are due, or how many attempts they have had."""
+    if at is None and delay is None and attempt is None:
+        message = "nothing to change: give --at, --delay or --attempt"
+        raise click.UsageError(message)
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.reschedule(
+            database, chosen(**which), at=_instant(at), delay=delay, attempt=attempt
+        )
+        _done(context, count, "rescheduled")
+
+
+@contextmanager
+def opened(
+    ctx: click.Context, name: str, *, json: bool
+) -> Iterator[tuple[Context, Database]]:
+    """Give the context and the database of an outbox of the app."""
+    with Context.open(ctx, json=json) as context:
+        found = known(context)
+        if name not in found:
+            message = f"--name {name!r}: the app has {', '.join(sorted(found))}"
+            raise Misconfigured(message)
+        database = Database.of(found[name], role="cli")
+        try:
+            yield context, database
+        finally:
+            database.close()
+
+
+def chosen(
+    *,
+    ids: Sequence[int],
+    tasks: Sequence[str],
+    parked: bool,
+    attempts_from: int | None,
+    all_rows: bool,
+) -> Which:
+    """Return which rows the options mean."""
+    which = {
+        "ids": ids or None,
+        "tasks": tasks or None,
+        "parked": True if parked else None,
+        "attempts_from": attempts_from or 0,
+        "all_rows": all_rows,
+    }
+    if not any(which.values()):
+        message = "name rows: IDS, --task, --parked, --attempts-from, or --all"
+        raise click.UsageError(message)
+    return Which(**which)  # type: ignore[arg-type]  # one by one as above
+
+
+def _instant(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"--at {text!r} is no instant as ISO 8601 has it"
+        raise click.UsageError(message) from error
+    if found.utcoffset() is None:
+        message = f"--at {text!r} has no time zone: add Z or +02:00"
+        raise click.UsageError(message)
+    return found
+
+
+def _done(context: Context, count: int, what: str) -> None:
+    if not context.print_json({"rows": count}):
+        click.echo(f"{count} rows are {what}" if count != 1 else f"1 row is {what}")
+    if not count:
+        context.leave(NO)
+
+
+def _print(context: Context, summary: Summary) -> None:
+    least = "at least " if summary.more else ""
+    click.echo(
+        f"{least}{summary.depth} due, the oldest for {_length(summary.oldest)};"
+        f" {summary.rate:.1f}/s; empty in {_empty(summary)};"
+        f" {summary.later} later, {summary.parked} parked"
+    )
+    away = [one for one in summary.relays if one.broker is not None]
+    click.echo(f"{len(summary.relays)} relays live")
+    for one in away:
+        context.print("", f"the broker is away for {one.host} {one.pid}: {one.broker}")
+    heads = (
+        "task",
+        "waiting",
+        "held",
+        "later",
+        "parked",
+        "oldest",
+        "per s",
+        "attempts",
+    )
+    listing = Listing(*heads, right=heads[1:])
+    for task in summary.tasks:
+        listing.add_row(
+            task.task,
+            *map(str, (task.waiting, task.held, task.later, task.parked)),
+            _length(task.oldest),
+            f"{task.rate:.1f}",
+            str(task.attempt),
+        )
+    if summary.tasks:
+        context.console.print(listing)
+
+
+def _empty(summary: Summary) -> str:
+    if summary.drained_in is None:
+        return "never, as it is"
+    return _length(summary.drained_in)
+
+
+def _length(length: float | None) -> str:
+    return seconds(None if length is None else round(length * SECOND))
+
+
+def _listing(context: Context, found: Sequence[MessageRow]) -> Listing:
+    heads = ("id", "task", "state", "attempts", "due", "queue", "task id", "error")
+    listing = Listing(*heads, right={"id", "attempts"})
+    for one in found:
+        listing.add_row(
+            str(one.id),
+            one.task,
+            one.state,
+            str(one.attempt),
+            instants.for_people(one.due_at, context.zone),
+            one.exchange or one.routing_key,
+            one.task_id,
+            one.last_error or "",
+        )
+    return listing

@@ -1,0 +1,53 @@
+"""A group of commands that are imported when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+
+class LazyGroup(click.Group):
+    """Import a command when it is called, or its help is asked for.
+
+    The `celery` command imports each group for whatever it is asked to do, starting
+    workers too: a group must cost nothing.
+
+    Args:
+        summary: What the group is for, shown by --help.
+        commands: Name of a command to ``module:attribute``.
+        needs: Name of a command to a distribution's module without which the command
+            is not there.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        summary: str,
+        commands: Mapping[str, str],
+        needs: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(name=name, help=summary)
+        self._places = commands
+        self._needs = needs or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        present = [
+            name
+            for name in self._places
+            if name not in self._needs or find_spec(self._needs[name])
+        ]
+        return sorted({*super().list_commands(ctx), *present})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name."""
+        if cmd_name not in self._places:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self._places[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command

@@ -1,0 +1,147 @@
+// The outbox: figures of all, of each task, and the messages themselves.
+(function () {
+    "use strict";
+
+    const {el, text, attribute, count, plural, span, time, iso} = pecker;
+    const tasks = document.querySelector("#tasks tbody");
+    const messages = document.querySelector("#messages tbody");
+    const parked = document.getElementById("parked");
+    const all = document.getElementById("all-tasks");
+    const given = new URLSearchParams(location.search);
+    const wanted = {task: given.get("task") || "", parked: given.get("parked") === "1"};
+    let taskRows = new Map(), messageRows = new Map();
+
+    function query() {
+        const asked = new URLSearchParams();
+        if (wanted.task) { asked.set("task", wanted.task); }
+        if (wanted.parked) { asked.set("parked", "1"); }
+        return asked.toString();
+    }
+
+    const seconds = value => value === null ? "–" : span(value * 1e6);
+    const rate = value => value >= 10 ? count(Math.round(value)) : String(Math.round(value * 10) / 10);
+
+    // Rows stay as long as what they show does, so that focus stays.
+    function drawRows(body, known, rows, key, make, draw) {
+        const keep = new Map();
+        rows.forEach((row, nth) => {
+            const parts = known.get(row[key]) || make(row);
+            draw(parts, row);
+            keep.set(row[key], parts);
+            if (body.children[nth] !== parts.row) { body.insertBefore(parts.row, body.children[nth] || null); }
+        });
+        while (body.children.length > rows.length) { body.lastChild.remove(); }
+        return keep;
+    }
+
+    const NUMBERS = ["waiting", "held", "later", "parked", "oldest", "rate", "attempt"];
+
+    function newTask(task) {
+        const button = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(task.task));
+        button.addEventListener("click", () => turn({task: task.task}));
+        const cells = Object.fromEntries(NUMBERS.map(name => [name, el("td", {class: "text-end"})]));
+        return {row: el("tr", {}, el("td", {class: "pecker-what"}, button), ...Object.values(cells)), cells};
+    }
+
+    function drawTask(parts, task) {
+        for (const name of NUMBERS) {
+            const words = name === "oldest" ? seconds(task.oldest) : name === "rate" ? rate(task.rate) + "/s" : count(task[name]);
+            text(parts.cells[name], words);
+        }
+        parts.cells.parked.classList.toggle("pecker-some", task.parked > 0);
+    }
+
+    const STATES = {waiting: "Waiting", held: "Held", later: "Later", parked: "Parked"};
+
+    function newMessage(message) {
+        const names = ["state", "task", "attempt", "due", "at", "error", "acts"];
+        const cells = Object.fromEntries(names.map(name => [name, el("td")]));
+        cells.task.className = "pecker-what";
+        cells.attempt.className = "text-end";
+        cells.acts.className = "pecker-does";
+        cells.task.append(el("span", {title: message.task}, pecker.shown(message.task)),
+            el("small", {title: message.task_id}, `${message.id} · ${message.task_id}`));
+        const parts = {row: el("tr", {"data-id": message.id}, ...Object.values(cells)), cells, armed: -Infinity};
+        parts.retry = action("retry", "Retry", message, parts);
+        parts.park = action("park", "Park", message, parts);
+        parts.drop = action("drop", "Drop", message, parts);
+        cells.acts.append(parts.retry, parts.park, parts.drop);
+        return parts;
+    }
+
+    // What cannot be taken back is pressed twice.
+    function action(what, words, message, parts) {
+        const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-act": what}, words);
+        attribute(made, "aria-label", `${words} ${message.task} ${message.id}`);
+        made.addEventListener("click", async () => {
+            if (what === "drop" && performance.now() - parts.armed > 4000) {
+                parts.armed = performance.now();
+                text(made, "Really?");
+                setTimeout(() => text(made, words), 4000);
+                return;
+            }
+            await pecker.act(what, message.id);
+            ask();
+        });
+        if (pecker.root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
+        return made;
+    }
+
+    function drawMessage(parts, message) {
+        text(parts.cells.state, STATES[message.state] || message.state);
+        text(parts.cells.attempt, message.mode === "relay" ? "–" : count(message.attempt));
+        text(parts.cells.due, time(message.due_at));
+        attribute(parts.cells.due, "title", iso(message.due_at));
+        text(parts.cells.at, time(message.created_at));
+        attribute(parts.cells.at, "title", iso(message.created_at));
+        text(parts.cells.error, message.last_error || "");
+        parts.retry.hidden = message.state !== "parked";
+        parts.park.hidden = message.state === "parked";
+    }
+
+    function card(name, value, sub, tone) {
+        text(document.getElementById("total-" + name), value);
+        text(document.getElementById("sub-" + name), sub);
+        attribute(document.getElementById("card-" + name), "class", "metric-card metric-card-" + tone);
+    }
+
+    function drawCards(summary) {
+        const least = summary.more ? "at least " : "";
+        card("depth", least + count(summary.depth),
+            summary.oldest === null ? "nothing is due" : "the oldest for " + seconds(summary.oldest),
+            summary.depth ? "active" : "success");
+        const never = summary.drained_in === null;
+        card("drain", never ? "never" : summary.depth ? seconds(summary.drained_in) : "now",
+            rate(summary.rate) + " a second" + (summary.later ? ", " + plural(summary.later, "message") + " later" : ""),
+            never ? "danger" : "success");
+        card("parked", count(summary.parked), summary.parked ? "somebody has to look" : "none", summary.parked ? "warning" : "success");
+        const away = summary.relays.filter(one => one.broker !== null);
+        card("relays", count(summary.relays.length),
+            away.length ? `the broker is away for ${count(away.length)}: ${away[0].broker}` : summary.relays.length ? "all reach the broker" : "nobody delivers",
+            away.length || !summary.relays.length ? "danger" : "success");
+    }
+
+    function show(data) {
+        drawCards(data.summary);
+        taskRows = drawRows(tasks, taskRows, data.summary.tasks, "task", newTask, drawTask);
+        messageRows = drawRows(messages, messageRows, data.rows, "id", newMessage, drawMessage);
+        document.getElementById("no-tasks").hidden = data.summary.tasks.length > 0;
+        document.getElementById("no-messages").hidden = data.rows.length > 0;
+        text(document.getElementById("range"), plural(data.rows.length, "message") + (data.more ? " of more" : ""));
+        all.hidden = !wanted.task;
+        text(all, `Only ${wanted.task}: show all tasks`);
+    }
+
+    function turn(change) {
+        Object.assign(wanted, change);
+        const asked = query();
+        history.replaceState(null, "", asked ? "?" + asked : location.pathname);
+        ask();
+    }
+
+    parked.checked = wanted.parked;
+    const ask = pecker.watch(query, show);
+    parked.addEventListener("change", () => turn({parked: parked.checked}));
+    all.addEventListener("click", () => turn({task: ""}));
+    document.getElementById("tools").addEventListener("submit", event => event.preventDefault());
+})();

@@ -1,0 +1,110 @@
+"""What can go wrong, sorted by what the caller should do about it.
+
+The docstring of an error is its default message: what is documented and what is
+said at run time cannot drift apart.
+"""
+
+from __future__ import annotations
+
+
+class PeckerError(Exception):
+    """Something in celery-pecker failed."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class Misconfigured(PeckerError, ValueError):
+    """A setting or a schedule entry is wrong: mend it and start again."""
+
+
+class SchemaOutdated(Misconfigured):
+    """The tables are older than this code: run `celery -A proj pecker migrate`."""
+
+
+class LeaseLost(PeckerError):
+    """Another holder has the row now: stop, and write nothing more."""
+
+
+class Overtaken(PeckerError):
+    """A newer run of this entry was claimed or has started: write nothing."""
+
+
+class TooManyRows(PeckerError):
+    """A statement changed more rows than can be right: a bug, not a race."""
+
+
+class DatabaseUnavailable(PeckerError):
+    """PostgreSQL did not answer, or not in time: nothing can be said of the write."""
+
+    asked = True
+    """Whether PostgreSQL may have what it was asked; False: it was not reached."""
+
+
+class NotRecorded(PeckerError, ValueError):
+    """The task cannot be recorded in the outbox as it is: nothing was written."""
+
+
+class NoTransaction(NotRecorded):
+    """The connection has no transaction open that a task could join."""
+
+
+class TransactionAborted(NotRecorded):
+    """The transaction failed before: it can only be rolled back."""
+
+
+class MessageTooLarge(NotRecorded):
+    """The message is larger than `pecker_outbox_limit` allows."""
+
+
+class BrokerUnavailable(PeckerError):
+    """The broker was not reached and nothing was sent: it may be tried again."""
+
+    state = "away"
+    """What the broker is, for the log."""
+
+
+class BrokerRefuses(BrokerUnavailable):
+    """The broker was reached and refused the messages: nothing was sent."""
+
+    state = "refuses messages"
+
+
+class PublishUncertain(PeckerError):
+    """The broker went away in the middle: some messages may have arrived."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_safe: bool = False,
+        done: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message)
+        self.retry_safe = retry_safe
+        """The same token makes another try exact (Redis fast lane)."""
+        self.done = done
+        """Names of entries whose message is known to have arrived."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return f"the broker may or may not have them: {self}"
+
+
+class PublishRefused(PublishUncertain):
+    """Some messages were refused, by Celery or by the broker: they were not sent."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return f"refused and not sent: {self}"
+
+
+class NotStarted(PublishUncertain):
+    """Some slots were not run here, and will not be: the text says why."""
+
+    @property
+    def why(self) -> str:
+        """What is said of a slot that is given up because of it."""
+        return str(self)

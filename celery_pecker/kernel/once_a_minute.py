@@ -1,0 +1,65 @@
+"""Log what repeats at most once a minute, with how often it came."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from celery_pecker.kernel.clock import monotonic
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+
+INTERVAL = 60.0
+"""Seconds between two lines about the same thing."""
+
+
+class OnceAMinute:
+    """Log a thing at once, and then at most once a minute."""
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        *,
+        prefix: str = "",
+        level: int = logging.WARNING,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._logger = logger
+        self._prefix = prefix
+        self._level = level
+        self._clock = clock
+        self._logged: dict[str, float] = {}
+        self._suppressed: dict[str, int] = {}
+
+    def warning(self, key: str, text: str, *args: object) -> None:
+        """Log the line, unless one with this key was logged within the minute."""
+        now = self._clock()
+        if now - self._logged.get(key, -INTERVAL) < INTERVAL:
+            self._suppressed[key] = self._suppressed.get(key, 0) + 1
+            return
+        self._logged[key] = now
+        count = self._suppressed.pop(key, 0)
+        more = f" ({count} more since the last line)" if count else ""
+        line = text % args if args else text
+        self._logger.log(self._level, "%s%s%s", self._prefix, line, more)
+
+    def call(
+        self,
+        what: str,
+        otherwise: Answer,
+        function: Callable[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        """Return what user code answers, or ``otherwise`` if it fails, which is logged.
+
+        For calls that come many times a second; ``user_code.call`` logs each.
+        """
+        try:
+            return function(*args, **kwargs)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises
+            text = "%s failed: %s: %s"
+            self.warning(what, text, what, type(error).__name__, error)
+            return otherwise

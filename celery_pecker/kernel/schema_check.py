@@ -1,0 +1,82 @@
+"""Refuse, at start, a server or schema that a scheduler cannot use."""
+
+from __future__ import annotations
+
+import click
+
+from celery_pecker.kernel import migrations
+from celery_pecker.kernel.database import MIGRATE, Database, render
+from celery_pecker.kernel.errors import (
+    DatabaseUnavailable,
+    Misconfigured,
+    SchemaOutdated,
+)
+
+OLDEST = 140_000
+"""date_bin() came with PostgreSQL 14."""
+
+
+class Refused(Misconfigured, click.ClickException):
+    """This process cannot start like this; said in one line on the command line."""
+
+    def __init__(self, message: str) -> None:
+        click.ClickException.__init__(self, message)
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
+
+
+def stand(database: Database, *, app: str) -> None:
+    """Refuse a server, schema or owner that the scheduler cannot live with.
+
+    A standby is no refusal but an absence: it may be promoted, or the DSN name
+    several hosts with ``target_session_attrs=read-write``. The connection is closed
+    then, or the next step would find one and go on over it.
+    """
+    try:
+        _look(database, app)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _look(database: Database, app: str) -> None:
+    [(server, isolation, standby, migrated)] = database.run(
+        "read_ground", migrations=render("{schema}.pecker_migrations", database.schema)
+    )
+    if server < OLDEST:
+        message = (
+            f"pecker_dsn: {database.where} is PostgreSQL {server // 10_000};"
+            " allowed are 14 and newer"
+        )
+        raise Misconfigured(message)
+    if standby:
+        message = f"{database.where} is a standby, which cannot be written to"
+        raise DatabaseUnavailable(message)
+    if isolation != "read committed":
+        message = (
+            f"pecker_dsn: {database.where} has default_transaction_isolation"
+            f" {isolation!r}; allowed is 'read committed', in which a lost race is an"
+            " empty answer"
+        )
+        raise Misconfigured(message)
+    if not migrated:
+        message = (
+            f"the tables of celery-pecker are not in schema {database.schema!r} of"
+            f" {database.where} (pecker_schema): {MIGRATE}"
+        )
+        raise SchemaOutdated(message)
+    migrations.check(database)
+    rows = database.run("own_schema", app=app)
+    if not rows:
+        message = f"{database.where} was not asked to the end who owns the schema"
+        raise DatabaseUnavailable(message)
+    [(owner,)] = rows
+    if owner != app:
+        message = (
+            f"pecker_schema {database.schema!r} of {database.where} belongs to app"
+            f" {owner!r}, this app is {app!r}; give each app a schema of its own"
+            " (pecker_schema), or set pecker_app if it is the same app renamed"
+        )
+        raise Misconfigured(message)

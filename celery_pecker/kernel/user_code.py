@@ -1,0 +1,111 @@
+"""Call code that is not ours: users' schedules, routes, listeners, modules.
+
+What such code raises is logged by name and must not stop what stands beside it:
+SystemExit too, which on the scheduler's thread would end the thread and leave the
+process alive and silent. Together with loop.py
+and once_a_minute.py this is where everything is caught.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+logger = logging.getLogger(__name__)
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+class Exited(Exception):
+    """Code that is not ours asked the process to end; only its own entry fails."""
+
+
+@contextmanager
+def no_exit(what: str) -> Iterator[None]:
+    """Raise Exited where the code within raises SystemExit.
+
+    On the scheduler's thread SystemExit ends the thread, not the process, and each
+    other replica that wins the slot after it.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        message = f"{what} raised {error!r}"
+        raise Exited(message) from error
+
+
+def call(
+    what: str,
+    otherwise: Answer,
+    function: Callable[Given, Answer],
+    *args: Given.args,
+    **kwargs: Given.kwargs,
+) -> Answer:
+    """Return what the function answers, or ``otherwise`` if it fails."""
+    try:
+        return function(*args, **kwargs)
+    except (Exception, SystemExit):  # whatever foreign code raises
+        logger.exception("pecker: %s failed", what)
+        return otherwise
+
+
+def load_module(path: str) -> ModuleType:
+    """Return a module, from the current directory too, as Celery finds modules.
+
+    Raises:
+        ImportError: It is not there, or running it failed; why, in one line.
+
+    """
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        return import_module(path)
+    except (Exception, SystemExit) as error:
+        why = " ".join(str(error).split())
+        if not isinstance(error, ImportError):
+            why = f"{type(error).__name__}: {why}"
+        raise ImportError(why) from error
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def tried(
+    function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> tuple[Answer, None] | tuple[None, Exception]:
+    """Return what the function answers, or the error that it raised, for the caller.
+
+    What ends processes (SystemExit) passes.
+    """
+    try:
+        return function(*args, **kwargs), None
+    except Exception as error:  # noqa: BLE001  # the caller deals with it
+        return None, error
+
+
+def survive(
+    what: str,
+    function: Callable[Given, object],
+    *args: Given.args,
+    **kwargs: Given.kwargs,
+) -> BaseException | None:
+    """Return what the function raised, whatever it is, or None.
+
+    For threads that run users' tasks one after another: no KeyboardInterrupt out of a
+    task may end them either.
+    """
+    try:
+        function(*args, **kwargs)
+    except BaseException as error:
+        logger.exception("pecker: %s failed", what)
+        return error
+    return None

@@ -1,0 +1,50 @@
+"""Messages recorded in the caller's transaction, and delivered afterwards.
+
+A task that is sent before the commit runs on rows that are not there; one that is sent
+after it is lost when the process dies in between. An outbox records the message in the
+same transaction as the data it is about. Commit sends it, rollback sends nothing.
+
+Nouns
+    *message*    what Celery's own ``apply_async`` built, kept instead of sent
+    *record*     to write a message into ``pecker_outbox``
+    *carrier*    the connection, session or alias whose transaction a message joins
+    *mode*       how long the row stays: ``relay`` (until the broker has the message),
+                 ``until_done`` (until its task succeeded), ``local`` (the same, and no
+                 broker is needed)
+    *due*        the instant before which a message is not delivered: an ``eta`` or
+                 ``countdown`` waits in the table, not in the memory of a worker
+
+Who is the authority
+    for what is sent: the caller's transaction. For when: PostgreSQL's clock.
+
+Under failure
+    the caller dies before the commit   nothing was recorded
+    it dies after the commit            the message is in the table: it is delivered
+    the broker is away                  recording goes on, the table grows
+
+Not promised
+    an order between messages, or that a task runs once: it may run more than once under
+    the same task id.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from celery_pecker.outbox.app import Outbox, outboxes
+    from celery_pecker.outbox.model import Mode
+
+__all__ = ["Mode", "Outbox", "outboxes"]
+
+_WHERE = {"Mode": "model", "Outbox": "app", "outboxes": "app"}
+"""Loaded when first used: Celery and psycopg are not needed to name an error."""
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name that is loaded when it is first used."""
+    if name not in _WHERE:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    found: object = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = found
+    return found

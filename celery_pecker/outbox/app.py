@@ -1,0 +1,292 @@
+"""One line that gives a Celery app an outbox."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from celery import Celery
+from celery.canvas import Signature
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured, NotRecorded
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox import hook, many, refusals
+from celery_pecker.outbox.model import Entry, Mode
+from celery_pecker.outbox.runs import options
+from celery_pecker.outbox.sinks import Gathering, Using, Writing
+from celery_pecker.outbox.writer import Writer
+
+KNOWN = "_celery_pecker_outboxes"
+
+
+class Outbox:
+    """Records the tasks of an app in the caller's transaction.
+
+        outbox = Outbox(app)
+
+        with psycopg.connect(DSN) as connection:
+            connection.execute("insert into orders …")
+            result = outbox.send(confirm.s(1), connection=connection)
+
+    The task is sent once the transaction is committed, whatever dies meanwhile; after a
+    rollback it never was. Its row is in ``pecker_outbox`` of the schema
+    ``pecker_schema``, and a relay in a scheduler or worker brings it to the broker.
+
+    With ``@app.task(outbox=True)`` plain ``delay()`` and ``apply_async()`` do the same:
+    they join the transaction of the block ``using``, else an ``atomic`` block of
+    Django, else they write over a connection of ours, which commits at once.
+
+    Args:
+        app: the Celery app whose tasks are recorded.
+        dsn: the database with the table, as ``pecker_dsn``, which is the default.
+        schema: the schema of the table, as ``pecker_schema``, which is the default.
+        name: tells several outboxes of an app apart. The first is that of tasks with
+            ``outbox=``.
+        alias: the database alias of Django whose ``atomic`` blocks are joined.
+
+    Nothing is asked of any server until something is sent.
+
+    Raises:
+        Misconfigured: the app has an outbox of this name already.
+    """
+
+    def __init__(
+        self,
+        app: Celery,
+        *,
+        dsn: str | None = None,
+        schema: str | None = None,
+        name: str = "default",
+        alias: str = "default",
+    ) -> None:
+        real: Any = app
+        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+        self.name = name
+        self._dsn = dsn
+        self._schema = schema
+        self._alias = alias
+        if not name:
+            message = f"Outbox name is {name!r}; allowed is a non-empty string"
+            raise Misconfigured(message)
+        known = vars(self.app).setdefault(KNOWN, {})
+        if name in known:
+            message = (
+                f"the app has an outbox named {name!r} already; give another one a name"
+                " of its own, as in Outbox(app, dsn=…, name='eu')"
+            )
+            raise Misconfigured(message)
+        known[name] = self
+        first = next(iter(known.values()))
+        options.install(self.app)
+        hook.install(self.app, first._outside)  # noqa: SLF001  # of this class
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the app's configuration says of this outbox, checked once."""
+        own = {"pecker_dsn": self._dsn, "pecker_schema": self._schema}
+        told = {key: value for key, value in own.items() if value is not None}
+        conf: Mapping[str, Any] = self.app.conf
+        found = Settings.read(
+            ChainMap(told, conf) if told else conf,  # type: ignore[arg-type]  # read only
+            main=self.app.main,
+        )
+        Database.of(found, role="outbox")  # refuses what is no DSN
+        return found
+
+    def send(
+        self,
+        signature: Any,
+        *,
+        connection: Any = None,
+        dedupe_key: str | None = None,
+        mode: Mode | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Record a signature, chain, group or chord; return its result.
+
+        Args:
+            signature: as ``task.s(…)`` makes it.
+            connection: whose open transaction it joins: a connection or session of
+                psycopg, SQLAlchemy or Django. None: as ``delay()`` of a task with
+                ``outbox=True``.
+            dedupe_key: while a row of this key waits, nothing is recorded, and the
+                result is that of the task that waits.
+            mode: ``"relay"``, ``"until_done"`` or ``"local"``; default what the task's
+                ``outbox=`` says, else ``"relay"``.
+            options: those of ``apply_async``.
+
+        Raises:
+            NotRecorded: it cannot be recorded as it is; nothing was written.
+            SchemaOutdated: the table is not there.
+            DatabaseUnavailable: without a ``connection``: PostgreSQL did not answer,
+                and may or may not have the row.
+        """
+        gathered, result = self._gather(signature, dedupe_key, mode, options)
+        ids = self._writer.write(gathered, connection)
+        return self._final(result, gathered, ids)
+
+    async def asend(
+        self,
+        signature: Any,
+        *,
+        connection: Any = None,
+        dedupe_key: str | None = None,
+        mode: Mode | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Do as `send`, for a connection or session that is awaited."""
+        gathered, result = self._gather(signature, dedupe_key, mode, options)
+        ids = await self._writer.awrite(gathered, connection)
+        return self._final(result, gathered, ids)
+
+    def send_many(
+        self,
+        task: Any,
+        rows: Iterable[Any],
+        *,
+        connection: Any = None,
+        mode: Mode | str | None = None,
+        **options: Any,
+    ) -> list[Any]:
+        """Record a task once for each row of arguments; return the results in order.
+
+        Args:
+            task: a task of the app.
+            rows: for each call a tuple or list of arguments, or a dict of keyword
+                arguments; at most 100,000. All are checked before any is written.
+            connection: as in `send`. Without one they commit together.
+            mode: as in `send`.
+            options: those of ``apply_async``, for all of them.
+
+        Raises:
+            NotRecorded: a row, or a message built of it, cannot be recorded.
+        """
+        batch = self._batch(task, rows, mode, options)
+        self._writer.write(batch.entries, connection, copies=batch.copies)
+        return batch.results
+
+    async def asend_many(
+        self,
+        task: Any,
+        rows: Iterable[Any],
+        *,
+        connection: Any = None,
+        mode: Mode | str | None = None,
+        **options: Any,
+    ) -> list[Any]:
+        """Do as `send_many`, for a connection or session that is awaited."""
+        batch = self._batch(task, rows, mode, options)
+        await self._writer.awrite(batch.entries, connection, copies=batch.copies)
+        return batch.results
+
+    def using(self, connection: Any) -> Using:
+        """Give a block in which all that is sent joins this transaction.
+
+            with outbox.using(session):
+                chain(bill.s(1), tell.s()).delay()
+
+        For what is awaited: ``async with outbox.using(session):``. Its messages are
+        written when the block ends.
+
+        Raises:
+            NotRecorded: the connection is of an unknown kind, or has no transaction.
+        """
+        return self._writer.using(connection)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        """Give a transaction of ours: all that is sent inside commits at its end.
+
+            with outbox.transaction():
+                chain(bill.s(1), tell.s()).delay()
+                report.delay()
+
+        Raises:
+            DatabaseUnavailable: PostgreSQL did not answer, and may or may not have
+                what was sent.
+        """
+        with self._writer.transaction() as database:
+            yield database
+
+    def close(self) -> None:
+        """Close the connections of ours that are idle."""
+        if "_writer" in vars(self):
+            self._writer.close()
+
+    def _gather(
+        self,
+        signature: Any,
+        key: str | None,
+        mode: Mode | str | None,
+        options: dict[str, Any],
+    ) -> tuple[list[Entry], Any]:
+        """Have Celery build the messages of a signature; return them and its result."""
+        if not isinstance(signature, Signature):
+            message = (
+                f"signature is {signature!r}; allowed is what task.s(…), chain, group"
+                " and chord make"
+            )
+            raise NotRecorded(message)
+        if _real(signature.app) is not self.app:
+            message = (
+                f"signature {signature!r} is of the app {signature.app!r}; allowed are"
+                f" those of {self.app!r}, whose outbox this is"
+            )
+            raise NotRecorded(message)
+        if key is not None:
+            refusals.check_key(key)
+        gathering = Gathering(
+            self.app,
+            mode=refusals.mode_of(mode, "mode"),
+            limit=self.settings.outbox_limit,
+            owner=self._writer,
+        )
+        with gathering:
+            result = signature.apply_async(**options)
+        entries = gathering.entries
+        if key is not None:
+            entries = [replace(entry, key=key) for entry in entries]
+        refusals.check_keys(entries)
+        return entries, result
+
+    def _batch(
+        self,
+        task: Any,
+        rows: Iterable[Any],
+        mode: Mode | str | None,
+        options: dict[str, Any],
+    ) -> many.Batch:
+        real = many.checked(task, options)
+
+        def gather(signature: Any) -> tuple[list[Entry], Any]:
+            return self._gather(signature, None, mode, dict(options))
+
+        return many.build(real, rows, gather, self.settings.outbox_limit)
+
+    def _final(self, result: Any, entries: Sequence[Entry], ids: Sequence[str]) -> Any:
+        """Return the result, or that of the task that waits under the same key."""
+        if len(ids) == 1 and ids[0] != entries[0].message.task_id:
+            return self.app.AsyncResult(ids[0])
+        return result
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return Writer(self.app, self.settings, self._alias)
+
+    def _outside(self) -> Writing:
+        return self._writer.outside()
+
+
+def outboxes(app: Any) -> list[Outbox]:
+    """Return the outboxes of an app, in the order in which they were made."""
+    return [*vars(_real(app)).get(KNOWN, {}).values()]
+
+
+def _real(app: Any) -> Any:
+    """Return the app itself, where it is a proxy of one."""
+    return getattr(app, "_get_current_object", lambda: app)()

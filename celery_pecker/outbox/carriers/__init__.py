@@ -1,0 +1,72 @@
+"""What a message joins: the open transaction of a connection, session or alias.
+
+Each carrier says where it is, refuses what has no transaction that could be joined,
+and runs a statement with named parameters in that transaction. Drivers are not loaded
+here: a connection of one that is not loaded cannot be there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery_pecker.kernel.errors import NotRecorded
+from celery_pecker.outbox.carriers import alchemy, django, psycopg3
+from celery_pecker.outbox.carriers.carrier import AsyncCarrier, Carrier, drive
+
+__all__ = ["AsyncCarrier", "Carrier", "async_carrier_of", "carrier_of", "drive"]
+
+ALLOWED = (
+    "a Connection or AsyncConnection of psycopg 3, a Connection, Session,"
+    " AsyncConnection or AsyncSession of SQLAlchemy 2, a connection of Django"
+)
+
+
+def carrier_of(connection: Any) -> Carrier:
+    """Return the carrier for what ``send`` was called with.
+
+    Raises:
+        NotRecorded: it is of an unknown kind, or one that must be awaited.
+    """
+    for kind in (psycopg3, alchemy, django):
+        found: Carrier | None = kind.carrier(connection)
+        if found is not None:
+            return found
+    if _awaited(connection) is not None:
+        message = (
+            f"connection is {_named(connection)}, which is to be awaited: call"
+            " asend, asend_many or `async with using` instead"
+        )
+        raise NotRecorded(message)
+    raise _unknown(connection)
+
+
+def async_carrier_of(connection: Any) -> AsyncCarrier:
+    """Return the carrier for what ``asend`` was called with.
+
+    Raises:
+        NotRecorded: it is of an unknown kind, or one that would block the event loop.
+    """
+    found = _awaited(connection)
+    if found is not None:
+        return found
+    if any(kind.carrier(connection) for kind in (psycopg3, alchemy, django)):
+        message = (
+            f"connection is {_named(connection)}, which blocks: call send, send_many"
+            " or `with using` instead (in Django by sync_to_async)"
+        )
+        raise NotRecorded(message)
+    raise _unknown(connection)
+
+
+def _awaited(connection: Any) -> AsyncCarrier | None:
+    return psycopg3.async_carrier(connection) or alchemy.async_carrier(connection)
+
+
+def _unknown(connection: object) -> NotRecorded:
+    message = f"connection is {_named(connection)}; allowed are {ALLOWED}"
+    return NotRecorded(message)
+
+
+def _named(connection: object) -> str:
+    kind = type(connection)
+    return f"{kind.__module__}.{kind.__qualname__}"

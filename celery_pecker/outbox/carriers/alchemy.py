@@ -1,0 +1,141 @@
+"""Connections and sessions of SQLAlchemy 2, over psycopg, psycopg2 and asyncpg."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
+from celery_pecker.outbox.carriers.carrier import Flow, Rows, Statement, drive
+
+T = TypeVar("T")
+
+IN_ERROR = 3
+"""What libpq calls a transaction in which a statement failed, in both psycopgs."""
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+
+def carrier(connection: Any) -> AlchemyCarrier | None:
+    """Return a carrier if it is a connection or session that blocks."""
+    orm = sys.modules.get("sqlalchemy.orm")
+    engine = sys.modules.get("sqlalchemy.engine")
+    if orm is not None:
+        if isinstance(connection, orm.scoped_session):
+            return AlchemyCarrier(connection())
+        if isinstance(connection, orm.Session):
+            return AlchemyCarrier(connection)
+    if engine is not None and isinstance(connection, engine.Connection):
+        return AlchemyCarrier(connection)
+    return None
+
+
+def async_carrier(connection: Any) -> AsyncAlchemyCarrier | None:
+    """Return a carrier if it is a connection or session that is awaited."""
+    module = sys.modules.get("sqlalchemy.ext.asyncio")
+    if module is None:
+        return None
+    if isinstance(connection, module.async_scoped_session):
+        return AsyncAlchemyCarrier(connection())
+    if isinstance(connection, (module.AsyncSession, module.AsyncConnection)):
+        return AsyncAlchemyCarrier(connection)
+    return None
+
+
+class AlchemyCarrier:
+    """A connection or a session; a session that did nothing yet begins with this."""
+
+    def __init__(self, bound: Any) -> None:
+        self._bound = bound
+
+    @property
+    def place(self) -> object:
+        """Which database it is."""
+        return str(self._connection.engine.url)
+
+    @property
+    def _connection(self) -> Any:
+        takes = hasattr(self._bound, "exec_driver_sql")
+        return self._bound if takes else self._bound.connection()
+
+    def require(self) -> None:
+        """Refuse what has no transaction that can be joined."""
+        bound = self._bound
+        if getattr(bound, "closed", False):
+            message = "connection is closed: a transaction needs an open one"
+            raise NotRecorded(message)
+        if bound.in_transaction() and not _active(bound):
+            message = (
+                "the transaction of the connection or session failed before: it can"
+                " only be rolled back"
+            )
+            raise TransactionAborted(message)
+        connection = self._connection
+        if connection.dialect.name != "postgresql":
+            message = (
+                f"connection is to {connection.dialect.name}; allowed is PostgreSQL,"
+                " where the outbox is"
+            )
+            raise NotRecorded(message)
+        driver = connection.connection.dbapi_connection
+        if getattr(driver, "autocommit", False):
+            message = (
+                "connection has the isolation level AUTOCOMMIT and no transaction that"
+                " a task could join; take it away, or leave out connection=…"
+            )
+            raise NoTransaction(message)
+        info = getattr(connection.connection.driver_connection, "info", None)
+        if getattr(info, "transaction_status", None) == IN_ERROR:
+            message = (
+                "connection has a transaction in which a statement failed before: it"
+                " can only be rolled back"
+            )
+            raise TransactionAborted(message)
+
+    def run(self, statement: Statement) -> Rows:
+        """Return the rows of a statement, in the driver's own way of parameters."""
+        connection = self._connection
+        if connection.dialect.paramstyle == "pyformat":
+            result = connection.exec_driver_sql(statement.text, dict(statement.params))
+        else:
+            numbered, names = _numbered(statement.text)
+            values = tuple(statement.params[name] for name in names)
+            result = connection.exec_driver_sql(numbered, values)
+        return [tuple(row) for row in result] if result.returns_rows else ()
+
+
+class AsyncAlchemyCarrier:
+    """The same, awaited: SQLAlchemy runs what blocks beside its event loop."""
+
+    def __init__(self, bound: Any) -> None:
+        self._bound = bound
+
+    async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
+        """Return what the flow for this place returns."""
+
+        def work(bound: Any) -> T:
+            return drive(AlchemyCarrier(bound), flow_in)
+
+        result: T = await self._bound.run_sync(work)
+        return result
+
+
+def _active(bound: Any) -> bool:
+    """Say whether a session or connection can go on in its transaction."""
+    if hasattr(bound, "is_active"):
+        return bool(bound.is_active)
+    transaction = bound.get_nested_transaction() or bound.get_transaction()
+    return transaction is None or bool(transaction.is_active)
+
+
+@cache
+def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the statement with $1, $2 … for its parameters, and their names."""
+    names: dict[str, int] = {}
+
+    def place(found: re.Match[str]) -> str:
+        return f"${names.setdefault(found[1], len(names) + 1)}"
+
+    return _NAMED.sub(place, text), tuple(names)

@@ -1,0 +1,123 @@
+"""What a carrier is, and how a flow of statements runs in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from celery_pecker.kernel.database import MIGRATE
+from celery_pecker.kernel.errors import (
+    Misconfigured,
+    NotRecorded,
+    PeckerError,
+    SchemaOutdated,
+    TransactionAborted,
+)
+
+T = TypeVar("T")
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class Statement(NamedTuple):
+    """A labelled statement, with its schema named and with named parameters."""
+
+    label: str
+    text: str
+    params: Mapping[str, object]
+
+
+Flow = Generator[Statement, Rows, T]
+"""Yields statements, is sent their rows, returns what it is for.
+
+Written once, it runs in what blocks and in what is awaited."""
+
+RIGHTS = (
+    "the role of the connection needs usage on the schema of the outbox and select,"
+    " insert and update on pecker_outbox"
+)
+REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
+    "25P02": (
+        TransactionAborted,
+        "a statement of the transaction failed before: it can only be rolled back",
+    ),
+    "25006": (NotRecorded, "the transaction is read-only: nothing can be recorded"),
+    "3F000": (SchemaOutdated, f"the schema of the outbox is not there: {MIGRATE}"),
+    "42P01": (SchemaOutdated, f"the table of the outbox is not there: {MIGRATE}"),
+    "42703": (SchemaOutdated, f"the table of the outbox is older: {MIGRATE}"),
+    "42501": (Misconfigured, RIGHTS),
+}
+"""By SQLSTATE: what PostgreSQL refuses, in our words. All else is the caller's."""
+
+
+class Carrier(Protocol):
+    """A transaction that is open, on a connection that blocks."""
+
+    @property
+    def place(self) -> object:
+        """Which database it is: hashable, the same for each connection to it."""
+        ...
+
+    def require(self) -> None:
+        """Refuse to go on without a transaction that can be joined.
+
+        Raises:
+            NoTransaction: it is in autocommit.
+            TransactionAborted: a statement before has failed.
+            NotRecorded: it is closed, or not PostgreSQL.
+        """
+        ...
+
+    def run(self, statement: Statement) -> Rows:
+        """Return the rows of a statement, run in the transaction."""
+        ...
+
+
+class AsyncCarrier(Protocol):
+    """A transaction that is open, on a connection that is awaited."""
+
+    async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
+        """Return what the flow for this place returns, after the same refusals."""
+        ...
+
+
+def drive(carrier: Carrier, flow_in: Callable[[object], Flow[T]]) -> T:
+    """Return what the flow for the carrier's place returns."""
+    carrier.require()
+    flow = flow_in(carrier.place)
+    try:
+        statement = next(flow)
+        while True:
+            statement = flow.send(_run(carrier, statement))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _run(carrier: Carrier, statement: Statement) -> Rows:
+    try:
+        return carrier.run(statement)
+    except Exception as error:
+        raise_refusal(error)
+        raise
+
+
+def raise_refusal(error: BaseException) -> None:
+    """Raise in our words what a driver says PostgreSQL refused; return for all else."""
+    refused = REFUSED.get(_sqlstate(error) or "")
+    if refused is not None:
+        kind, text = refused
+        raise kind(text) from error
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    """Return the SQLSTATE of any driver's error, also inside a library's own."""
+    inner: Any = error
+    for _ in range(4):
+        if inner is None:
+            break
+        state = getattr(inner, "sqlstate", None) or getattr(inner, "pgcode", None)
+        if isinstance(state, str):
+            return state
+        inner = getattr(inner, "orig", None) or inner.__cause__
+    return None

@@ -1,0 +1,80 @@
+"""Connections of Django: what `django.db.connection` and `connections[alias]` are."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
+from celery_pecker.outbox.carriers.carrier import Rows, Statement
+
+
+def carrier(connection: Any) -> DjangoCarrier | None:
+    """Return a carrier if it is a connection of Django.
+
+    By what it has: `django.db.connection` stands for one and is none itself.
+    """
+    if all(hasattr(connection, name) for name in ("alias", "in_atomic_block")):
+        return DjangoCarrier(connection)
+    return None
+
+
+def atomic_block(alias: str) -> DjangoCarrier | None:
+    """Return the carrier of the atomic block that this thread is in, if it is in one.
+
+    None where Django is not loaded or not set up, or has no such alias.
+    """
+    database = sys.modules.get("django.db")
+    configured = sys.modules.get("django.conf")
+    if database is None or configured is None or not configured.settings.configured:
+        return None
+    try:
+        connection = database.connections[alias]
+    except database.utils.ConnectionDoesNotExist:
+        return None
+    if not connection.in_atomic_block or connection.vendor != "postgresql":
+        return None
+    return DjangoCarrier(connection)
+
+
+class DjangoCarrier:
+    """A connection of Django, in an atomic block or with autocommit off."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @property
+    def place(self) -> object:
+        """Which database it is: aliases of one process do not change."""
+        settings = self._connection.settings_dict
+        return tuple(str(settings.get(name)) for name in ("HOST", "PORT", "NAME"))
+
+    def require(self) -> None:
+        """Refuse a connection without a transaction that can be joined."""
+        connection = self._connection
+        if connection.vendor != "postgresql":
+            message = (
+                f"connection {connection.alias!r} is to {connection.vendor}; allowed is"
+                " PostgreSQL, where the outbox is"
+            )
+            raise NotRecorded(message)
+        if connection.needs_rollback:
+            message = (
+                f"the atomic block of connection {connection.alias!r} failed before: it"
+                " can only be rolled back"
+            )
+            raise TransactionAborted(message)
+        if not connection.in_atomic_block and connection.get_autocommit():
+            message = (
+                f"connection {connection.alias!r} is in autocommit: open a transaction"
+                f" with `transaction.atomic(using={connection.alias!r})`, or leave out"
+                " connection=…"
+            )
+            raise NoTransaction(message)
+
+    def run(self, statement: Statement) -> Rows:
+        """Return the rows of a statement."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement.text, statement.params)
+            found: Rows = cursor.fetchall() if cursor.description else ()
+            return found

@@ -1,0 +1,105 @@
+"""Queues and exchanges that Celery declares before it sends, as short JSON.
+
+Who delivers a message later need not have the app's code: what has to be declared for
+it stands in its row. What is as kombu makes it by default is left out; a queue without
+a word on its exchange has one of its own name, as Celery makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kombu import Exchange, Queue, binding
+
+_EXCHANGE = Exchange().as_dict()
+_QUEUE = Queue().as_dict()
+_BINDING = binding().as_dict()
+
+
+def encode(entities: Iterable[Any]) -> str | None:
+    """Return the entities as JSON; None if there are none.
+
+    Raises:
+        TypeError: one of them is neither a queue nor an exchange, or has arguments
+            that JSON does not know.
+    """
+    plain = [_plain(entity) for entity in entities]
+    return json.dumps(plain, separators=(",", ":")) if plain else None
+
+
+def decode(text: str | None) -> list[Any]:
+    """Return the queues and exchanges that `encode` wrote, not bound to a channel.
+
+    Raises:
+        ValueError: the text is not what `encode` writes.
+    """
+    try:
+        return [] if text is None else [_entity(plain) for plain in json.loads(text)]
+    except (TypeError, KeyError, AttributeError) as error:
+        message = f"declare is no list of queues and exchanges: {text!r}"
+        raise ValueError(message) from error
+
+
+def _plain(entity: Any) -> dict[str, Any]:
+    kinds: tuple[Any, ...] = (Exchange, Queue)
+    if not isinstance(entity, kinds):
+        message = f"declare has {entity!r}; allowed are kombu's Queue and Exchange"
+        raise TypeError(message)
+    if not hasattr(entity, "queue_arguments"):
+        return {"exchange": _exchange(entity)}
+    found = _different(entity, _QUEUE)
+    found["queue"] = found.pop("name", "")
+    exchange = entity.exchange
+    if exchange is None:
+        found["exchange"] = None
+    elif (as_text := _exchange(exchange)) != {"name": entity.name}:
+        found["exchange"] = as_text
+    if found.pop("routing_key", "") != entity.name:
+        found["key"] = entity.routing_key
+    if entity.bindings:
+        found["bindings"] = [_binding(one) for one in entity.bindings]
+    return found
+
+
+def _exchange(exchange: Any) -> dict[str, Any]:
+    return _different(exchange, _EXCHANGE)
+
+
+def _binding(bound: Any) -> dict[str, Any]:
+    found = _different(bound, _BINDING)
+    if bound.exchange is not None:
+        found["exchange"] = _exchange(bound.exchange)
+    return found
+
+
+def _different(entity: Any, usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is not as usual, but for the entities inside of it."""
+    return {
+        name: value
+        for name, value in entity.as_dict().items()
+        if name not in {"exchange", "bindings"} and value != usual[name]
+    }
+
+
+def _entity(plain: Mapping[str, Any]) -> Any:
+    if "queue" not in plain:
+        return Exchange(**plain["exchange"])
+    fields = dict(plain)
+    name = fields.pop("queue")
+    exchange = fields.pop("exchange", {"name": name})
+    bindings = [
+        binding(**{**one, "exchange": Exchange(**one["exchange"])})
+        if one.get("exchange")
+        else binding(**one)
+        for one in fields.pop("bindings", ())
+    ]
+    if bindings:
+        fields["bindings"] = bindings
+    return Queue(
+        name,
+        None if exchange is None else Exchange(**exchange),
+        fields.pop("key", name),
+        **fields,
+    )

@@ -1,0 +1,124 @@
+"""The one seam to a Celery app: its `send_task`, which all that is sent goes through.
+
+`delay`, `apply_async`, each message of a group, the first of a chain: Celery ends up in
+`app.send_task`. An outbox lays its own over it, on the app and not on its class, once:
+what is meant for an outbox is built by Celery's own and kept, all else goes on as ever.
+
+Sent as ever, also where an outbox is in force:
+
+- what brings a connection or a producer of its own: a scheduler's slots, for one;
+- the message that goes on with the run of this very task (`retry`, `replace`). Celery
+  raises an exception after it, which would undo the transaction that it had joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import NotRecorded
+from celery_pecker.outbox import capture, refusals
+from celery_pecker.outbox.model import Entry, Mode
+
+INSTALLED = "_celery_pecker_outbox"
+
+
+class Sink(Protocol):
+    """Where the messages of a block go."""
+
+    app: Any
+
+    mode: Mode | None
+    """Of all messages of the block; None: of their tasks."""
+    limit: int
+    """Bytes that a message may have."""
+    owner: object
+    """Whose block it is: what one outbox sends does not go into another's."""
+
+    def take(self, entry: Entry) -> str:
+        """Keep or write a message; return the id of the task that will run."""
+        ...
+
+    def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:
+        """Keep or write messages that were built for one call."""
+        ...
+
+
+current: ContextVar[Sink | None] = ContextVar("sink", default=None)
+"""Where messages go in this block; None: each task's own outbox, or the broker."""
+
+
+def install(app: Any, sink_of: Callable[[], Sink]) -> None:
+    """Lay the outbox over the app's `send_task`; once for an app.
+
+    Args:
+        app: the Celery app.
+        sink_of: gives where a message of a task with `outbox=` goes outside of blocks.
+    """
+    if INSTALLED in vars(app):
+        return
+    setattr(app, INSTALLED, True)
+    send = app.send_task
+    producers: list[Any] = []
+
+    def send_task(
+        name: str, args: Any = None, kwargs: Any = None, **options: Any
+    ) -> Any:
+        # As Celery itself looks for it: the app is not finalized for this.
+        task = options.get("task_type") or app._tasks.get(name)  # noqa: SLF001
+        mode = refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
+        sink = current.get()
+        if sink is None or sink.app is not app:
+            sink = sink_of() if mode is not None else None
+        if sink is None or _goes_on(app, options):
+            _refuse_key(options)
+            return send(name, args, kwargs, **options)
+        if not producers:
+            producers.append(capture.producer_for(app))
+        key = options.pop("dedupe_key", None)
+        if key is not None:
+            refusals.check_key(key)
+        delay = refusals.delay_of(
+            options.pop("countdown", None), options.pop("eta", None), SYSTEM.now()
+        )
+        options.pop("publisher", None)
+        options["producer"] = producers[0]
+        with capture.capturing() as kept:
+            result = send(name, args, kwargs, **options)
+        if len(kept) != 1:
+            text = f"task {name!r} built {len(kept)} messages instead of one"
+            raise NotRecorded(text)
+        message = kept[0].after(delay)
+        refusals.check(message, sink.limit)
+        chosen = sink.mode if sink.mode is not None else mode
+        if chosen is None:
+            chosen = Mode.RELAY
+        task_id = sink.take(Entry(message, chosen, key))
+        return result if task_id == result.id else type(result)(task_id)
+
+    app.send_task = send_task
+
+
+def _goes_on(app: Any, options: dict[str, Any]) -> bool:
+    """Say whether a message is sent as ever, whatever outbox there is."""
+    if options.get("connection") is not None:
+        return True
+    producer = options.get("producer") or options.get("publisher")
+    # A group hands its messages a producer of the app's pool: no choice of the user's.
+    if producer is not None and "release" not in vars(producer):
+        return True
+    running = app.current_worker_task
+    task_id = options.get("task_id")
+    return bool(running and task_id and running.request.id == task_id)
+
+
+def _refuse_key(options: dict[str, Any]) -> None:
+    if options.get("dedupe_key") is not None:
+        message = (
+            f"dedupe_key is {options['dedupe_key']!r}, but this message goes straight"
+            " to the broker; allowed for tasks with outbox= and inside of an outbox"
+        )
+        raise NotRecorded(message)
+    options.pop("dedupe_key", None)

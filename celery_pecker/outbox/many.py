@@ -1,0 +1,92 @@
+"""Build the messages of many calls of one task, before any of them is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from celery import Task
+
+from celery_pecker.kernel.clock import new_tag
+from celery_pecker.kernel.errors import NotRecorded
+from celery_pecker.outbox import refusals
+from celery_pecker.outbox.copies import Copies, Row, row_of
+from celery_pecker.outbox.model import Entry
+
+MOST_ROWS = 100_000
+"""Of one call: they are all in memory before the first is written."""
+OF_ONE = ("task_id", "dedupe_key")
+"""Options that name one message."""
+
+Gather = Callable[[Any], tuple[list[Entry], Any]]
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is to be written, and the results of its tasks."""
+
+    entries: list[Entry] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+    copies: bool = False
+    """Whether the messages differ in id, headers, properties and body only."""
+
+
+def checked(task: Any, options: dict[str, Any]) -> Any:
+    """Return the task itself; refuse what `send_many` cannot repeat."""
+    if not isinstance(task, Task):
+        message = f"task is {task!r}; allowed is a task of the app"
+        raise NotRecorded(message)
+    for name in OF_ONE:
+        if options.get(name) is not None:
+            message = (
+                f"{name} is {options[name]!r}, but there are many messages; allowed in"
+                " send"
+            )
+            raise NotRecorded(message)
+    return getattr(task, "_get_current_object", lambda: task)()
+
+
+def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
+    """Return the messages of all rows.
+
+    Args:
+        task: the task.
+        rows: as `send_many` takes them.
+        gather: has Celery build the messages of a signature.
+        limit: bytes of a message.
+    """
+    calls = [row_of(v, n) for n, v in enumerate(islice(rows, MOST_ROWS + 1), 1)]
+    if len(calls) > MOST_ROWS:
+        message = (
+            f"rows are more than {MOST_ROWS}; allowed are so many in one call: divide"
+            " them"
+        )
+        raise NotRecorded(message)
+    batch = Batch()
+    template: Copies | None = None
+    for number, (args, kwargs) in enumerate(calls):
+        if template is not None:
+            _copy(batch, template, (args, kwargs), limit)
+            continue
+        entries, result = gather(task.s(*args, **kwargs))
+        batch.entries += entries
+        batch.results.append(result)
+        if not number and len(calls) > 1 and len(entries) == 1:
+            first = entries[0].message
+            template = Copies.of(task.app, task, first, (args, kwargs))
+            batch.copies = template is not None
+    return batch
+
+
+def _copy(batch: Batch, template: Copies, row: Row, limit: int) -> None:
+    message = template.message(row, new_tag())
+    refusals.check(message, limit)
+    batch.entries.append(replace(batch.entries[0], message=message))
+    result = template.task.AsyncResult(message.task_id)
+    result.ignored = batch.results[0].ignored
+    parent = template.app.current_worker_task
+    if parent:
+        parent.add_trail(result)
+    batch.results.append(result)

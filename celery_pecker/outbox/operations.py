@@ -1,0 +1,168 @@
+"""Change many rows of an outbox by hand, and how hard it works.
+
+After a long outage due times may need moving; a batch that failed is tried again, or
+dropped. Rows are changed some thousand at a time, each time in a transaction of its
+own: nobody waits for long, and what is interrupted may be called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.outbox.runs.load import Load
+from celery_pecker.outbox.runs.rows import read_load
+
+__all__ = [
+    "Which",
+    "drop",
+    "park",
+    "read_load",
+    "reschedule",
+    "retry",
+    "set_load",
+]
+
+AT_ONCE = 5_000
+"""Rows of one statement."""
+MAX_ATTEMPT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which rows are meant: those for which all of it is true."""
+
+    ids: Collection[int] | None = None
+    tasks: Collection[str] | None = None
+    """Names of their tasks."""
+    parked: bool | None = None
+    attempts_from: int = 0
+    """With so many attempts or more."""
+    all_rows: bool = False
+    """Said explicitly where nothing else is."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be all rows by an oversight."""
+        narrow = (self.ids, self.tasks, self.parked, self.attempts_from or None)
+        if not self.all_rows and all(one is None for one in narrow):
+            message = "no rows are named: give ids, tasks, parked or attempts_from"
+            raise Misconfigured(message)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of a statement."""
+        return {
+            "ids": None if self.ids is None else [*self.ids],
+            "tasks": None if self.tasks is None else [*self.tasks],
+            "parked": self.parked,
+            "attempts_from": self.attempts_from,
+        }
+
+
+def reschedule(
+    database: Database,
+    which: Which,
+    *,
+    at: datetime | None = None,
+    delay: float | None = None,
+    attempt: int | None = None,
+    ended: bool = False,
+) -> int:
+    """Change when rows are due, or how many attempts they have had; return how many.
+
+    Args:
+        database: That of the outbox.
+        which: The rows.
+        at: The instant, aware.
+        delay: Seconds from now on by the database's clock; 0: at once.
+        attempt: So many attempts count from now on.
+        ended: Runs of these rows have ended, although nobody reported it: their holds
+            are over too.
+
+    Raises:
+        Misconfigured: a value is not allowed, or none was given.
+
+    """
+    if at is None and delay is None and attempt is None:
+        message = "nothing to change: give at, delay or attempt"
+        raise Misconfigured(message)
+    if at is not None and delay is not None:
+        message = "at and delay exclude each other"
+        raise Misconfigured(message)
+    if at is not None and at.utcoffset() is None:
+        message = f"at is {at!r}; allowed is an instant with a time zone"
+        raise Misconfigured(message)
+    if attempt is not None and not 0 <= attempt <= MAX_ATTEMPT:
+        message = f"attempt is {attempt!r}; allowed is 0 to {MAX_ATTEMPT}"
+        raise Misconfigured(message)
+    return _change(
+        database, which, due_at=at, delay=delay, attempt=attempt, ended=ended
+    )
+
+
+def retry(database: Database, which: Which) -> int:
+    """Run parked rows again, at once, with all their attempts; return how many."""
+    return _change(database, which, delay=0.0, attempt=0, park=False, only_parked=True)
+
+
+def park(database: Database, which: Which, reason: str) -> int:
+    """Let nothing run these rows until somebody retries them; return how many."""
+    return _change(database, which, park=True, error=reason)
+
+
+def drop(database: Database, which: Which) -> int:
+    """Delete rows, whatever they are; return how many."""
+    return _all(database, "drop_outbox", which.params)
+
+
+def set_load(  # all of it is set
+    database: Database,
+    *,
+    threads: int | None = None,
+    pause_empty: float | None = None,
+    pause_error: float | None = None,
+    pause_done: float | None = None,
+    only: Collection[str] | None = None,
+) -> Load:
+    """Set how hard the processing works; what is None is as by default from now on.
+
+    Raises:
+        Misconfigured: a value is not allowed; nothing was changed.
+    """
+    names = None if only is None else [*only]
+    load = Load.of(threads, pause_empty, pause_error, pause_done, names)
+    database.change(
+        "set_outbox_load",
+        now=None,
+        threads=threads,
+        pause_empty=pause_empty,
+        pause_error=pause_error,
+        pause_done=pause_done,
+        only_tasks=names,
+    )
+    return load
+
+
+def _change(
+    database: Database, which: Which, *, only_parked: bool = False, **values: Any
+) -> int:
+    nothing = dict.fromkeys(("due_at", "delay", "attempt", "park", "error"))
+    params = {**nothing, "ended": False, **which.params, **values}
+    if only_parked:
+        params["parked"] = True
+    return _all(database, "change_outbox", {"now": None, **params})
+
+
+def _all(database: Database, label: str, params: dict[str, Any]) -> int:
+    count = 0
+    above = -1
+    while True:
+        [(changed, last)] = database.run(label, **params, above=above, most=AT_ONCE)
+        count += int(changed)
+        if changed < AT_ONCE:
+            return count
+        above = last

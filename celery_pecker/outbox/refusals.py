@@ -1,0 +1,146 @@
+"""What is refused at the call, before anything is written. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
+from celery_pecker.outbox.model import Entry, Message, Mode
+
+MODES: Mapping[object, Mode] = {
+    True: Mode.RELAY,
+    **{mode.name.lower(): mode for mode in Mode},
+}
+LONGEST_DELAY = 100 * 366 * 86_400
+"""Seconds. PostgreSQL could not count much further than Python's datetime."""
+LONGEST_KEY = 500
+"""Characters of up to four bytes; an entry of the index has at most 2,704 bytes."""
+HIGHEST_PRIORITY = 255
+_TEXTS = (
+    "task",
+    "task_id",
+    "exchange",
+    "routing_key",
+    "content_type",
+    "content_encoding",
+)
+
+
+def mode_of(value: object, where: str) -> Mode | None:
+    """Return the mode that ``outbox=`` of a task or ``mode=`` of a call names.
+
+    None for False and None: no outbox.
+    """
+    if value is None or value is False:
+        return None
+    if isinstance(value, Mode):
+        return value
+    if isinstance(value, (str, bool)) and value in MODES:
+        return MODES[value]
+    message = (
+        f"{where} is {value!r}; allowed are True, 'relay', 'until_done', 'local' and"
+        " False"
+    )
+    raise NotRecorded(message)
+
+
+def delay_of(countdown: object, eta: object, now: datetime) -> float | None:
+    """Return the seconds to wait from now on, None to go at once.
+
+    As Celery: a countdown goes before an eta, and an eta without a zone is UTC. An eta
+    in the past is due at once.
+    """
+    if countdown is not None:
+        if (
+            isinstance(countdown, bool)
+            or not isinstance(countdown, (int, float))
+            or not math.isfinite(countdown)
+            or not 0 <= countdown <= LONGEST_DELAY
+        ):
+            message = (
+                f"countdown is {countdown!r}; allowed are seconds from 0 to"
+                f" {LONGEST_DELAY}"
+            )
+            raise NotRecorded(message)
+        if countdown:
+            return float(countdown)
+    if eta is None:
+        return None
+    left = (_instant(eta) - now).total_seconds()
+    if left > LONGEST_DELAY:
+        message = f"eta is {eta!r}; allowed is at most {LONGEST_DELAY} seconds ahead"
+        raise NotRecorded(message)
+    return left if left > 0 else None
+
+
+def _instant(eta: object) -> datetime:
+    try:
+        instant = datetime.fromisoformat(eta) if isinstance(eta, str) else eta
+    except ValueError:
+        instant = None
+    if not isinstance(instant, datetime):
+        message = f"eta is {eta!r}; allowed is a datetime, or one as ISO 8601 writes it"
+        raise NotRecorded(message)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+
+
+def check_key(key: object) -> None:
+    """Refuse a dedupe_key that PostgreSQL cannot hold in an index."""
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not _text(key):
+        message = (
+            f"dedupe_key is {key!r}; allowed is a text of 1 to {LONGEST_KEY}"
+            " characters without NUL"
+        )
+        raise NotRecorded(message)
+
+
+def check_keys(entries: Sequence[Entry]) -> None:
+    """Refuse a dedupe_key where one call sends several messages."""
+    keys = [entry.key for entry in entries if entry.key is not None]
+    if keys and len(entries) > 1:
+        message = (
+            f"dedupe_key {keys[0]!r} is of a signature that sends {len(entries)}"
+            " messages; allowed is one"
+        )
+        raise NotRecorded(message)
+
+
+def check(message: Message, limit: int) -> None:
+    """Refuse a message that the table could not hold, or that is too large.
+
+    Args:
+        message: as Celery built it.
+        limit: bytes, see the setting ``pecker_outbox_limit``.
+    """
+    for name in _TEXTS:
+        value = getattr(message, name)
+        if not _text(value):
+            text = (
+                f"{name} of the message is {value!r}; allowed is text without NUL that"
+                " UTF-8 can write"
+            )
+            raise NotRecorded(text)
+    priority = message.priority
+    if priority is not None and priority not in range(HIGHEST_PRIORITY + 1):
+        text = f"priority is {priority!r}; allowed is 0 to {HIGHEST_PRIORITY}, or None"
+        raise NotRecorded(text)
+    size = len(message.body) + len(message.headers) + len(message.properties)
+    if size > limit:
+        text = (
+            f"the message of {message.task!r} has {size} bytes; pecker_outbox_limit"
+            f" allows {limit}: hand over a reference to the data instead"
+        )
+        raise MessageTooLarge(text)
+
+
+def _text(value: str) -> bool:
+    """Say whether PostgreSQL can hold it as text."""
+    if value.isascii():
+        return "\0" not in value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value

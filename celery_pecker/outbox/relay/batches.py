@@ -1,0 +1,232 @@
+"""Run the statements of a relay against one table."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.outbox.model import Row
+
+MOST = 1_000
+"""Ids of one batch; their answer stays below 64 kB (I9)."""
+MOST_BYTES = 4 << 20
+"""Bytes of messages of one batch; a larger message is a batch by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Rows that this relay has in hand."""
+
+    number: int
+    token: uuid.UUID
+    epoch: int
+    ids: list[int]
+    alone: bool = False
+    """Its messages are sent one by one."""
+    tries: int = 0
+    """How often it was taken over; 0: fresh."""
+
+
+class Claim(NamedTuple):
+    """The answer to a claim."""
+
+    batch: Batch | None
+    had_turn: bool
+    """False: a rival claimed at the same time."""
+    last: int | None
+    """Up to this id the walk of ids has passed over nothing; None: unknown."""
+    oldest: int
+    """The oldest transaction that was under way."""
+    newest: int
+    """The first transaction that had not begun."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a relay did since it started."""
+
+    sent: int = 0
+    retried: int = 0
+    """Messages in batches that were taken over."""
+    parked: int = 0
+    broker: str | None = None
+    """Why it cannot send; None: it can."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """Messages per second, by task, in the last seconds."""
+
+
+class Batches:
+    """The batches of one table, for one relay."""
+
+    def __init__(
+        self,
+        database: Database,
+        holder: uuid.UUID,
+        *,
+        hold: float,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._hold = hold
+        self._now = now
+        """None in production: the database reads its own clock. Tests set it."""
+        self.holder = holder
+
+    def claim(
+        self, token: uuid.UUID, *, above: int, most: int = MOST, size: int = MOST_BYTES
+    ) -> Claim:
+        """Take ids that are due and in no batch; a lost race has no batch."""
+        rows = self._database.run(
+            "claim_outbox",
+            now=self._now(),
+            token=token,
+            holder=self.holder,
+            hold=self._hold,
+            above=above,
+            most=most,
+            bytes=size,
+        )
+        if not rows:
+            return Claim(None, had_turn=False, last=None, oldest=0, newest=0)
+        [(had_turn, number, token, epoch, ids, last, oldest, newest)] = rows
+        batch = None
+        if number is not None:
+            batch = Batch(number=number, token=token, epoch=epoch, ids=ids)
+        return Claim(batch, had_turn, last, oldest, newest)
+
+    def reclaim(self, *, mine: bool = False) -> Batch | None:
+        """Take over a batch whose holder did not finish it in time.
+
+        Args:
+            mine: Also one of this relay's own, which it lost sight of.
+
+        """
+        rows = self._database.run(
+            "reclaim_outbox",
+            now=self._now(),
+            holder=self.holder,
+            hold=self._hold,
+            mine=mine,
+        )
+        if not rows:
+            return None
+        [(number, token, epoch, ids, alone, tries)] = rows
+        return Batch(
+            number=number, token=token, epoch=epoch, ids=ids, alone=alone, tries=tries
+        )
+
+    def mend_holds(self) -> int:
+        """Shorten holds from before the database's clock stepped back."""
+        return self._database.change("mend_outbox_holds", now=self._now())
+
+    def read(self, batch: Batch) -> list[Row]:
+        """Return the messages of a batch, by id; parked and dropped ones are out."""
+        rows = self._database.run("read_outbox", ids=batch.ids)
+        return [Row._make(row) for row in rows]
+
+    def close(self, batch: Batch) -> int:
+        """Delete a batch that the broker has; return how many rows went.
+
+        Raises:
+            LeaseLost: another relay has taken the batch over.
+
+        """
+        [(closed, sent)] = self._database.run(
+            "close_outbox_batch", batch=batch.number, epoch=batch.epoch
+        )
+        if not closed:
+            raise _lost(batch)
+        return int(sent)
+
+    def part(
+        self,
+        batch: Batch,
+        *,
+        sent: Sequence[int] = (),
+        parked: Mapping[int, str] | None = None,
+        apart: Sequence[int] = (),
+        token: uuid.UUID | None = None,
+    ) -> tuple[Batch | None, Batch | None]:
+        """Take some of a batch out of it; return what is left, and those set apart.
+
+        Args:
+            batch: The batch as this relay knows it.
+            sent: The broker has these: they are deleted.
+            parked: These are put aside, with their errors.
+            apart: These go into a batch of their own, to be sent one by one.
+            token: Of that batch.
+
+        Raises:
+            LeaseLost: another relay has taken the batch over.
+
+        """
+        parked = parked or {}
+        [(held, number)] = self._database.run(
+            "part_outbox_batch",
+            now=self._now(),
+            batch=batch.number,
+            epoch=batch.epoch,
+            sent=[*sent],
+            parked=[*parked],
+            errors=[*parked.values()],
+            apart=[*apart],
+            token=token,
+        )
+        if not held:
+            raise _lost(batch)
+        out = {*sent, *parked, *apart}
+        left = [one for one in batch.ids if one not in out]
+        rest = _like(batch, left) if left else None
+        if number is None or token is None:
+            return rest, None
+        return rest, Batch(
+            number=number, token=token, epoch=batch.epoch, ids=[*apart], alone=True
+        )
+
+    def lapse(self, batch: Batch, *, wait: float) -> None:
+        """Give a batch back, to be tried again after so many seconds."""
+        self._database.change(
+            "lapse_outbox_batch",
+            now=self._now(),
+            batch=batch.number,
+            epoch=batch.epoch,
+            wait=wait,
+        )
+
+    def announce(self, *, host: str, pid: int, tally: Tally) -> int:
+        """Write that this relay is there; return how many others are."""
+        [(others,)] = self._database.run(
+            "announce_relay",
+            now=self._now(),
+            holder=self.holder,
+            host=host,
+            pid=pid,
+            sent=tally.sent,
+            retried=tally.retried,
+            parked=tally.parked,
+            broker=tally.broker,
+            rates=json.dumps(tally.rates),
+        )
+        return int(others)
+
+
+def _like(batch: Batch, ids: list[int]) -> Batch:
+    return Batch(
+        number=batch.number,
+        token=batch.token,
+        epoch=batch.epoch,
+        ids=ids,
+        alone=batch.alone,
+        tries=batch.tries,
+    )
+
+
+def _lost(batch: Batch) -> LeaseLost:
+    message = f"batch {batch.number} of the outbox was taken over by another relay"
+    return LeaseLost(message)

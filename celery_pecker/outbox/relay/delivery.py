@@ -1,0 +1,212 @@
+"""Send a batch, and write what became of it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from celery_pecker.kernel.clock import Clock, new_id
+from celery_pecker.kernel.errors import (
+    BrokerUnavailable,
+    DatabaseUnavailable,
+    LeaseLost,
+)
+from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.outbox.messages import Messages
+from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.relay import judging
+from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
+from celery_pecker.publisher.stored import Pushed, Stored, StoredPublisher
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+HEALTHY_INTERVAL = 60.0
+"""Seconds for which a broker that took messages counts as well."""
+FLUSH = 100
+"""Messages sent one by one before they are deleted together."""
+RATED = 100
+"""Tasks of which it is told how fast they are sent."""
+MOST_UNWRITTEN = 100
+"""Batches that were sent and could not be deleted, which are tried again."""
+
+
+class Delivery:
+    """Brings one batch after the other to the broker."""
+
+    def __init__(
+        self,
+        batches: Batches,
+        publisher: StoredPublisher,
+        *,
+        decode: Callable[[str | None], list[Any]],
+        clock: Clock,
+    ) -> None:
+        self._batches = batches
+        self._publisher = publisher
+        self._messages = Messages(decode)
+        self._clock = clock
+        self._unwritten: list[tuple[Batch, Pushed]] = []
+        self._took_at = self._rated_at = float("-inf")
+        self._tasks: dict[int, str] = {}
+        """Tasks of the messages in hand."""
+        self._counts: Counter[str] = Counter()
+        self.tally = Tally()
+
+    def deliver(self, batch: Batch, trust: TrustWindow) -> None:
+        """Send a batch within the trust window; give back what was not sent."""
+        token = f"outbox:{batch.token}"
+        self._tasks.clear()
+        try:
+            if batch.tries and not batch.alone and self._publisher.pushed(token):
+                self._write(batch, Pushed(sent={*batch.ids}))
+                return
+            plan = judging.plan(
+                self._batches.read(batch),
+                read=self._read,
+                goes_together=self._publisher.goes_together,
+                tries=batch.tries,
+            )
+        except BrokerUnavailable as error:
+            self._write(batch, Pushed(broken=error))
+            return
+        if batch.alone:
+            messages = [*plan.together, *plan.alone]
+            self._one_by_one(batch, messages, plan.parked, trust)
+            return
+        rest: Batch | None = batch
+        apart: Batch | None = None
+        if plan.parked or plan.alone:
+            # Before the push: what is pushed under the token is the batch, no more.
+            alone = {one.key for one in plan.alone}
+            rest, apart = self._write(batch, Pushed(refused=plan.parked, alone=alone))
+        if rest is not None:
+            pushed = Pushed()
+            if plan.together:
+                pushed = self._publisher.push(plan.together, token, trust=trust)
+            _, spoiled = self._write(rest, pushed, ended=True)
+            if spoiled is not None:
+                messages = [one for one in plan.together if one.key in pushed.alone]
+                self._one_by_one(spoiled, messages, {}, trust)
+        if apart is not None:
+            self._one_by_one(apart, plan.alone, {}, trust)
+
+    def rate(self) -> None:
+        """Reckon messages per second, by task, since the last time this was asked."""
+        now = self._clock.monotonic()
+        seconds, self._rated_at = now - self._rated_at, now
+        counts, self._counts = self._counts, Counter()
+        self.tally.rates = {
+            task: round(count / seconds, 3) for task, count in counts.most_common(RATED)
+        }
+
+    def settle(self) -> None:
+        """Delete what was sent while the database gave no answer."""
+        while self._unwritten:
+            batch, pushed = self._unwritten.pop(0)
+            self._write(batch, pushed)
+
+    def _write(
+        self, batch: Batch, pushed: Pushed, *, ended: bool = False
+    ) -> tuple[Batch | None, Batch | None]:
+        """Write what became of a batch; return what is left, and what was set apart.
+
+        Args:
+            batch: It, or what is left of it.
+            pushed: What is known of its messages.
+            ended: Whether nothing of it is to be sent any more unless it is broken:
+                rows that are gone leave the batch too.
+
+        """
+        if ended and pushed.broken is None and not pushed.alone:
+            pushed.sent.update({*batch.ids} - pushed.refused.keys())
+        try:
+            return self._written(batch, pushed)
+        except LeaseLost as error:
+            logger.info("pecker: outbox: %s", error)
+            return None, None
+        except DatabaseUnavailable:
+            if pushed.sent or pushed.refused:
+                self._unwritten.append((batch, pushed))
+                del self._unwritten[:-MOST_UNWRITTEN]
+            raise
+
+    def _written(
+        self, batch: Batch, pushed: Pushed
+    ) -> tuple[Batch | None, Batch | None]:
+        rest: Batch | None = batch
+        apart: Batch | None = None
+        if pushed.sent.issuperset(batch.ids):
+            self.tally.sent += self._batches.close(batch)
+            rest = None
+            if not batch.alone:
+                self._publisher.settle(f"outbox:{batch.token}")
+        elif pushed.sent or pushed.refused or pushed.alone:
+            rest, apart = self._batches.part(
+                batch,
+                sent=sorted(pushed.sent),
+                parked=pushed.refused,
+                apart=sorted(pushed.alone),
+                token=new_id() if pushed.alone else None,
+            )
+            self.tally.sent += len(pushed.sent)
+        self._count(pushed)
+        if rest is not None and pushed.broken is not None:
+            self._batches.lapse(rest, wait=judging.wait(batch.tries))
+        return rest, apart
+
+    def _count(self, pushed: Pushed) -> None:
+        if pushed.sent:
+            self._took_at = self._clock.monotonic()
+            self._counts.update(
+                self._tasks[key] for key in pushed.sent if key in self._tasks
+            )
+        for id_, error in pushed.refused.items():
+            self.tally.parked += 1
+            logger.error("pecker: outbox: message %d is parked: %s", id_, error)
+        if pushed.broken is not None:
+            logger.warning(
+                "pecker: outbox: a batch was not sent whole, it is tried again: %s",
+                pushed.broken,
+            )
+
+    def _one_by_one(
+        self,
+        batch: Batch,
+        messages: Sequence[Stored],
+        parked: dict[int, str],
+        trust: TrustWindow,
+    ) -> None:
+        """Send the messages of a batch one after the other."""
+        pushed, rest = Pushed(refused=dict(parked)), batch
+        healthy = self._clock.monotonic() - self._took_at < HEALTHY_INTERVAL
+        doomed = judging.to_park(messages, tries=batch.tries, healthy=healthy)
+        if doomed is not None:
+            pushed.refused[doomed] = (
+                f"each of {batch.tries} tries ended with its relay or connection gone"
+            )
+        flush = 1 if batch.tries else FLUSH
+        for message in messages:
+            if message.key == doomed:
+                continue
+            one = self._publisher.push_alone(
+                message, f"outbox:{batch.token}:{message.key}", trust=trust
+            )
+            pushed.sent |= one.sent
+            pushed.refused |= one.refused
+            pushed.broken = one.broken
+            if pushed.broken is not None:
+                break
+            if len(pushed.sent) >= flush:
+                left, _ = self._write(rest, pushed)
+                if left is None:
+                    return
+                pushed, rest = Pushed(), left
+        self._write(rest, pushed, ended=True)
+
+    def _read(self, row: Row) -> Stored:
+        """Return a row as a message; raise ValueError if it cannot be read."""
+        message = self._messages.read(row)
+        self._tasks[row.id] = row.task
+        return message

@@ -1,0 +1,89 @@
+"""Decide what to do with a batch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from celery_pecker.outbox.model import Row
+from celery_pecker.publisher.stored import Stored
+
+SUSPECT_TRIES = 3
+"""A batch taken over so often goes one by one: one of its messages may be the cause."""
+MOST_TRIES = 20
+"""The first message of a batch that goes one by one is parked after so many."""
+MOST_WAIT = 60.0
+"""Seconds between two tries of one batch, at most."""
+MOST_PAUSE = 5.0
+"""Seconds between two polls of one relay, at most."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """How the messages of a batch are sent."""
+
+    together: list[Stored] = field(default_factory=list)
+    alone: list[Stored] = field(default_factory=list)
+    parked: dict[int, str] = field(default_factory=dict)
+    """Ids of those that cannot be read, and why."""
+
+
+def plan(
+    rows: Iterable[Row],
+    *,
+    read: Callable[[Row], Stored],
+    goes_together: Callable[[Stored], bool],
+    tries: int,
+) -> Plan:
+    """Sort the rows of a batch.
+
+    Args:
+        rows: As they are stored.
+        read: Raises ValueError for a row that cannot be read.
+        goes_together: Whether the broker's way to take many takes this one.
+        tries: How often the batch was taken over.
+
+    """
+    found = Plan()
+    for row in rows:
+        try:
+            message = read(row)
+        except ValueError as error:
+            found.parked[row.id] = f"it cannot be read: {error}"
+            continue
+        suspect = tries >= SUSPECT_TRIES
+        fits = not suspect and goes_together(message)
+        (found.together if fits else found.alone).append(message)
+    return found
+
+
+def to_park(messages: Sequence[Stored], *, tries: int, healthy: bool) -> int | None:
+    """Return the id to park of a batch that goes one by one, None if none.
+
+    The first is the one that was tried each time.
+
+    Args:
+        messages: Those left in the batch, in order.
+        tries: How often the batch was taken over.
+        healthy: Whether this relay has sent others meanwhile. A broker that fails
+            for all is no message's fault.
+
+    """
+    if messages and healthy and tries >= MOST_TRIES:
+        return messages[0].key
+    return None
+
+
+def wait(tries: int) -> float:
+    """Return the seconds before a batch is tried again: 0.5, 1, 2 … 60."""
+    return min(0.5 * 2.0 ** min(tries, 16), MOST_WAIT)
+
+
+def pause(interval: float, others: int, chance: float) -> float:
+    """Return the seconds until this relay polls again.
+
+    Many relays poll in turn: together about twice as often as one alone, since their
+    instants are not in step. A tenth of it is chance, so that they stay so.
+    """
+    shared = max(interval, interval / 2 * (others + 1))
+    return min(shared, MOST_PAUSE) * (1 - 0.1 * chance)

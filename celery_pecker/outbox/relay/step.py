@@ -1,0 +1,144 @@
+"""One step of a relay: probe the broker, claim, read, push, delete."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import Clock, chance, new_id
+from celery_pecker.kernel.errors import BrokerUnavailable
+from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.outbox.relay import judging
+from celery_pecker.outbox.relay.batches import MOST, Batch, Batches
+from celery_pecker.outbox.relay.delivery import Delivery
+from celery_pecker.outbox.relay.watermark import Watermark
+from celery_pecker.publisher.stored import StoredPublisher
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+UPKEEP_INTERVAL = 5.0
+"""Seconds between two signs of life."""
+RECLAIM_INTERVAL = 1.0
+"""Seconds between two looks for batches whose relay is gone."""
+
+
+class Relay:
+    """Delivers one outbox, without a thread of its own (see loop)."""
+
+    def __init__(  # noqa: PLR0913  # its two seams, time, and three settings
+        self,
+        batches: Batches,
+        publisher: StoredPublisher,
+        *,
+        decode: Callable[[str | None], list[Any]],
+        clock: Clock,
+        hold: float,
+        interval: float,
+        name: str = "default",
+    ) -> None:
+        self._batches = batches
+        self._publisher = publisher
+        self._clock = clock
+        self._trust = hold / 2
+        self._interval = interval
+        self._name = name
+        self._watermark = Watermark()
+        self._backoff = Backoff(first=0.1, most=1.0)
+        self._failures = 0
+        self._others = 0
+        self._upkeep_at = self._reclaim_at = float("-inf")
+        self._lost = False
+        """Whether a step ended by an error: a batch may be held and not known."""
+        self._stopping = False
+        self._delivery = Delivery(batches, publisher, decode=decode, clock=clock)
+        self.tally = self._delivery.tally
+
+    def stop(self) -> None:
+        """Claim nothing more. Safe in a signal handler."""
+        self._stopping = True
+
+    def reconnected(self) -> None:
+        """Forget what was known of the database: it may be another one."""
+        self._watermark = Watermark()
+
+    def step(self) -> float:
+        """Deliver one batch; return the seconds until the next step."""
+        if self._stopping:
+            return 0.0
+        reachable = self._reachable()
+        self._upkeep()
+        self._delivery.settle()
+        if not reachable:
+            self._failures += 1
+            return self._backoff.seconds(self._failures, chance())
+        self._failures = 0
+        opened = self._clock.monotonic()
+        lost, self._lost = self._lost, True
+        batch, rest = self._reclaim(mine=lost), 0.0
+        if batch is None:
+            batch, rest = self._claim()
+        if batch is not None:
+            trust = TrustWindow(opened=opened, seconds=self._trust)
+            self._delivery.deliver(batch, trust)
+        self._lost = False
+        return rest
+
+    def _reachable(self) -> bool:
+        """Probe the broker: what could not be sent is not claimed."""
+        before = self.tally.broker
+        try:
+            self._publisher.ensure()
+        except BrokerUnavailable as error:
+            self.tally.broker = " ".join(str(error).split())[:200]
+            if before is None:
+                self._upkeep_at = float("-inf")
+                logger.warning(
+                    "pecker: outbox %s: broker %s, nothing claimed: %s",
+                    self._name,
+                    error.state,
+                    error,
+                )
+            return False
+        self.tally.broker = None
+        if before is not None:
+            self._upkeep_at = float("-inf")
+            logger.info("pecker: outbox %s: the broker is back", self._name)
+        return True
+
+    def _upkeep(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._upkeep_at < UPKEEP_INTERVAL:
+            return
+        self._delivery.rate()
+        self._others = self._batches.announce(
+            host=socket.gethostname(), pid=os.getpid(), tally=self.tally
+        )
+        self._batches.mend_holds()
+        self._upkeep_at = now
+
+    def _reclaim(self, *, mine: bool) -> Batch | None:
+        now = self._clock.monotonic()
+        if now - self._reclaim_at < RECLAIM_INTERVAL and not mine:
+            return None
+        batch = self._batches.reclaim(mine=mine)
+        if batch is None:
+            self._reclaim_at = now
+        else:
+            self.tally.retried += len(batch.ids)
+        return batch
+
+    def _claim(self) -> tuple[Batch | None, float]:
+        """Return a batch, and the seconds until the next step."""
+        above = self._watermark.above(self._clock.monotonic())
+        claim = self._batches.claim(new_id(), above=above)
+        if claim.had_turn:
+            self._watermark.chosen(claim.last, oldest=claim.oldest, newest=claim.newest)
+        if claim.batch is not None and len(claim.batch.ids) == MOST:
+            return claim.batch, 0.0
+        if not claim.had_turn:
+            return claim.batch, self._interval * chance()
+        return claim.batch, judging.pause(self._interval, self._others, chance())

@@ -1,0 +1,55 @@
+"""What the message of a row says: which row, and which epoch it had. Pure."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
+
+HEADER = "pecker_outbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The row that a message was sent for."""
+
+    row: int
+    epoch: int
+    outbox: str
+    """The name of its outbox."""
+
+
+def add(headers: str, told: Told, task_id: str) -> str:
+    """Return a message's headers, as JSON, that name its row.
+
+    Raises:
+        ValueError: they are no JSON object.
+    """
+    known = json.loads(headers)
+    if not isinstance(known, dict):
+        message = "the headers are no JSON object"
+        raise ValueError(message)  # noqa: TRY004  # as of what is no JSON at all
+    known[HEADER] = {
+        "id": told.row,
+        "epoch": told.epoch,
+        "outbox": told.outbox,
+        "task_id": task_id,
+    }
+    return json.dumps(known, separators=(",", ":"))
+
+
+def read(header: object, task_id: object) -> Told | None:
+    """Return what a header tells; None if it is not of this task.
+
+    Whoever hands the headers of his task on to its subtasks makes no new runs.
+    """
+    if not isinstance(header, Mapping) or header.get("task_id") != task_id:
+        return None
+    try:
+        return Told(int(header["id"]), int(header["epoch"]), str(header["outbox"]))
+    except (KeyError, TypeError, ValueError) as error:
+        logger.warning("pecker: header %r cannot be read: %r", HEADER, error)
+        return None

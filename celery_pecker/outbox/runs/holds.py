@@ -1,0 +1,73 @@
+"""How long a run is held, and what follows from its end. Pure."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+MAX_DOUBLINGS = 30
+"""Two to the attempt is not counted further: any cap is reached by then."""
+MARGIN = 0.1
+"""The part of a hold that is kept free after the run's deadline."""
+MAX_MARGIN = 5.0
+"""The most seconds of it."""
+
+
+@dataclass(frozen=True)
+class Holds:
+    """first * 2^n seconds at the n-th retry, up to a cap."""
+
+    first: float
+    most: float
+
+    @cached_property
+    def seconds(self) -> list[float]:
+        """The holds of attempts 1, 2, 3 …; the last one is that of all later ones."""
+        found = [self.first]
+        while found[-1] < self.most and len(found) <= MAX_DOUBLINGS:
+            found.append(min(found[-1] * 2, self.most))
+        return found
+
+
+def floor(timeout: float | None) -> float:
+    """Return the shortest hold in which a run of that timeout has room; in seconds."""
+    if timeout is None:
+        return 0.0
+    return timeout + min(timeout * MARGIN, MAX_MARGIN)
+
+
+def budget(hold: float, timeout: float | None) -> float:
+    """Return the seconds that a run may take: it ends before its hold does.
+
+    The rest of the hold is for what a deadline cannot interrupt at once, and for the
+    report of the end.
+    """
+    inside = hold - min(hold * MARGIN, MAX_MARGIN)
+    return inside if timeout is None else min(timeout, inside)
+
+
+class Step(enum.Enum):
+    """What a run calls next."""
+
+    TASK = "task"
+    EMERGENCY = "emergency"
+
+
+def first_step(attempt: int, after: int | None) -> Step:
+    """Return what attempt ``attempt`` (from 1) calls.
+
+    Once the task has had ``after`` attempts it is not tried any more, also if they
+    ended without a word.
+    """
+    return Step.EMERGENCY if after is not None and attempt > after else Step.TASK
+
+
+def falls_to_emergency(attempt: int, after: int | None) -> bool:
+    """Whether the emergency follows a failure of the task in the same run."""
+    return after is not None and attempt == after
+
+
+def is_last(attempt: int, attempts: int) -> bool:
+    """Whether a failure of this attempt parks the row."""
+    return attempt >= attempts

@@ -1,0 +1,204 @@
+"""What stands around a task that a row of an outbox is to be run for.
+
+It starts the run, or refuses it; runs the task under its deadline, or its emergency
+completion; and has the end written. For Celery a run that failed and will be tried
+again is a retry: its state is RETRY, no `get()` fails, errbacks wait for the last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from celery import signals
+from celery.exceptions import Ignore, Retry
+from kombu.utils.encoding import safe_repr
+
+from celery_pecker.deadline import DeadlineExceeded
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.runs import header, holds, options
+from celery_pecker.outbox.runs.header import HEADER, Told
+from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.service import Service, Started
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+DONE = "pecker_outbox_done"
+"""On a request: the run that has succeeded, once all that follows from it is sent."""
+DEFAULT = "default"
+"""The name of the outbox of an app that names none."""
+
+Call = Callable[[], Any]
+
+
+class Messages:
+    """Runs tasks of rows, in a worker's pool or on its threads for local runs."""
+
+    def __init__(
+        self,
+        settings: Callable[[str], Settings | None],
+        *,
+        refuse_retries: Callable[[Any], None] = lambda _task: None,
+    ) -> None:
+        self._settings = settings
+        self._refuse_retries = refuse_retries
+        self._services: dict[str, Service] = {}
+
+    def connect(self) -> None:
+        """Let tasks that succeed have their rows deleted; may be called again."""
+        signals.task_success.connect(_on_success, dispatch_uid=HEADER, weak=False)
+
+    def service(self, outbox: str) -> Service | None:
+        """Return what starts and ends runs of an outbox; None: it is not known here."""
+        if outbox not in self._services:
+            settings = self._settings(outbox)
+            if settings is None:
+                return None
+            self._services.setdefault(outbox, Service(settings))
+        return self._services[outbox]
+
+    def close(self) -> None:
+        """Let go of the databases."""
+        for service in self._services.values():
+            service.close()
+
+    @staticmethod
+    def told(request: Any) -> Told | tuple[Service, Started] | None:
+        """Return what the message says of its row, or the run that began with it."""
+        told = vars(request).get(HEADER)
+        if told is None or isinstance(told, tuple):
+            return told
+        if isinstance(told, Mapping):
+            return header.read(told, request.id)
+        return None
+
+    def run(
+        self,
+        task: Any,
+        told: Told | tuple[Service, Started],
+        call: Call,
+        bounded: Callable[..., Any],
+    ) -> Any:
+        """Run the task, or not."""
+        if isinstance(told, tuple):
+            service, started = told
+            known = options.read(task, attempts=service.attempts)
+        else:
+            service, started, known = self._start(task, told)
+        request = task.request
+        request.pecker_no_retries = True
+        request.retries = started.begun.attempt - 1
+        self._refuse_retries(task)
+        attempt = _Attempt(task, known, started, call)
+        result, error = user_code.tried(bounded, started.ends, attempt, started.pool)
+        if error is not None and attempt.ignored:
+            # As everywhere in Celery: it has ended, and nobody asks how.
+            service.end(started, emergency=attempt.emergency)
+            raise error
+        if error is not None:
+            raise self._failed(task, service, started, known, error)
+        setattr(request, DONE, (service, started, attempt.emergency))
+        return result
+
+    def _start(self, task: Any, told: Told) -> tuple[Service, Started, Options]:
+        service = self.service(told.outbox)
+        if service is None:
+            raise _refused(task, f"its outbox {told.outbox!r} is not known here")
+        known = options.read(task, attempts=service.attempts)
+        try:
+            started, verdict = service.start(told.row, told.epoch, known)
+        except PeckerError as error:  # no answer, no tables: no run either
+            raise _refused(task, f"unknown ({error})") from error
+        if started is None:
+            raise _refused(task, verdict)
+        return service, started, known
+
+    def _failed(
+        self,
+        task: Any,
+        service: Service,
+        started: Started,
+        known: Options,
+        error: Exception,
+    ) -> Exception:
+        """Write how it failed; return what Celery is told."""
+        begun = started.begun
+        last = holds.is_last(begun.attempt, known.attempts)
+        written = service.fail(started, safe_repr(error), park=last)
+        left = max(started.held - SYSTEM.monotonic(), 0.0)
+        logger.log(
+            logging.ERROR if last else logging.WARNING,
+            "pecker: attempt %d of %s[%s] failed, %s: %r",
+            begun.attempt,
+            task.name,
+            task.request.id,
+            "and it is parked" if last and written else f"due again in {left:.0f} s",
+            error,
+        )
+        if last:
+            return error
+        again = Retry(exc=error, when=left)  # type: ignore[arg-type]  # a float is Real
+        again.__cause__ = error
+        return again
+
+
+class _Attempt:
+    """Calls the task or its emergency completion, and knows what became of it."""
+
+    def __init__(self, task: Any, known: Options, started: Started, call: Call) -> None:
+        self._task = task
+        self._known = known
+        self._number = started.begun.attempt
+        self._call = call
+        self.emergency = False
+        """Whether the emergency completion was called."""
+        self.ignored = False
+        """Whether the task itself asked for its end to be ignored."""
+
+    def __call__(self) -> Any:
+        after = self._known.after
+        try:
+            if holds.first_step(self._number, after) is holds.Step.EMERGENCY:
+                return self._complete()
+            result, error = user_code.tried(self._call)
+            if error is None:
+                return result
+            if isinstance(
+                error, (Ignore, DeadlineExceeded)
+            ) or not holds.falls_to_emergency(self._number, after):
+                raise error  # out of time: the next attempt is the emergency
+            logger.warning(
+                "pecker: attempt %d of %s[%s] failed: its emergency completion is"
+                " called: %r",
+                *(self._number, self._task.name, self._task.request.id, error),
+            )
+            return self._complete()
+        except Ignore:
+            self.ignored = True
+            raise
+
+    def _complete(self) -> Any:
+        self.emergency = True
+        request, emergency = self._task.request, self._known.emergency
+        assert emergency is not None  # noqa: S101  # or nobody would be here
+        return emergency.call(*(request.args or ()), **(request.kwargs or {}))
+
+
+def _refused(task: Any, why: str) -> Ignore:
+    logger.info(
+        "pecker: the recorded task %s[%s] is not started: %s",
+        *(task.name, task.request.id, why),
+    )
+    return Ignore(f"celery-pecker: {why}")
+
+
+def _on_success(sender: Any = None, **_: object) -> None:
+    """Delete the row: callbacks are sent, and the result is stored."""
+    done = getattr(getattr(sender, "request", None), DONE, None)
+    if done is not None:
+        service, started, emergency = done
+        service.end(started, emergency=emergency)

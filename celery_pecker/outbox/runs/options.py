@@ -1,0 +1,118 @@
+"""What a task says of its runs. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.outbox.runs import holds
+
+MAX_ATTEMPTS = 10_000
+MAX_TIMEOUT = 86_400.0
+"""Seconds: a run that needs more is a job."""
+EMERGENCY = "_pecker_emergency"
+"""On a task: its emergency completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emergency:
+    """What completes a task from its n-th failure on."""
+
+    call: Callable[..., Any]
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a task is run."""
+
+    timeout: float | None
+    """Seconds; None: what its hold has room for."""
+    attempts: int
+    """After so many the row is parked."""
+    emergency: Emergency | None = None
+
+    @property
+    def floor(self) -> float:
+        """The shortest hold, in seconds."""
+        return holds.floor(self.timeout)
+
+    @property
+    def after(self) -> int | None:
+        """How many attempts the task itself has; None: all."""
+        return None if self.emergency is None else self.emergency.after
+
+
+def read(task: Any, *, attempts: int) -> Options:
+    """Return the options of a task: ``timeout``, ``outbox_attempts`` and its emergency.
+
+    Args:
+        task: Celery's task.
+        attempts: Where the task says nothing.
+
+    Raises:
+        Misconfigured: one of them is not allowed.
+
+    """
+    timeout = getattr(task, "timeout", None)
+    if timeout is not None and not _is_number(timeout, MAX_TIMEOUT):
+        raise _refused(task, "timeout", timeout, f"seconds above 0, to {MAX_TIMEOUT:g}")
+    known = getattr(task, "outbox_attempts", None)
+    if known is not None and not _is_count(known):
+        raise _refused(task, "outbox_attempts", known, f"1 to {MAX_ATTEMPTS}")
+    return Options(
+        timeout=None if timeout is None else float(timeout),
+        attempts=known or attempts,
+        emergency=getattr(task, EMERGENCY, None),
+    )
+
+
+def emergency(task: Any, after: int) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator: the function completes the task from failure ``after`` on.
+
+    It is called as the task is. If it returns, the task is done.
+
+    Raises:
+        Misconfigured: ``after`` is no number from 1 on, or there is one already.
+    """
+    if not _is_count(after):
+        raise _refused(task, "emergency(after=…)", after, f"1 to {MAX_ATTEMPTS}")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if getattr(task, EMERGENCY, None) is not None:
+            message = f"{task.name} has an emergency completion already"
+            raise Misconfigured(message)
+        setattr(task, EMERGENCY, Emergency(function, after))
+        return function
+
+    return register
+
+
+def install(app: Any) -> None:
+    """Give the tasks of an app ``@task.emergency(after=…)``; may be called again."""
+    if "emergency" not in vars(app.Task):
+        app.Task.emergency = emergency
+
+
+def _is_count(value: object) -> bool:
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 1 <= value <= MAX_ATTEMPTS
+    )
+
+
+def _is_number(value: object, most: float) -> bool:
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and 0 < value <= most
+    )
+
+
+def _refused(task: Any, field: str, value: object, allowed: str) -> Misconfigured:
+    return Misconfigured(f"{task.name}: {field} is {value!r}; allowed is {allowed}")

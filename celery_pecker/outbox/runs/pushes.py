@@ -1,0 +1,145 @@
+"""Send the messages of rows that run until they are done.
+
+Each scheduler replica and relay does, on the thread of the table. Nothing has to be
+exact here: a message that is sent twice starts one run, and one that is lost is sent
+again. So there is no batch and no token that anybody remembers; the claim has moved the
+rows out of the way for long enough.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from celery_pecker.kernel.clock import Clock, new_tag
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.messages import Messages
+from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.runs import header
+from celery_pecker.outbox.runs.header import Told
+from celery_pecker.outbox.runs.holds import Holds
+from celery_pecker.outbox.runs.load import Load
+from celery_pecker.outbox.runs.rows import MAX_PUSHES, Pushed, Rows
+from celery_pecker.publisher.stored import Stored, StoredPublisher
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+LOOK_INTERVAL = 2.0
+"""Seconds between two looks at the load, and at holds of before a step of the clock."""
+IDLE_INTERVAL = 0.2
+"""Seconds between two looks at most, where nothing was due."""
+SLICE_BYTES = 4 << 20
+"""Bytes of messages that are read at once; a larger one comes alone (I9)."""
+
+
+class Pushes:
+    """Sends what is due of one table, over its relay's connections."""
+
+    def __init__(  # its seams, and what the table is
+        self,
+        database: Database,
+        publisher: StoredPublisher,
+        settings: Settings,
+        *,
+        decode: Callable[[str | None], list[Any]],
+        clock: Clock,
+        name: str,
+    ) -> None:
+        holds = Holds(settings.outbox_backoff, settings.outbox_backoff_most)
+        self._rows = Rows(database, holds, log=settings.outbox_log)
+        self._publisher = publisher
+        self._messages = Messages(decode)
+        self._clock = clock
+        self._name = name
+        self._slack = settings.clock_slack
+        self._trust = settings.outbox_backoff / 2
+        self._interval = max(settings.outbox_interval, IDLE_INTERVAL)
+        self._load = Load()
+        self._look_at = self._next = float("-inf")
+        self.sent = 0
+        """Messages since the start."""
+
+    def step(self) -> float:
+        """Send what is due; return the seconds until the next look.
+
+        To be called while the broker takes messages: what cannot be sent waits for its
+        hold.
+        """
+        now = self._clock.monotonic()
+        if now < self._next:
+            return self._next - now
+        if now >= self._look_at:
+            self._rows.mend(self._slack)
+            self._load = self._rows.load()
+            self._look_at = now + LOOK_INTERVAL
+        claimed = self._rows.claim_pushes(only=self._load.only)
+        trust = TrustWindow(opened=now, seconds=self._trust)
+        for part in slices(claimed):
+            if not self._send(part, trust):
+                break
+        rest = 0.0 if len(claimed) >= MAX_PUSHES // 2 else self._interval
+        self._next = now + rest
+        return rest
+
+    def _send(self, part: Sequence[Pushed], trust: TrustWindow) -> bool:
+        """Send some; whether the broker still takes messages."""
+        epochs = {one.id: one.epoch for one in part}
+        refused: dict[int, str] = {}
+        together: list[Stored] = []
+        alone: list[Stored] = []
+        for row in self._rows.read([*epochs.items()]):
+            try:
+                message = self._message(row, epochs[row.id])
+            except ValueError as error:
+                refused[row.id] = f"it cannot be read: {error}"
+                continue
+            fits = self._publisher.goes_together(message)
+            (together if fits else alone).append(message)
+        broken: BaseException | None = None
+        if together:
+            token = f"outbox-runs:{new_tag()}"
+            pushed = self._publisher.push(together, token, trust=trust)
+            self.sent += len(pushed.sent)
+            refused |= pushed.refused
+            broken = pushed.broken
+            alone += [one for one in together if one.key in pushed.alone]
+        for message in alone:
+            if broken is not None:
+                break
+            token = f"outbox-runs:{new_tag()}"
+            pushed = self._publisher.push_alone(message, token, trust=trust)
+            self.sent += len(pushed.sent)
+            refused |= pushed.refused
+            broken = pushed.broken
+        for row_id, why in refused.items():
+            self._rows.fail(row_id, epochs[row_id], why, park=True)
+            logger.error("pecker: outbox: message %d is parked: %s", row_id, why)
+        if broken is not None:
+            logger.warning(
+                "pecker: outbox %s: recorded tasks were not sent, and are due again"
+                " after their holds: %s",
+                *(self._name, broken),
+            )
+        return broken is None
+
+    def _message(self, row: Row, epoch: int) -> Stored:
+        """Return a row as a message that names its epoch; raise ValueError."""
+        told = Told(row.id, epoch, self._name)
+        return self._messages.read(row, header.add(row.headers, told, row.task_id))
+
+
+def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:
+    """Give them in parts of so many bytes; what is larger comes alone."""
+    part: list[Pushed] = []
+    size = 0
+    for one in claimed:
+        if part and size + one.size > SLICE_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += one.size
+    if part:
+        yield part

@@ -1,0 +1,170 @@
+"""Run the statements of modes 1 and 2 against one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.runs.holds import Holds
+from celery_pecker.outbox.runs.load import Load
+from celery_pecker.outbox.runs.options import Options
+
+MAX_PUSHES = 1_000
+"""Rows of one claim (I9)."""
+MAX_ERROR = 2_000
+"""Characters of an error that are kept."""
+MAX_MENDED = 10_000
+
+
+class Pushed(NamedTuple):
+    """A row whose message is to be sent, and the epoch that the message names."""
+
+    id: int
+    epoch: int
+    size: int
+    """Bytes of the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A run that has started."""
+
+    id: int
+    attempt: int
+    """From 1."""
+    epoch: int
+    """The fencing token."""
+    hold: float
+    """Seconds, from the statement on."""
+    task: str = ""
+
+
+class Taken(NamedTuple):
+    """The answer of a worker's claim."""
+
+    begun: list[Begun]
+    parked: list[tuple[int, str]]
+    """Ids and tasks of rows whose last attempt has not reported its end."""
+
+
+class Rows:
+    """The rows of one table that stay until their task has succeeded."""
+
+    def __init__(
+        self,
+        database: Database,
+        holds: Holds,
+        *,
+        log: int = 10_000,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._holds = holds
+        self._log = log
+        self._now = now
+        """None in production: the database reads its own clock. Tests set it."""
+
+    def claim_pushes(
+        self, *, only: Sequence[str] | None = None, most: int = MAX_PUSHES
+    ) -> list[Pushed]:
+        """Take rows for which a message is due; a lost race is an empty answer."""
+        rows = self._database.run(
+            "claim_outbox_pushes",
+            now=self._now(),
+            only=None if only is None else list(only),
+            most=most,
+            holds=self._holds.seconds,
+        )
+        return [Pushed(*row) for row in rows]
+
+    def read(self, claimed: Sequence[tuple[int, int]]) -> list[Row]:
+        """Return the messages of rows that still have the epoch of their claim."""
+        rows = self._database.run(
+            "read_outbox_runs",
+            ids=[one[0] for one in claimed],
+            epochs=[one[1] for one in claimed],
+        )
+        return [Row._make(row) for row in rows]
+
+    def start(self, row: int, epoch: int, options: Options) -> tuple[Begun | None, str]:
+        """Start the run of a message, or say why not: gone, repeated or parked."""
+        [(attempt, raised, hold, verdict)] = self._database.run(
+            "start_outbox_run",
+            now=self._now(),
+            id=row,
+            epoch=epoch,
+            floor=options.floor,
+            last=options.attempts,
+            holds=self._holds.seconds,
+        )
+        if attempt is None:
+            return None, str(verdict)
+        return Begun(id=row, attempt=attempt, epoch=raised, hold=hold), str(verdict)
+
+    def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> Taken:
+        """Start the runs of rows of mode 2 that are due."""
+        rows = self._database.run(
+            "take_outbox_runs",
+            now=self._now(),
+            tasks=[name for name, _ in tasks],
+            lasts=[options.attempts for _, options in tasks],
+            floors=[options.floor for _, options in tasks],
+            most=most,
+            holds=self._holds.seconds,
+        )
+        begun, parked = [], []
+        for row, task, attempt, epoch, hold, over in rows:
+            if over:
+                parked.append((row, task))
+            else:
+                begun.append(
+                    Begun(id=row, attempt=attempt, epoch=epoch, hold=hold, task=task)
+                )
+        return Taken(begun, parked)
+
+    def end(self, begun: Begun, *, emergency: bool) -> bool:
+        """Delete the row of a run that succeeded; False: it is not this run's."""
+        [(gone,)] = self._database.run(
+            "end_outbox_run",
+            now=self._now(),
+            id=begun.id,
+            epoch=begun.epoch,
+            emergency=emergency,
+            kept=self._log,
+        )
+        return bool(gone)
+
+    def fail(self, row: int, epoch: int, error: str, *, park: bool) -> bool:
+        """Keep the error of what failed; False: a later run has the row."""
+        changed = self._database.change(
+            "fail_outbox_run",
+            now=self._now(),
+            id=row,
+            epoch=epoch,
+            error=error[:MAX_ERROR].replace("\0", ""),
+            park=park,
+        )
+        return bool(changed)
+
+    def mend(self, slack: float) -> int:
+        """Shorten holds that began before the clock stepped back by more than `slack`.
+
+        Return how many there were; call again while there are some.
+        """
+        return self._database.change(
+            "mend_outbox_runs", now=self._now(), slack=slack, most=MAX_MENDED
+        )
+
+    def load(self) -> Load:
+        """Return how hard the processing may work now."""
+        return read_load(self._database)
+
+
+def read_load(database: Database) -> Load:
+    """Return how hard the processing may work now."""
+    rows: Sequence[Any] = database.run("read_outbox_load")
+    return Load.of(*rows[0]) if rows else Load()

@@ -1,0 +1,156 @@
+"""Start and end runs, in bounded time, over connections that threads share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, Clock, chance, pause
+from celery_pecker.kernel.connections import Connections
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.runs import holds
+from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.rows import Begun, Rows
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+_END_TIMEOUT = 30.0
+"""Seconds for which the end of a run that succeeded is tried to be written."""
+_FAIL_TIMEOUT = 5.0
+"""The same of one that failed: it is due again after its hold in any case."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A run that has started here. Moments are of the monotonic clock."""
+
+    begun: Begun
+    ends: float
+    """By when the run must have ended."""
+    held: float
+    """Until when no other run of the row starts; counted from before the question."""
+    pool: str = ""
+    """How its deadline is enforced, if not as the worker's pool does."""
+
+
+class Service:
+    """The runs of one table, for one process."""
+
+    def __init__(self, settings: Settings, clock: Clock = SYSTEM) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._holds = holds.Holds(settings.outbox_backoff, settings.outbox_backoff_most)
+        self._connections = Connections(settings, clock, role="outbox")
+        self._backoff = Backoff(first=0.1, most=2.0)
+
+    @property
+    def attempts(self) -> int:
+        """After how many attempts a row is parked whose task says nothing."""
+        return self._settings.outbox_attempts
+
+    def start(
+        self, row: int, epoch: int, options: Options
+    ) -> tuple[Started | None, str]:
+        """Start the run of a message, or say why not.
+
+        Raises:
+            DatabaseUnavailable: there is no answer: it must not run. The row may have
+                counted the attempt; it is due again after its hold.
+        """
+        sent = self._clock.monotonic()
+        begun, verdict = self._ask(lambda rows: rows.start(row, epoch, options))
+        return (None if begun is None else self.started(begun, options, sent)), verdict
+
+    def started(
+        self, begun: Begun, options: Options, sent: float, pool: str = ""
+    ) -> Started:
+        """Return how long a run may take that was asked for at that moment (I2)."""
+        return Started(
+            begun=begun,
+            ends=sent + holds.budget(begun.hold, options.timeout),
+            held=sent + begun.hold,
+            pool=pool,
+        )
+
+    def read(self, begun: Begun) -> Row | None:
+        """Return the message of a run; None: the row is not this run's any more."""
+        found = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]))
+        return found[0] if found else None
+
+    def end(self, started: Started, *, emergency: bool) -> bool:
+        """Delete the row of a run that succeeded; whether it is known to be gone.
+
+        Tried again while the database is away, until the hold is over.
+        """
+        return self._persist(
+            started,
+            "end",
+            _END_TIMEOUT,
+            lambda rows: rows.end(started.begun, emergency=emergency),
+        )
+
+    def fail(self, started: Started, error: str, *, park: bool) -> bool:
+        """Keep the error of a run that failed; whether that is written."""
+        begun = started.begun
+        return self._persist(
+            started,
+            "failure",
+            _FAIL_TIMEOUT,
+            lambda rows: rows.fail(begun.id, begun.epoch, error, park=park),
+        )
+
+    def close(self) -> None:
+        """Drop the connections that nobody uses."""
+        self._connections.close()
+
+    def rows(self, database: object) -> Rows:
+        """Return the statements over a connection."""
+        return Rows(database, self._holds, log=self._settings.outbox_log)  # type: ignore[arg-type]
+
+    def _ask(self, do: Callable[[Rows], Answer]) -> Answer:
+        with self._connections.lend(self._settings.database_timeout) as database:
+            return do(self.rows(database))
+
+    def _persist(
+        self, started: Started, what: str, timeout: float, do: Callable[[Rows], bool]
+    ) -> bool:
+        until = min(started.held, self._clock.monotonic() + timeout)
+        failures, uncertain = 0, False
+        while True:
+            try:
+                changed = self._ask(do)
+            except DatabaseUnavailable as error:
+                failures += 1
+                uncertain = uncertain or error.asked
+                wait = self._backoff.seconds(failures, chance())
+                if self._clock.monotonic() + wait >= until:
+                    logger.warning(
+                        "pecker: the %s of a recorded task (row %d, attempt %d) could"
+                        " not be written: %s",
+                        *(what, started.begun.id, started.begun.attempt, error),
+                    )
+                    return False
+                pause(wait)
+                continue
+            if not changed and not uncertain:
+                logger.warning(
+                    "pecker: the %s of a recorded task (row %d, attempt %d) is left"
+                    " out: a later run has the row, or somebody changed it",
+                    *(what, started.begun.id, started.begun.attempt),
+                )
+            return changed or uncertain
+
+
+def turned(names: Sequence[str], turn: int) -> list[str]:
+    """Return the names, beginning with another one at each turn."""
+    if not names:
+        return []
+    place = turn % len(names)
+    return [*names[place:], *names[:place]]

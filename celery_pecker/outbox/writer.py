@@ -1,0 +1,132 @@
+"""Into which transaction messages go, and write them there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox import hook
+from celery_pecker.outbox.carriers import (
+    Carrier,
+    async_carrier_of,
+    carrier_of,
+    django,
+    drive,
+)
+from celery_pecker.outbox.model import Entry
+from celery_pecker.outbox.own import OwnConnections
+from celery_pecker.outbox.recording import Recorder
+from celery_pecker.outbox.sinks import Awaited, Using, Writing
+
+
+class Writer:
+    """Writes the messages of one outbox.
+
+    They join the connection that was named, else the block of this outbox that is in
+    force, else the atomic block of Django, else they commit by themselves.
+    """
+
+    def __init__(self, app: Any, settings: Settings, alias: str) -> None:
+        self._app = app
+        self._limit = settings.outbox_limit
+        self._alias = alias
+        self._recorder = Recorder(settings.schema)
+        self._connections = OwnConnections(settings)
+
+    def write(
+        self, entries: list[Entry], connection: Any, *, copies: bool = False
+    ) -> list[str]:
+        """Write the messages; return the ids of the tasks that will run."""
+        if not entries:
+            return []
+        if connection is not None:
+            return self._drive(carrier_of(connection), entries, copies=copies)
+        block = hook.current.get()
+        if block is not None and block.owner is self:
+            return block.take_all(entries, copies=copies)
+        return self._alone(entries, copies=copies)
+
+    async def awrite(
+        self, entries: list[Entry], connection: Any, *, copies: bool = False
+    ) -> list[str]:
+        """Do as `write`, for a connection that is awaited."""
+        if not entries:
+            return []
+        if connection is not None:
+            carrier = async_carrier_of(connection)
+            return await carrier.drive(
+                lambda place: self._recorder.flow(place, entries, copies=copies)
+            )
+        block = hook.current.get()
+        if block is not None and block.owner is self:
+            return block.take_all(entries, copies=copies)
+        return await asyncio.to_thread(self._own, entries, copies=copies)
+
+    def using(self, connection: Any) -> Using:
+        """Give a block in which all that is sent joins a transaction."""
+
+        def writing() -> Writing:
+            carrier = carrier_of(connection)
+            carrier.require()
+            return self._in(carrier)
+
+        def gathering() -> Awaited:
+            async_carrier_of(connection)
+            return Awaited(self._app, mode=None, limit=self._limit, owner=self)
+
+        async def awrite(entries: list[Entry]) -> None:
+            await self.awrite(entries, connection)
+
+        return Using(writing, gathering, awrite)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        """Give a transaction of ours: all that is sent inside commits at its end."""
+        with self._connections.one() as own, own.together(several=True):
+            token = hook.current.set(self._in(own))
+            try:
+                yield own.database
+            finally:
+                hook.current.reset(token)
+
+    def outside(self) -> Writing:
+        """Return where a message goes that is sent outside of all blocks."""
+        return Writing(
+            self._app,
+            self._limit,
+            lambda entries, copies: self._alone(entries, copies=copies),
+            owner=self,
+        )
+
+    def close(self) -> None:
+        """Close the connections of ours that are idle."""
+        self._connections.close()
+
+    def _in(self, carrier: Carrier) -> Writing:
+        return Writing(
+            self._app,
+            self._limit,
+            lambda entries, copies: self._drive(carrier, entries, copies=copies),
+            owner=self,
+        )
+
+    def _alone(self, entries: list[Entry], *, copies: bool) -> list[str]:
+        atomic = django.atomic_block(self._alias)
+        if atomic is not None:
+            return self._drive(atomic, entries, copies=copies)
+        return self._own(entries, copies=copies)
+
+    def _own(self, entries: list[Entry], *, copies: bool) -> list[str]:
+        with self._connections.one() as own, own.together(len(entries) > 1):
+            return self._drive(own, entries, copies=copies)
+
+    def _drive(
+        self, carrier: Carrier, entries: Sequence[Entry], *, copies: bool
+    ) -> list[str]:
+        return drive(
+            carrier, lambda place: self._recorder.flow(place, entries, copies=copies)
+        )

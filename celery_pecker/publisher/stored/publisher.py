@@ -1,0 +1,248 @@
+"""Send stored messages by whatever broker there is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from amqp.exceptions import AMQPError
+from kombu.utils.json import loads
+
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.errors import (
+    BrokerRefuses,
+    BrokerUnavailable,
+    PublishUncertain,
+)
+from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.publisher.connection import Kind, Link
+from celery_pecker.publisher.envelope import Route
+from celery_pecker.publisher.redis_script import ScriptRefused
+from celery_pecker.publisher.stored.message import Stored, redated
+from celery_pecker.publisher.stored.rabbitmq import StoredRabbit
+from celery_pecker.publisher.stored.redis import StoredRedis
+
+UNREADABLE: tuple[type[BaseException], ...] = (
+    *(ValueError, TypeError, KeyError, AttributeError, OverflowError),
+    *(LookupError, RecursionError, struct.error, AMQPError),
+)
+"""What is raised of a message that cannot be put into a transport's form."""
+SPOILED: tuple[type[BaseException], ...] = (ScriptRefused, *UNREADABLE)
+"""What is raised where nothing was sent and one by one may do better."""
+
+
+@dataclass(slots=True)
+class Pushed:
+    """What became of messages, by their keys; those in no field were not sent."""
+
+    sent: set[int] = field(default_factory=set)
+    refused: dict[int, str] = field(default_factory=dict)
+    """They will never be sent as they are, and why."""
+    alone: set[int] = field(default_factory=set)
+    """One of them spoils the others: they are to be sent one by one."""
+    why: str = ""
+    """What was wrong when they were sent together."""
+    broken: BaseException | None = None
+    """Why there is a rest, which may be tried again."""
+
+
+class StoredPublisher:
+    """Puts stored messages on the broker; not for several threads at once."""
+
+    def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._link = Link(app, timeout=timeout, clock=clock)
+        self._redis = StoredRedis(self._link)
+        self._rabbit = StoredRabbit(self._link)
+
+    def ensure(self) -> None:
+        """Connect, if need be, and hear from the broker that it takes messages.
+
+        Raises:
+            BrokerUnavailable: it does not, or does not answer.
+
+        """
+        self._link.ensure()
+
+    def pushed(self, token: str) -> bool:
+        """Say whether a batch is known to be on the broker; only Redis can tell.
+
+        Raises:
+            BrokerUnavailable: it did not answer.
+
+        """
+        self.ensure()
+        return self._link.kind is Kind.REDIS and self._redis.pushed(token)
+
+    def settle(self, token: str) -> None:
+        """Keep a token no longer than needed: its batch is deleted."""
+        if self._link.kind is Kind.REDIS:
+            self._redis.settle(token)
+
+    def goes_together(self, message: Stored) -> bool:
+        """Say whether a message can be sent in one go with others.
+
+        Raises:
+            BrokerUnavailable: while its exchange was declared, whose type decides.
+
+        """
+        if self._link.kind is Kind.REDIS:
+            if message.route.exchange:
+                self._declare([message.route])
+            return self._redis.takes(message)
+        return self._link.kind is Kind.RABBITMQ
+
+    def push(
+        self, messages: Sequence[Stored], token: str, *, trust: TrustWindow
+    ) -> Pushed:
+        """Send messages together, each of which `goes_together`.
+
+        Args:
+            messages: Up to a thousand.
+            token: Names the batch; Redis pushes nothing under it a second time.
+            trust: Until when they may be sent.
+
+        """
+        link, pushed = self._link, Pushed()
+        link.trust = trust
+        try:
+            self.ensure()
+            self._declare({id(one.route): one.route for one in messages}.values())
+            if link.kind is Kind.RABBITMQ:
+                self._confirmed(messages, pushed)
+            else:
+                self._redis.push(messages, token, self._clock.now())
+                pushed.sent.update(one.key for one in messages)
+            link.heard()
+        except BrokerRefuses as error:
+            self._judge(error, messages, pushed)
+        except SPOILED as error:
+            _apart(messages, pushed, error)
+        except (BrokerUnavailable, PublishUncertain) as error:
+            pushed.broken = error
+        return pushed
+
+    def push_alone(self, message: Stored, token: str, *, trust: TrustWindow) -> Pushed:
+        """Send one message; who refuses it refuses it alone.
+
+        Args:
+            message: Of any kind.
+            token: Names the message; Redis pushes nothing under it a second time,
+                unless it refuses scripts or publishes to subscribers.
+            trust: Until when it may be sent.
+
+        """
+        if self.goes_together(message):
+            pushed = self.push([message], token, trust=trust)
+            if pushed.alone and self.goes_together(message):
+                pushed.refused[message.key] = pushed.why
+                pushed.alone.clear()
+            if not pushed.alone:
+                return pushed
+        link, pushed = self._link, Pushed()
+        link.trust = trust
+        try:
+            self.ensure()
+            self._declare([message.route])
+            link.in_time()
+            self._by_kombu(message)
+            pushed.sent.add(message.key)
+        except (BrokerUnavailable, PublishUncertain) as error:
+            pushed.broken = error
+        except link.failed_by as error:
+            link.drop()
+            pushed.broken = error
+        except (*link.refused_by, *UNREADABLE) as error:
+            self._judge(error, [message], pushed)
+        if pushed.alone:
+            pushed.refused[message.key] = pushed.why
+            pushed.alone.clear()
+        return pushed
+
+    def close(self) -> None:
+        """Close the sockets at once; a push under way fails."""
+        self._link.drop()
+
+    def abandon(self) -> None:
+        """Give up the sockets in a fork of the process whose publisher it is."""
+        self._link.abandon()
+
+    def _declare(self, routes: Any) -> None:
+        """Declare what Celery would; a refusal is the queue's own business.
+
+        It is there then, with other arguments: what is sent to it arrives.
+        """
+        route: Route
+        for route in routes:
+            try:
+                self._link.declare(route.declare)
+            except self._link.broken_by as error:
+                self._link.drop()
+                msg = f"broker, while declaring queues: {error}"
+                raise BrokerUnavailable(msg) from error
+
+    def _confirmed(self, messages: Sequence[Stored], pushed: Pushed) -> None:
+        link = self._link
+        missing = self._missing(messages)
+        for one in messages:
+            if one.route.exchange in missing:
+                pushed.refused[one.key] = missing[one.route.exchange]
+        sendable = [one for one in messages if one.key not in pushed.refused]
+        sending = self._rabbit.send(sendable, self._clock.now())
+        pushed.sent.update(int(key) for key in sending.done)
+        for one in sendable:
+            if one.task_id in sending.refused and one.key not in pushed.sent:
+                pushed.refused[one.key] = sending.refused[one.task_id]
+        if isinstance(sending.failure, link.refused_by):
+            rest = {one.key for one in sendable} - pushed.sent - pushed.refused.keys()
+            pushed.alone.update(rest)
+            pushed.why = str(sending.failure)
+        elif sending.failure is not None or sending.lost:
+            pushed.broken = sending.failure or TimeoutError("no confirms in time")
+
+    def _missing(self, messages: Sequence[Stored]) -> dict[str, str]:
+        """Return the exchanges that are not there, and what RabbitMQ says of them."""
+        names = {one.route.exchange for one in messages} - {""}
+        try:
+            found = {name: self._rabbit.missing(name) for name in sorted(names)}
+        except self._link.broken_by as error:
+            self._link.drop()
+            msg = f"broker, while asking for exchanges: {error}"
+            raise BrokerUnavailable(msg) from error
+        return {name: why for name, why in found.items() if why is not None}
+
+    def _judge(
+        self, error: BaseException, messages: Sequence[Stored], pushed: Pushed
+    ) -> None:
+        """Tell a broker that refuses everything from one that refuses a message."""
+        try:
+            self._link.drop()
+            self.ensure()
+        except BrokerUnavailable as away:
+            pushed.broken = away
+        else:
+            _apart(messages, pushed, error)
+
+    def _by_kombu(self, message: Stored) -> None:
+        """Send one message over kombu's channel, as kombu would send its own."""
+        channel, route = self._link.channel, message.route
+        body: bytes | str = message.body
+        if channel.body_encoding is None:
+            body = message.body.decode(message.content_encoding)
+        properties = redated(message, self._clock.now())
+        prepared = channel.prepare_message(
+            body,
+            priority=message.priority,
+            content_type=message.content_type,
+            content_encoding=message.content_encoding,
+            headers=loads(message.headers),
+            properties=properties,
+        )
+        channel.basic_publish(prepared, route.exchange, route.routing_key)
+
+
+def _apart(messages: Sequence[Stored], pushed: Pushed, error: BaseException) -> None:
+    pushed.alone.update(one.key for one in messages)
+    pushed.why = str(error) or type(error).__name__

@@ -1,0 +1,182 @@
+"""The relays of one process: a thread for each outbox of its app."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import weakref
+from dataclasses import asdict
+from typing import Any
+
+from celery_pecker.heartbeat import Heart
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.relay.batches import Batches
+from celery_pecker.outbox.relay.step import Relay
+from celery_pecker.outbox.runs.pushes import Pushes
+from celery_pecker.publisher.stored import StoredPublisher
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+MISCONFIGURED_INTERVAL = 5.0
+"""Seconds between two looks at a table that cannot be served as it is."""
+
+
+class Relays:
+    """Delivers every outbox of an app; none holds another one up, or a schedule."""
+
+    def __init__(self, app: Any, *, kind: str) -> None:
+        self._all = [
+            _Running(app, one.name, one.settings, f"{kind}-outbox-{number}")
+            for number, one in enumerate(_outboxes(app))
+        ]
+        _ALL.add(self)
+
+    @property
+    def settings(self) -> dict[str, Settings]:
+        """The settings of each outbox, by its name."""
+        return {one.name: one.settings for one in self._all}
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to deliver."""
+        return bool(self._all)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for one in self._all:
+            one.loop.start()
+
+    def stop(self) -> None:
+        """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
+        for one in self._all:
+            one.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the batches in flight, all together; return whether all left."""
+        until = SYSTEM.monotonic() + timeout
+        left = True
+        for one in self._all:
+            left &= one.loop.join(max(until - SYSTEM.monotonic(), 0.0))
+        return left
+
+    @property
+    def alive(self) -> bool:
+        """Whether all threads turn, servers or no servers."""
+        return all(one.heart.beats for one in self._all)
+
+    def abandon(self) -> None:
+        """Give up the connections in a fork: they are the parent's."""
+        for one in self._all:
+            one.database.abandon()
+            one.publisher.abandon()
+
+    def info(self) -> list[dict[str, Any]]:
+        """Return what people may want to know, as JSON can say it."""
+        return [
+            {"kind": "outbox", "name": one.name, **asdict(one.relay.tally)}
+            for one in self._all
+        ]
+
+
+class _Running:
+    """One outbox, and the thread that delivers it."""
+
+    def __init__(self, app: Any, name: str, settings: Settings, kind: str) -> None:
+        self.name = name
+        self.settings = settings
+        self.database = Database.of(settings, role="relay")
+        self.publisher = StoredPublisher(app, timeout=settings.broker_timeout)
+        self.heart = Heart(settings, kind=kind, clock=SYSTEM)
+        self.relay = Relay(
+            Batches(self.database, new_id(), hold=settings.outbox_hold),
+            self.publisher,
+            decode=_decode,
+            clock=SYSTEM,
+            hold=settings.outbox_hold,
+            interval=settings.outbox_interval,
+            name=name,
+        )
+        self.pushes = Pushes(
+            self.database,
+            self.publisher,
+            settings,
+            decode=_decode,
+            clock=SYSTEM,
+            name=name,
+        )
+        self.loop = Loop(
+            self._step,
+            name=f"pecker-{kind}",
+            clock=SYSTEM,
+            leave=self._leave,
+            backoff=Backoff(most=5.0),
+        )
+        self._app_name = settings.app
+        self._stopped = False
+        self._complaint = ""
+
+    def stop(self) -> None:
+        """Let the step in flight end, then leave."""
+        self._stopped = True
+        self.relay.stop()
+        self.loop.stop()
+
+    def _step(self) -> float:
+        self.heart.beat()
+        try:
+            if not self.database.connected:
+                self.relay.reconnected()
+                stand(self.database, app=self._app_name)
+            pause = self.relay.step()
+            if self.relay.tally.broker is None and not self._stopped:
+                pause = min(pause, self.pushes.step())
+        except Misconfigured as error:
+            # Somebody may migrate it, or grant a right: that ends no process.
+            if str(error) != self._complaint:
+                logger.error("pecker: outbox %s is not delivered: %s", self.name, error)  # noqa: TRY400  # one line says it
+            self._complaint = str(error)
+            self.database.close()
+            return MISCONFIGURED_INTERVAL
+        self._complaint = ""
+        return pause
+
+    def _leave(self) -> None:
+        self.publisher.close()
+        self.database.close()
+        if self._stopped:
+            self.heart.stop()
+
+
+def _outboxes(app: Any) -> list[Any]:
+    """Return the outboxes of an app; one that has none has not imported them."""
+    if "celery_pecker.outbox.app" not in sys.modules:
+        return []
+    from celery_pecker.outbox.app import outboxes  # noqa: PLC0415  # as said above
+
+    return [*outboxes(app)]
+
+
+def _decode(declare: str | None) -> list[Any]:
+    """Return the queues and exchanges of a row; raise ValueError."""
+    from celery_pecker.outbox.entities import decode  # noqa: PLC0415  # kombu's entities
+
+    return decode(declare)
+
+
+_ALL: weakref.WeakSet[Relays] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    """A pool replaces its processes while a relay is at work."""
+    for relays in [*_ALL]:
+        relays.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

@@ -1,0 +1,145 @@
+"""The port of a service: address, certificate, limits, signals.
+
+On loopback by default. On another address the token would pass in the clear, so that
+one needs a certificate, or the option that says that something in front speaks TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tornado.httpserver import HTTPServer
+
+from celery_pecker.kernel.errors import Misconfigured
+
+LOOPBACK = "127.0.0.1"
+LARGEST = 1_000_000
+"""Bytes of a request."""
+HEADERS = 16_384
+BACKLOG = 1_024
+"""Connections that wait to be taken: all clients come again after a restart."""
+BODY_TIMEOUT = 5.0
+"""Seconds that a body may take to come."""
+IDLE_TIMEOUT = 60.0
+"""Seconds that a connection may be silent."""
+END_TIMEOUT = 2.0
+"""Seconds for the requests in flight at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Where the service listens, and how."""
+
+    address: str = LOOPBACK
+    port: int = 0
+    """0: one that is free."""
+    certificate: str | None = None
+    """A file with the chain, PEM; and its key."""
+    key: str | None = None
+    unencrypted: bool = False
+    """Another address than loopback without a certificate is meant."""
+
+    def url(self, port: int) -> str:
+        """Return how clients name it."""
+        scheme = "https" if self.certificate else "http"
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{scheme}://{host}:{port}"
+
+    def check(self) -> None:
+        """Raise Misconfigured where a secret would pass in the clear by mistake."""
+        if self.key and not self.certificate:
+            message = "--key needs --certificate, the file with the chain"
+            raise Misconfigured(message)
+        if self.certificate or self.unencrypted or _is_loopback(self.address):
+            return
+        message = (
+            f"on {self.address} the token would pass in the clear: give"
+            " --certificate and --key, or say --unencrypted if something in front"
+            " speaks TLS"
+        )
+        raise Misconfigured(message)
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context; None: plain HTTP."""
+        if not self.certificate:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            message = f"--certificate {self.certificate} cannot be used: {error}"
+            raise Misconfigured(message) from error
+        return context
+
+    def open(self) -> socket.socket:
+        """Return the socket that listens."""
+        try:
+            [(family, *_, place), *_] = socket.getaddrinfo(
+                self.address, self.port, type=socket.SOCK_STREAM
+            )
+            opened = socket.create_server(place[:2], family=family, backlog=BACKLOG)
+        except (OSError, UnicodeError) as error:
+            message = f"{self.address} port {self.port} cannot be had: {error}"
+            raise Misconfigured(message) from error
+        opened.setblocking(False)
+        return opened
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+class Service(Protocol):
+    """What `run` serves."""
+
+    async def open(self) -> str:
+        """Listen from now on; return the URL."""
+        ...
+
+    async def close(self) -> None:
+        """Take no more requests; let those in flight end."""
+        ...
+
+
+def make_server(app: Any, listener: Listener, *, largest: int = LARGEST) -> HTTPServer:
+    """Return a server whose every wait and size is bounded; it does not listen yet."""
+    return HTTPServer(
+        app,
+        ssl_options=listener.tls(),
+        max_body_size=largest,
+        max_buffer_size=largest,
+        max_header_size=HEADERS,
+        body_timeout=BODY_TIMEOUT,
+        idle_connection_timeout=IDLE_TIMEOUT,
+    )
+
+
+def run(service: Service, *, ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until SIGTERM or SIGINT; call `ready` with the URL once it listens.
+
+    For the main thread. Raises Misconfigured before that.
+    """
+    asyncio.run(_run(service, ready))
+
+
+async def _run(service: Service, ready: Callable[[str], None]) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, over.set)
+    url = await service.open()
+    try:
+        ready(url)
+        await over.wait()
+    finally:
+        await service.close()

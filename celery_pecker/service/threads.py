@@ -1,0 +1,116 @@
+"""Run calls that block on threads, off the event loop, and only so many of them.
+
+When a store hangs, requests pile up faster than it answers them. A request that has
+waited for longer than its client listens is refused, not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import PeckerError
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+
+THREADS = 8
+MOST = 2_000
+"""Calls that wait or run."""
+
+
+class Busy(PeckerError):
+    """Too many requests at once: this one was not run."""
+
+
+class Threads:
+    """Run calls on threads of its own; for one event loop.
+
+    Args:
+        wait: seconds that a call may wait for a thread.
+        threads: how many calls run at once.
+        most: how many calls wait or run at most.
+        refusal: makes the error of a call that is not run.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        wait: float,
+        threads: int = THREADS,
+        most: int = MOST,
+        refusal: Callable[[], Exception] = Busy,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._pool = ThreadPoolExecutor(threads, "service")
+        self._wait = wait
+        self._refusal = refusal
+        self._most = most
+        self._clock = clock
+        self._in = 0
+        self.refused = 0
+        """Calls that were not run, since the start."""
+
+    async def run(
+        self,
+        call: Callable[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        """Return what the call returns, or raise what it raises, or the refusal."""
+        if self._in >= self._most:
+            self._refuse()
+        came = self._clock()
+
+        def asked() -> Answer:
+            if self._clock() - came > self._wait:
+                self._refuse()
+            return call(*args, **kwargs)
+
+        self._in += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, asked)
+        finally:
+            self._in -= 1
+
+    def close(self) -> None:
+        """Run nothing more; do not wait for what runs."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _refuse(self) -> None:
+        self.refused += 1
+        raise self._refusal()
+
+
+class InFlight:
+    """Count requests that are not answered yet; for one event loop."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def begin(self) -> None:
+        """Count one more."""
+        self._count += 1
+        self._none.clear()
+
+    def end(self) -> None:
+        """Count one less."""
+        self._count -= 1
+        if self._count == 0:
+            self._none.set()
+
+    async def wait(self, within: float) -> bool:
+        """Return whether all have their answer, after so many seconds at most."""
+        if not self._count:
+            return True
+        try:
+            await asyncio.wait_for(self._none.wait(), within)
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,46 @@
+"""What every command of sharding works with: settings, and the ledger of jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import click
+
+from celery_pecker.cli import context
+from celery_pecker.cli.context import NO, UNKNOWN
+from celery_pecker.console.context import as_json
+from celery_pecker.console.documents import plain
+from celery_pecker.console.instants import for_people
+from celery_pecker.kernel.database import Database
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.here import PACKAGE
+
+__all__ = ["NO", "UNKNOWN", "Context", "as_json", "of_job", "plain"]
+
+of_job = click.argument("task_id", metavar="ID")
+
+
+class Context(context.Context):
+    """One call of one command: that of pecker, with the ledger of jobs."""
+
+    @cached_property
+    def database(self) -> Database:
+        """The tables, by the statements of jobs."""
+        return Database.of(self.settings, role="cli", package=PACKAGE)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger, over a connection that is made when first needed."""
+        return Ledger(self.database)
+
+    def when(self, instant: datetime | None) -> str:
+        """Return an instant for people: to the second, in the app's time zone."""
+        if instant is None:
+            return "-"
+        return for_people(instant, self.zone, timespec="seconds")
+
+    def plain(self, value: object) -> Any:
+        """Return a value as JSON can say it."""
+        return plain(value)

@@ -1,0 +1,41 @@
+"""The guards of the intake."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+RECORD = "celery_pecker/intake/record.py"
+TESTS = "tests/integration/intake/test_intake.py"
+
+GUARDS = (
+    Guard(
+        "intake: a request that comes again records nothing",
+        RECORD,
+        'if not database.run("keep_intake_key", now=None, **row):',
+        'if database.run("keep_intake_key", now=None, **row) is None:',
+        f"{TESTS}::test_requests_of_one_key_at_once_are_recorded_once",
+    ),
+    Guard(
+        "intake: a key stands for one body",
+        RECORD,
+        "if bytes(before) != digest:",
+        "if False:",
+        f"{TESTS}::test_a_request_that_comes_again_records_nothing",
+    ),
+    Guard(
+        "intake: only tasks of the list are recorded",
+        "celery_pecker/intake/request.py",
+        "if not any(fnmatchcase(order.task, pattern) for pattern in allowed):",
+        "if not allowed:",
+        f"{TESTS}::test_what_is_wrong_is_named_and_nothing_is_recorded",
+    ),
+    Guard(
+        "intake: the tasks of a request are recorded together, or none",
+        RECORD,
+        "        with self._outbox.transaction() as database:\n"
+        "            ids = [self._one(order) for order in orders]\n",
+        "        ids = [self._one(order) for order in orders]\n"
+        "        with self._outbox.transaction() as database:\n",
+        f"{TESTS}::test_the_tasks_of_a_request_are_recorded_together",
+    ),
+)

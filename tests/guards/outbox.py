@@ -1,0 +1,330 @@
+"""The guards of the outbox."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+RELAY = "celery_pecker/sql/outbox_relay.sql"
+BATCHES = "tests/integration/outbox_relay/test_batches.py"
+DELIVERY = "celery_pecker/outbox/relay/delivery.py"
+DELIVERIES = "tests/integration/outbox_relay/test_deliveries.py"
+DEATHS = "tests/integration/outbox_relay/test_deaths.py"
+
+RUNS = "celery_pecker/sql/outbox_runs.sql"
+RUN_ROWS = "tests/integration/outbox/test_run_rows.py"
+OPERATIONS = "tests/integration/outbox/test_operations.py"
+NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock))"
+UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
+KEYS = "tests/integration/outbox_relay/test_keys.py"
+HOOK = "celery_pecker/outbox/hook.py"
+CALLS = "tests/integration/outbox/test_plain_calls.py"
+REFUSED = "tests/integration/outbox/test_refused_calls.py"
+TRANSACTIONS = "tests/integration/outbox/test_transactions.py"
+MANY = "tests/integration/outbox/test_many_messages.py"
+
+GUARDS = (
+    # What is recorded
+    Guard(
+        "outbox: a row that is taken has no key any more",
+        RELAY,
+        "    set dedupe_key = null\n    where o.id = any (array(select",
+        "    set dedupe_key = dedupe_key\n    where o.id = any (array(select",
+        f"{KEYS}::test_a_row_that_was_taken_has_no_key_any_more",
+    ),
+    Guard(
+        "outbox: a row that a caller holds by its key is not taken",
+        RELAY,
+        "    where not keyed or id in (select id from unlocked)\n",
+        "",
+        KEYS,
+    ),
+    Guard(
+        "outbox: the walk of ids does not leave a held row behind",
+        RELAY,
+        "                   select min(id) - 1 from chosen\n",
+        "                   select null::bigint from chosen\n",
+        f"{KEYS}::test_a_row_that_a_caller_holds_is_taken_when_the_caller_has_ended",
+    ),
+    Guard(
+        "outbox: what goes on with a run joins no transaction",
+        HOOK,
+        "    return bool(running and task_id and running.request.id == task_id)\n",
+        "    return False\n",
+        f"{CALLS}::test_what_goes_on_with_a_run_joins_no_transaction",
+    ),
+    Guard(
+        "outbox: a producer of the caller's own is used",
+        HOOK,
+        '    if producer is not None and "release" not in vars(producer):\n',
+        "    if False:\n",
+        f"{CALLS}::test_a_connection_or_producer_of_the_caller_goes_before",
+    ),
+    Guard(
+        "outbox: a message inherits no deadline of the run that records it",
+        "celery_pecker/outbox/capture.py",
+        "with deadline.detached(), denied_join_result():",
+        "with denied_join_result():",
+        f"{CALLS}::test_a_message_does_not_inherit_what_is_left_of_the_run",
+    ),
+    Guard(
+        "outbox: a connection that the server closed while it was idle is not used",
+        "celery_pecker/outbox/own.py",
+        "            if database.alive():\n",
+        "            if True:\n",
+        f"{CALLS}::test_a_server_that_went_away_meanwhile_costs_no_message",
+    ),
+    Guard(
+        "outbox: a fork does not talk over its parent's connections",
+        "celery_pecker/outbox/own.py",
+        "        if self._idle.process != os.getpid():\n",
+        "        if False:\n",
+        f"{CALLS}::test_a_fork_records_over_connections_of_its_own",
+    ),
+    Guard(
+        "outbox: a connection in autocommit carries nothing",
+        "celery_pecker/outbox/carriers/psycopg3.py",
+        "    if status == TransactionStatus.IDLE and connection.autocommit:\n",
+        "    if False:\n",
+        f"{REFUSED}::test_a_connection_without_a_transaction_is_refused",
+    ),
+    Guard(
+        "outbox: a missing table is no failed statement of the caller's",
+        "celery_pecker/outbox/recording.py",
+        "            self._judge(rows[0])\n",
+        "",
+        f"{REFUSED}::test_a_table_that_is_not_migrated_is_refused",
+    ),
+    Guard(
+        "outbox: a block that ends by an exception writes nothing",
+        "celery_pecker/outbox/sinks.py",
+        "        if error is None and gathered.entries:\n",
+        "        if gathered.entries:\n",
+        f"{TRANSACTIONS}::test_an_awaited_block_writes_what_was_sent_at_its_end",
+    ),
+    Guard(
+        "outbox: a copy equals what Celery builds",
+        "celery_pecker/outbox/copies.py",
+        "return made if made.message(row, first.task_id) == first else None",
+        "return made",
+        "tests/unit/outbox/test_copies.py",
+    ),
+    Guard(
+        "outbox: who watches the sending sees each message",
+        "celery_pecker/outbox/copies.py",
+        "            or Onlooker(app).reason() is not None\n",
+        "",
+        f"{MANY}::test_who_watches_sees_each_message",
+    ),
+    # What is delivered
+    Guard(
+        "outbox: a claim that was overtaken takes nothing",
+        RELAY,
+        "where control.id = 1 and control.turn = seen.turn\n",
+        "where control.id = 1\n",
+        BATCHES,
+    ),
+    Guard(
+        "outbox: a claim waits for no rival",
+        RELAY,
+        "    for update of control skip locked\n",
+        "    for update of control\n",
+        BATCHES,
+    ),
+    Guard(
+        "outbox: what is in a batch is in no other",
+        RELAY,
+        "        and o.id > %(above)s\n        and o.id not in (select id from held)\n",
+        "        and o.id > %(above)s\n",
+        BATCHES,
+    ),
+    Guard(
+        "outbox: a clock that steps back holds no batch longer",
+        RELAY,
+        "set held_until = clock.now + b.hold\n",
+        "set held_until = b.held_until\n",
+        BATCHES,
+    ),
+    Guard(
+        "outbox: who has lost a batch cannot close it",
+        RELAY,
+        "    where batch = %(batch)s and epoch = %(epoch)s\n",
+        "    where batch = %(batch)s and %(epoch)s is not null\n",
+        BATCHES,
+    ),
+    Guard(
+        "outbox: a batch keeps its token, so Redis adds nothing twice",
+        "celery_pecker/publisher/push.lua",
+        "if not redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', ARGV[1]) then",
+        "if false then",
+        DEATHS,
+    ),
+    Guard(
+        "outbox: a relay that was frozen sends nothing",
+        "celery_pecker/publisher/stored/publisher.py",
+        "        link.trust = trust\n",
+        "",
+        f"{DEATHS}::test_a_frozen_relay_sends_nothing_when_it_wakes_up",
+    ),
+    Guard(
+        "outbox: what no script can send leaves the batch before it is sent",
+        DELIVERY,
+        "rest, apart = self._write(batch, Pushed(refused=plan.parked, alone=alone))",
+        "rest, apart = batch, None",
+        DELIVERIES,
+    ),
+    Guard(
+        "outbox: what was sent is deleted once the database is back",
+        DELIVERY,
+        "                self._unwritten.append((batch, pushed))\n",
+        "",
+        DELIVERIES,
+    ),
+    Guard(
+        "outbox: nothing is claimed while the broker is away",
+        "celery_pecker/outbox/relay/step.py",
+        "        if not reachable:\n",
+        "        if False:\n",
+        DELIVERIES,
+    ),
+    Guard(
+        "outbox runs: of the messages of one epoch the first one runs",
+        RUNS,
+        "        and coalesce(o.epoch, 0) = %(epoch)s\n"
+        "        and coalesce(o.attempt, 0) < %(last)s\n",
+        "        and coalesce(o.attempt, 0) < %(last)s\n",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: an end that was overtaken deletes nothing",
+        RUNS,
+        "    where id = %(id)s and epoch = %(epoch)s\n",
+        "    where id = %(id)s\n",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: a failure that was overtaken writes nothing",
+        RUNS,
+        "where o.id = %(id)s and coalesce(o.epoch, 0) = %(epoch)s\n",
+        "where o.id = %(id)s\n",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: a run that goes on is not pushed because a row was moved",
+        RUNS,
+        f"            {NOT_RUNNING}\n"
+        "        order by coalesce(o.due_at, o.created_at), o.id\n"
+        "        limit (select",
+        "        order by coalesce(o.due_at, o.created_at), o.id\n"
+        "        limit (select",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: a run that goes on is not taken because a row was moved",
+        RUNS,
+        f"            {NOT_RUNNING}\n"
+        "        order by coalesce(o.due_at, o.created_at), o.id\n"
+        "        limit %(most)s",
+        "        order by coalesce(o.due_at, o.created_at), o.id\n"
+        "        limit %(most)s",
+        OPERATIONS,
+    ),
+    Guard(
+        "outbox runs: a last attempt without an end parks the row",
+        RUNS,
+        "        and o.attempt >= %(last)s\n",
+        "        and false\n",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: so does one of a worker's own",
+        RUNS,
+        "coalesce(one.attempt, 0) >= known.last as over,",
+        "false as over,",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: a clock that steps back holds no row longer",
+        RUNS,
+        "        and o.held_at > (select now",
+        "        and false and o.held_at > (select now",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: what is not urgent waits while others are named",
+        RUNS,
+        "        and (%(only)s::text[] is null or task = any (%(only)s::text[]))\n",
+        "",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: each task has its share of a claim",
+        RUNS,
+        "        limit (select greatest(1, %(most)s / greatest(1, count(*)))"
+        " from wanted)",
+        "        limit %(most)s",
+        RUN_ROWS,
+    ),
+    Guard(
+        "outbox runs: messages of before a change by hand start nothing",
+        RUNS,
+        "        epoch = case when o.mode > 0\n",
+        "        epoch = case when false\n",
+        OPERATIONS,
+    ),
+    Guard(
+        "outbox runs: a deadline lies inside of its hold",
+        "celery_pecker/outbox/runs/holds.py",
+        "    inside = hold - min(hold * MARGIN, MAX_MARGIN)\n",
+        "    inside = hold\n",
+        "tests/unit/outbox/test_holds_options_and_load.py",
+    ),
+    Guard(
+        "outbox runs: the emergency follows the last failure of the task",
+        "celery_pecker/outbox/runs/holds.py",
+        "    return after is not None and attempt == after\n",
+        "    return False\n",
+        f"{UNTIL_DONE}::test_the_emergency_completes_what_failed_five_times",
+    ),
+    Guard(
+        "outbox runs: retry() sends nothing beside the row",
+        "celery_pecker/outbox/runs/messages.py",
+        "        self._refuse_retries(task)\n",
+        "",
+        f"{UNTIL_DONE}::test_retry_of_the_task_is_left_to_the_row",
+    ),
+    Guard(
+        "outbox runs: headers that are handed on make no new run",
+        "celery_pecker/outbox/runs/header.py",
+        ' or header.get("task_id") != task_id:',
+        ":",
+        f"{UNTIL_DONE}::test_headers_that_are_handed_on_make_no_new_run",
+    ),
+    Guard(
+        "outbox runs: the end is written when the database is back",
+        "celery_pecker/outbox/runs/service.py",
+        "                pause(wait)\n                continue\n",
+        "                return False\n",
+        f"{UNTIL_DONE}::test_the_database_goes_away_in_a_run_and_comes_back",
+    ),
+    Guard(
+        "outbox runs: the row goes when what follows from the task is sent",
+        "celery_pecker/outbox/runs/messages.py",
+        "        setattr(request, DONE, (service, started, attempt.emergency))\n",
+        "        service.end(started, emergency=attempt.emergency)\n",
+        f"{UNTIL_DONE}::test_success_deletes_the_row_and_writes_the_log",
+    ),
+    Guard(
+        "outbox runs: a hung thread is not counted as free",
+        "celery_pecker/outbox/runs/load.py",
+        "        if self._busy + len(self._resting) < self._load.threads:\n",
+        "        if True:\n",
+        "tests/unit/outbox/test_holds_options_and_load.py",
+    ),
+    Guard(
+        "outbox: a batch whose claim had no reply is found at once",
+        "celery_pecker/outbox/relay/step.py",
+        "lost, self._lost = self._lost, True",
+        "lost, self._lost = False, True",
+        DELIVERIES,
+    ),
+)

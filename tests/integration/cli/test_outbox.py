@@ -1,0 +1,182 @@
+"""``pecker outbox``: what waits, and what people do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from celery_pecker.outbox import Outbox
+from tests.integration.cli.conftest import Line
+from tests.integration.outbox_relay.rows import column, record
+
+MakeLine = Callable[..., Line]
+COMMANDS = ("retry", "park", "drop", "reschedule")
+
+
+@pytest.fixture
+def table(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """Give an outbox with rows in each state."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        record(connection, 3)
+        record(connection, 2, delay=3_600.0)
+        [parked] = record(connection, 1)
+        [held] = record(connection, 1)
+        connection.execute(
+            "update pecker_outbox set task = 'app.bad', attempt = 7, parked_at = now(),"
+            " last_error = 'no such queue' where id = %s",
+            [parked],
+        )
+        connection.execute(
+            "insert into pecker_outbox_batches (token, ids, holder, epoch, hold,"
+            " held_until, created_at) values (gen_random_uuid(), %s,"
+            " gen_random_uuid(), 1, '30 s', now() + interval '30 s', now())",
+            [[held]],
+        )
+        connection.execute(
+            "insert into pecker_outbox_relays (holder, host, pid, started_at, seen_at,"
+            " sent, broker, rates) values (gen_random_uuid(), 'here', 7, now(), now(),"
+            """ 9, 'redis://here refused', '{"app.work": 2.0}')"""
+        )
+        yield connection
+
+
+def test_depth_and_time_to_drain_stand_first(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """Then each task, with the most that wait first."""
+    line = make_line(dsn)
+    found = line.json("outbox")
+    assert (found["depth"], found["later"], found["parked"]) == (4, 2, 1)
+    assert (found["rate"], found["drained_in"], found["more"]) == (2.0, 2.0, False)
+    assert found["oldest"] >= 0
+    work, bad = found["tasks"]
+    assert (work["task"], work["waiting"], work["held"], work["later"]) == (
+        *("app.work", 3, 1, 2),
+    )
+    assert (bad["task"], bad["parked"], bad["attempt"]) == ("app.bad", 1, 7)
+    assert found["relays"][0]["broker"] == "redis://here refused"
+
+    shown = line("outbox")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("4 due, the oldest for ")
+    assert "empty in 2.0 s" in shown.stdout
+    assert "the broker is away for here 7: redis://here refused" in shown.stdout
+
+
+def test_rows_are_shown_by_attempts_most_first(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """Those of a task, those that are parked, or one."""
+    line = make_line(dsn)
+    rows = line.json("outbox", "show")["rows"]
+    assert len(rows) == 7
+    assert (rows[0]["task"], rows[0]["attempt"], rows[0]["state"]) == (
+        *("app.bad", 7, "parked"),
+    )
+    assert rows[0]["last_error"] == "no such queue"
+    assert rows[0]["mode"] == "relay"
+    assert line.json("outbox", "show", "--parked")["rows"] == rows[:1]
+    assert len(line.json("outbox", "show", "--task", "app.work")["rows"]) == 6
+    one = line("outbox", "show", str(rows[0]["id"]))
+    assert "no such queue" in one.stdout
+    assert line("outbox", "show", "--task", "nobody's").exit_code == 1
+
+
+def test_what_people_do_to_rows(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """What is in a relay's hands is passed over."""
+    line = make_line(dsn)
+    assert line.json("outbox", "retry", "--parked") == {"rows": 1}
+    assert column(table, "select parked_at from pecker_outbox") == [None] * 7
+    assert line.json("outbox", "park", "--task", "app.work", "--reason", "why") == {
+        "rows": 5
+    }
+    assert column(
+        table,
+        "select distinct last_error from pecker_outbox where parked_at > '-infinity'",
+    ) == ["why"]
+    assert line.json("outbox", "retry", "--all") == {"rows": 5}
+    at = "2099-01-01T00:00:00+01:00"
+    assert line.json("outbox", "reschedule", "--task", "app.bad", "--at", at) == {
+        "rows": 1
+    }
+    [row] = line.json("outbox", "show", "--task", "app.bad")["rows"]
+    assert row["due_at"] == "2098-12-31T23:00:00.000000Z"
+    assert line.json("outbox", "drop", "--all") == {"rows": 6}
+    left = column(table, "select id from pecker_outbox")
+    assert left == column(table, "select unnest(ids) from pecker_outbox_batches")
+    assert line.json("outbox", "drop", "--all", code=1) == {"rows": 0}
+
+
+def test_what_is_not_understood_changes_nothing(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """No rows named, no instant, no such outbox."""
+    line = make_line(dsn)
+    for name in COMMANDS:
+        more = ("--delay", "0") if name == "reschedule" else ()
+        refused = line("outbox", name, *more)
+        assert refused.exit_code == 2, name
+        assert "--all" in refused.stderr
+    for at in ("soon", "2026-01-01T00:00:00"):
+        assert line("outbox", "reschedule", "--all", "--at", at).exit_code == 2
+    assert line("outbox", "reschedule", "--all").exit_code == 2
+    unknown = line("outbox", "--name", "eu")
+    assert unknown.exit_code == 1
+    assert "the app has default" in unknown.stderr
+    assert column(table, "select count(*) from pecker_outbox") == [7]
+
+
+def test_another_outbox_is_another_table(
+    dsn: str, table: psycopg.Connection[Any], postgres_server: Any, make_line: MakeLine
+) -> None:
+    """By its name."""
+    line = make_line(dsn)
+    Outbox(line.app)
+    with postgres_server.fresh(migrated=True) as other:
+        Outbox(line.app, dsn=other, name="eu")
+        assert line.json("outbox", "--name", "eu")["depth"] == 0
+        assert line.json("outbox")["depth"] == 4
+
+
+def test_health_says_how_deep_it_is_and_that_the_broker_is_away(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """By the exit code; an outbox that is delivered in time is healthy."""
+    line = make_line(dsn)
+    within = ("--outbox", "--within", "3600")
+    found = line.json("health", *within)
+    assert found["healthy"]
+    assert found["outbox"]["default"]["depth"] == 4
+    table.execute("update pecker_outbox set created_at = now() - interval '2 hours'")
+    assert not line.json("health", *within, code=1)["healthy"]
+    shown = line("health", *within)
+    assert shown.exit_code == 1
+    assert "outbox default: 4 due, the oldest for 2.0 h" in shown.stdout
+    assert "the broker is away: redis://here refused" in shown.stdout
+    table.execute("update pecker_outbox_relays set broker = null")
+    assert "broker" not in line("health", *within).stdout
+    table.execute("delete from pecker_outbox_relays")
+    assert "nobody delivers" in line("health", *within).stdout
+
+
+def test_the_load_is_shown_and_changed(dsn: str, make_line: MakeLine) -> None:
+    """What is not named stays; what cannot be changes nothing."""
+    line = make_line(dsn)
+    published = line.json("outbox", "load")
+    assert (published["threads"], published["pause_empty"]) == (10, 10.0)
+    changed = line.json("outbox", "load", "--threads", "3", "--only", "app.urgent")
+    assert changed == {**published, "threads": 3, "only": ["app.urgent"]}
+    changed = line.json("outbox", "load", "--pause-done", "0")
+    assert (changed["threads"], changed["pause_done"]) == (3, 0.0)
+    assert changed["only"] == ["app.urgent"]
+    assert line.json("outbox", "load", "--everything")["only"] is None
+    assert line("outbox", "load", "--threads", "9999").exit_code == 2
+    shown = line("outbox", "load")
+    assert "threads: 3" in shown.stdout
+    assert "only: all" in shown.stdout
+    assert line.json("outbox", "load", "--default") == published

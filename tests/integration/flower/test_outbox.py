@@ -1,0 +1,101 @@
+"""The page Outbox, as a browser gets it from a real Flower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from celery_pecker.testing import eventually
+from tests.integration.flower.outbox_rows import (
+    ANYBODY,
+    APP,
+    STRANGE,
+    states,
+    write_outbox,
+)
+from tests.integration.flower.site import Site
+
+
+@pytest.fixture(scope="module")
+def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
+    """Give a Flower over an outbox."""
+    return start(shared_dsn, more=APP, env=ANYBODY)
+
+
+@pytest.fixture(autouse=True)
+def rows(shared_dsn: str) -> None:
+    """Leave messages of three tasks, the same for each test."""
+    write_outbox(shared_dsn, parked=3)
+
+
+def once(read: Callable[[], Any], wanted: Any) -> None:
+    """Wait for what the page says: it keeps an answer for a second."""
+    eventually(lambda: read() == wanted, 10.0, f"the page says {wanted}")
+
+
+def test_the_figures_are_those_of_the_table(site: Site) -> None:
+    """All of it, then each task, then messages; without a relay it never drains."""
+
+    def figures() -> tuple[int, int, int, int]:
+        summary = site.data("/outbox")["summary"]
+        rows = len(site.data("/outbox")["rows"])
+        return summary["depth"], summary["later"], summary["parked"], rows
+
+    once(figures, (3, 1, 3, 7))
+    summary = site.data("/outbox")["summary"]
+    assert summary["drained_in"] is None
+    assert summary["relays"] == []
+    by_task = {one["task"]: one for one in summary["tasks"]}
+    assert by_task["proj.bill"]["waiting"] == 3
+    assert by_task["proj.remind"]["later"] == 1
+    assert by_task[STRANGE]["parked"] == 3
+
+
+def test_messages_are_chosen_by_task_and_state(site: Site) -> None:
+    """Parked ones say why."""
+
+    def chosen(name: str, **query: str) -> list[Any]:
+        return [row[name] for row in site.data("/outbox", **query)["rows"]]
+
+    once(lambda: chosen("state", task="proj.bill"), ["waiting"] * 3)
+    why = "the queue <i>eu</i> is unknown"
+    once(lambda: chosen("last_error", parked="1"), [why] * 3)
+    assert chosen("id", task="nobody's") == []
+
+
+def test_the_menu_has_it_where_an_app_has_an_outbox(
+    site: Site, shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """Others do not see an empty page."""
+    assert 'href="/outbox"' in site.get("/schedules").text
+    assert 'href="/outbox"' not in start(shared_dsn).get("/schedules").text
+
+
+def test_people_act_on_one_message(site: Site, shared_dsn: str) -> None:
+    """Retry, park and drop; one that is gone is said to be."""
+
+    def act(what: str, name: str) -> Any:
+        return site.post("/outbox/act", act=what, name=name)
+
+    with psycopg.connect(shared_dsn) as connection:
+        [first, second, _] = [
+            str(number)
+            for (number,) in connection.execute(
+                "select id from pecker_outbox where parked_at is not null order by id"
+            )
+        ]
+    assert act("retry", first).status_code == 200
+    assert act("drop", second).status_code == 200
+    assert states(shared_dsn)[STRANGE] == 2
+    once(lambda: site.data("/outbox")["summary"]["parked"], 1)
+    assert act("park", first).status_code == 200
+    once(lambda: site.data("/outbox")["summary"]["parked"], 2)
+    errors = [row["last_error"] for row in site.data("/outbox", parked="1")["rows"]]
+    assert any("in Flower" in error for error in errors)
+    for name in (second, "x", "-1", "9" * 30):
+        gone = act("drop", name)
+        assert gone.status_code == 404, name
+        assert "not in the outbox" in gone.json()["error"]

@@ -1,0 +1,203 @@
+"""The intake as its clients see it: real HTTP, real PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from celery import Celery
+
+from celery_pecker.intake.record import KEPT
+from celery_pecker.intake.server import Service
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.outbox import Outbox
+from celery_pecker.service.listener import Listener
+from tests.served import Served
+
+TOKEN = "s3same"  # noqa: S105  # a test's own
+LIMIT = 10_000
+
+
+def make_outbox(dsn: str, **settings: Any) -> Outbox:
+    """Return the outbox of an app whose broker is away."""
+    app = Celery("billing", broker="redis://127.0.0.1:1/0", set_as_current=False)
+    app.conf.update(
+        {
+            "pecker_dsn": dsn,
+            "pecker_outbox_limit": LIMIT,
+            "pecker_intake_token": TOKEN,
+            "pecker_intake_tasks": ["billing.*"],
+            **settings,
+        }
+    )
+    return Outbox(app)
+
+
+@pytest.fixture
+def intake(dsn: str) -> Iterator[Served]:
+    """Give the intake of a database of this test's own."""
+    outbox = make_outbox(dsn)
+    with Served(Service(outbox, Listener()), token=TOKEN) as served:
+        yield served
+    outbox.close()
+
+
+def rows(dsn: str) -> list[tuple[str, str]]:
+    """Return task and id of all that is committed, in order."""
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(
+            "select task, task_id from pecker_outbox order by id"
+        ).fetchall()
+
+
+def post(
+    intake: Served, body: dict[str, Any] | bytes, key: str | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Return the answer to a request."""
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return intake.ask("POST", "/v1/tasks", body, headers=headers)
+
+
+def test_a_task_is_committed_when_the_answer_comes(intake: Served, dsn: str) -> None:
+    """Under the id of the answer, whoever runs it later; no broker is there."""
+    body = {"task": "billing.charge", "args": [7], "kwargs": {"net": 1.5}}
+    status, answer = post(intake, body)
+    assert status == 201
+    assert rows(dsn) == [("billing.charge", *answer["ids"])]
+    assert not answer["repeated"]
+
+
+def test_the_tasks_of_a_request_are_recorded_together(intake: Served, dsn: str) -> None:
+    """In their order; if one cannot be recorded, none is."""
+    tasks = [{"task": "billing.charge", "args": [n]} for n in range(3)]
+    status, answer = post(intake, {"tasks": tasks})
+    assert status == 201
+    assert rows(dsn) == [("billing.charge", one) for one in answer["ids"]]
+    large = {"task": "billing.charge", "args": ["x" * LIMIT]}
+    status, answer = post(intake, {"tasks": [*tasks, large]})
+    assert status == 400
+    assert "pecker_outbox_limit" in answer["error"]
+    assert len(rows(dsn)) == 3
+
+
+def test_a_request_that_comes_again_records_nothing(intake: Served, dsn: str) -> None:
+    """The answer is that of the first; another body under its key is refused."""
+    body = {"task": "billing.charge", "args": [7]}
+    first = post(intake, body, "call 7")
+    assert first[0] == 201
+    status, answer = post(intake, body, "call 7")
+    assert (status, answer["repeated"]) == (200, True)
+    assert answer["ids"] == first[1]["ids"]
+    assert post(intake, {**body, "args": [8]}, "call 7")[0] == 422
+    assert len(rows(dsn)) == 1
+
+
+def test_requests_of_one_key_at_once_are_recorded_once(
+    intake: Served, dsn: str
+) -> None:
+    """While the first holds its transaction open the others wait for its end."""
+    answers: list[tuple[int, dict[str, Any]]] = []
+    body = {"task": "billing.charge", "args": [7]}
+    threads = [
+        threading.Thread(target=lambda: answers.append(post(intake, body, "call 7")))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(status for status, _ in answers) == [200] * 7 + [201]
+    assert len({one for _, answer in answers for one in answer["ids"]}) == 1
+    assert len(rows(dsn)) == 1
+
+
+def test_a_key_is_forgotten_after_a_day(dsn: str) -> None:
+    """The table of keys stays as small as a day's requests."""
+    outbox = make_outbox(dsn)
+    service = Service(outbox, Listener())
+    with Served(service, token=TOKEN) as served:
+        assert post(served, {"task": "billing.charge"}, "old")[0] == 201
+        assert post(served, {"task": "billing.charge"}, "new")[0] == 201
+        with psycopg.connect(dsn) as connection:
+            connection.execute(
+                "update pecker_intake_keys set created_at = created_at"
+                " - %s * interval '1 second' where key = 'old'",
+                [KEPT + 60],
+            )
+        service.intake.prune()
+        with psycopg.connect(dsn) as connection:
+            keys = connection.execute("select key from pecker_intake_keys").fetchall()
+    outbox.close()
+    assert keys == [("new",)]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error"),
+    [
+        (b"{", 400, "the body is no JSON"),
+        (b"[]", 400, "the body must be an object"),
+        ({"task": ""}, 400, "task must be the name of a task, not ''"),
+        ({"task": "billing.a", "args": 1}, 400, "args must be a list, not 1"),
+        ({"task": "billing.a", "kwargs": []}, 400, "kwargs must be an object"),
+        ({"task": "billing.a", "id": "x"}, 400, "args, kwargs, options, task"),
+        ({"tasks": []}, 400, "tasks must be a list of 1 to 1000 tasks"),
+        ({"tasks": [{}], "x": 1}, 400, "only 'tasks'"),
+        (
+            {"task": "billing.a", "options": {"countdown": -1}},
+            400,
+            "options.countdown must be seconds from 0",
+        ),
+        (
+            {"task": "billing.a", "options": {"eta": "2026-01-01T00:00:00"}},
+            400,
+            "an instant with its offset",
+        ),
+        ({"task": "billing.a", "options": {"priority": 10}}, 400, "from 0 to 9"),
+        ({"task": "billing.a", "options": {"shadow": "x"}}, 400, "countdown, eta"),
+        ({"task": "os.system"}, 403, "'os.system' is not in pecker_intake_tasks"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_recorded(
+    intake: Served, dsn: str, body: Any, status: int, error: str
+) -> None:
+    """With the field, its value and what is allowed."""
+    answer = post(intake, body)
+    assert answer[0] == status
+    assert error in answer[1]["error"]
+    assert rows(dsn) == []
+
+
+def test_without_the_token_nothing_is_recorded(intake: Served, dsn: str) -> None:
+    """Nor is anything said of what there is."""
+    for token in (None, "wrong"):
+        status, answer = intake.ask(
+            "POST", "/v1/tasks", {"task": "billing.a"}, token=token
+        )
+        assert (status, answer["error"]) == (401, "this needs the token")
+    assert rows(dsn) == []
+    assert intake.ask("GET", "/health", token=None)[0] == 200
+    assert intake.ask("GET", "/live", token=None)[0] == 200
+
+
+def test_without_token_or_tasks_it_does_not_start(dsn: str) -> None:
+    """One line says which setting."""
+    for name, empty in (("token", None), ("tasks", ())):
+        outbox = make_outbox(dsn, **{f"pecker_intake_{name}": empty})
+        with pytest.raises(Misconfigured, match=f"pecker_intake_{name} is not set"):
+            Service(outbox, Listener())
+
+
+def test_options_reach_the_row(intake: Served, dsn: str) -> None:
+    """A countdown waits in the table; queue and priority are the message's."""
+    options = {"countdown": 3600, "queue": "slow", "priority": 3}
+    status, _ = post(intake, {"task": "billing.charge", "options": options})
+    assert status == 201
+    with psycopg.connect(dsn) as connection:
+        [row] = connection.execute(
+            "select routing_key, priority, due_at > now() + interval '50 minutes'"
+            " from pecker_outbox"
+        ).fetchall()
+    assert row == ("slow", 3, True)

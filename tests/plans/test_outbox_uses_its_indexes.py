@@ -1,0 +1,67 @@
+"""What a relay claims is found by an index, whatever else lies in the outbox."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.integration.outbox_relay.rows import record
+from tests.plans.test_claims_use_their_index import explain
+
+DEFERRED = 500_000
+
+
+@pytest.fixture(scope="module")
+def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
+    """Give an outbox with 500,000 deferred messages and few that are due."""
+    with (
+        postgres_server.fresh(migrated=True) as dsn,  # type: ignore[attr-defined]
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        connection.execute(
+            "insert into pecker_outbox (task, task_id, exchange, routing_key,"
+            " content_type, content_encoding, headers, properties, body, created_at,"
+            " due_at) select 't', '', '', 'q', '', '', '{}', '{}', '', now(),"
+            " now() + interval '1 day' from generate_series(1, %s)",
+            [DEFERRED],
+        )
+        record(connection, 1_200)
+        record(connection, 1, delay=-1)
+        yield connection
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_a_claim_walks_what_is_due(
+    stored: psycopg.Connection[Any], mode: str, *, analyzed: bool
+) -> None:
+    """Not the deferred ones: with statistics, and before there are any."""
+    if analyzed:
+        stored.execute("analyze")
+    params: dict[str, object] = {"now": None, "token": uuid.uuid4()}
+    params |= {"holder": uuid.uuid4(), "hold": 30.0, "above": 0}
+    plan = explain(stored, "claim_outbox", {**params, "most": 1_000, "bytes": 1}, mode)
+    assert "Seq Scan on pecker_outbox " not in plan
+    assert "Index Scan using pecker_outbox_ready" in plan
+    assert "pecker_outbox_later" in plan
+    walked = [line for line in plan.splitlines() if "on pecker_outbox o" in line]
+    assert walked
+    assert not [line for line in walked if f"rows={DEFERRED}" in line]
+    assert "JIT" not in plan, "that it compiles the plan costs more than the claim"
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_messages_of_a_batch_are_found_by_their_ids(
+    stored: psycopg.Connection[Any], mode: str
+) -> None:
+    """No scan for a thousand of them."""
+    stored.execute("analyze")
+    [first] = stored.execute("select max(id) from pecker_outbox").fetchone() or [0]
+    ids = [*range(first - 1_000, first)]
+    plan = explain(stored, "read_outbox", {"ids": ids}, mode)
+    assert "Seq Scan" not in plan
+    assert "pecker_outbox_pkey" in plan

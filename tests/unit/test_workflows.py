@@ -1,0 +1,63 @@
+"""What forks run on their own CI is what `make` does here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def commands(path: Path) -> list[str]:
+    """Return the commands of all steps of a workflow."""
+    jobs = yaml.safe_load(path.read_text())["jobs"].values()
+    return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+
+
+def targets(command: str) -> list[str]:
+    """Return what a command has made; options and variables are no targets."""
+    return [
+        word
+        for made in re.findall(r"\bmake\b([^\n;&|]*)", command)
+        for word in made.split()
+        if not word.startswith("-") and "=" not in word
+    ]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_makes_targets_that_exist(path: Path) -> None:
+    """And does nothing else, but for packages of the system."""
+    for command in commands(path):
+        made = targets(command)
+        assert made or command.startswith("sudo apt-get install"), command
+        assert set(made) <= TARGETS, command
+
+
+def test_a_change_must_pass_all_that_make_check_does() -> None:
+    """In the same order; a step that is added there is added to the workflow."""
+    text = (ROOT / "Makefile").read_text()
+    checked = re.search(r"^check:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert checked is not None
+    wanted = re.findall(r"\$\(MAKE\) (\w+)", checked[1])
+    [path] = [path for path in WORKFLOWS if path.stem == "check"]
+    assert [made for one in commands(path) for made in targets(one)] == wanted
+
+
+def test_hooks_before_a_commit_make_targets_that_exist() -> None:
+    """They run the tools of the locked environment."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    entries = [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]]
+    assert entries
+    for entry in entries:
+        assert set(targets(entry)) <= TARGETS
+        assert targets(entry)
+
+
+def test_targets_are_found_behind_options_and_variables() -> None:
+    """It is no test if it finds nothing."""
+    assert targets("make -s lint HOURS=2 && make types") == ["lint", "types"]

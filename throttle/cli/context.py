@@ -1,0 +1,74 @@
+"""What every command of throttle works with: settings, store, pictures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cached_property
+
+import click
+from celery import Celery
+
+from celery_pecker.console.context import CommandContext, as_json
+from celery_pecker.console.documents import plain
+from celery_pecker.console.exits import NO, UNKNOWN
+from celery_pecker.kernel.errors import PeckerError
+from throttle.errors import Away, ThrottleError
+from throttle.overview import Looking, Picture, open_store
+from throttle.settings import Settings
+from throttle.store import CheckedStore
+from throttle.store.opening import UNSET
+
+__all__ = ["NO", "UNKNOWN", "Context", "as_json", "document", "of_database"]
+
+of_database = click.option(
+    "--database", default=None, metavar="NAME", help="This database alone."
+)
+
+
+class Context(CommandContext):
+    """One call of one command."""
+
+    no_answer = (Away,)
+    failures = (ThrottleError, PeckerError)
+
+    @classmethod
+    def read_settings(cls, app: Celery) -> Settings:
+        """Return the settings of the gate."""
+        return Settings.read(app.conf)
+
+    def close(self) -> None:
+        """Close the store if it was opened."""
+        if "store" in self.__dict__:
+            self.store.close()
+
+    @cached_property
+    def store(self) -> CheckedStore:
+        """Redis, or the service before it; connected when first asked."""
+        return open_store(self.settings)
+
+    @cached_property
+    def looking(self) -> Looking:
+        """Pictures, one after the other."""
+        return Looking(self.store, self.settings)
+
+    def picture(self, database: str | None = None) -> Picture:
+        """Return how all stands, or one database; an error only if none ever came."""
+        if database is not None and self.settings.limits:
+            self.known(database)
+        picture = self.looking.look()
+        if self.looking.failure is not None and not self.looking.answered:
+            raise self.looking.failure
+        return picture.only(database) if database else picture
+
+    def known(self, database: str) -> str:
+        """Return the name if it has a limit; a misspelt one would show nothing."""
+        if database not in self.settings.limits:
+            allowed = ", ".join(sorted(self.settings.limits)) or UNSET
+            message = f"{database!r} has no limit in throttle_limits; known: {allowed}"
+            raise click.ClickException(message)
+        return database
+
+
+def document(picture: Picture) -> dict[str, object]:
+    """Return a picture as JSON has it."""
+    return {**plain(picture), "at": plain(datetime.fromtimestamp(picture.at, UTC))}
