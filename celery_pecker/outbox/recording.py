@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from celery_pecker.carriers.carrier import Flow, Statement
 from celery_pecker.kernel.database import MIGRATE, render
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
-from celery_pecker.outbox.carriers.carrier import Flow, Statement
 from celery_pecker.outbox.model import Entry, Mode
 from celery_pecker.sql import statements
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox import hook
-from celery_pecker.outbox.carriers import (
+from celery_pecker.carriers import (
     Carrier,
     async_carrier_of,
     carrier_of,
     django,
     drive,
 )
+from celery_pecker.carriers.own import OwnConnections
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry
-from celery_pecker.outbox.own import OwnConnections
 from celery_pecker.outbox.recording import Recorder
 from celery_pecker.outbox.sinks import Awaited, Using, Writing
 
@@ -35,7 +35,7 @@ class Writer:
         self._limit = settings.outbox_limit
         self._alias = alias
         self._recorder = Recorder(settings.schema)
-        self._connections = OwnConnections(settings)
+        self._connections = OwnConnections(settings, role="outbox")
 
     def write(
         self, entries: list[Entry], connection: Any, *, copies: bool = False

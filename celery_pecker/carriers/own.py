@@ -1,6 +1,6 @@
-"""Connections of ours, for messages that join no transaction.
+"""Connections of ours, for what joins no transaction of the caller.
 
-A thread that records takes one and gives it back: there are as many as threads record
+A thread that writes takes one and gives it back: there are as many as threads write
 at once. Autocommit: each statement is a transaction.
 """
 
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from celery_pecker.carriers.carrier import Rows, Statement
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.carriers.carrier import Rows, Statement
 
 MOST_IDLE = 8
-"""Connections that stay open while nobody records."""
+"""Connections that stay open while nobody writes."""
 
 
 class OwnCarrier:
@@ -47,8 +47,9 @@ class OwnCarrier:
 class OwnConnections:
     """A small pool of database seams, safe for threads and after a fork."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, role: str) -> None:
         self._settings = settings
+        self._role = role
         self._idle = _Idle(os.getpid(), deque())
         weakref.finalize(self, _close, self._idle)
 
@@ -80,7 +81,7 @@ class OwnConnections:
             try:
                 database = self._idle.databases.pop()
             except IndexError:
-                return Database.of(self._settings, role="outbox")
+                return Database.of(self._settings, role=self._role)
             if database.alive():
                 return database
             database.close()

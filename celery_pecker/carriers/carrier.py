@@ -33,18 +33,18 @@ Flow = Generator[Statement, Rows, T]
 Written once, it runs in what blocks and in what is awaited."""
 
 RIGHTS = (
-    "the role of the connection needs usage on the schema of the outbox and select,"
-    " insert and update on pecker_outbox"
+    "the role of the connection needs usage on the schema of celery-pecker's tables and"
+    " select, insert and update on pecker_outbox or pecker_observers"
 )
 REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
     "25P02": (
         TransactionAborted,
         "a statement of the transaction failed before: it can only be rolled back",
     ),
-    "25006": (NotRecorded, "the transaction is read-only: nothing can be recorded"),
-    "3F000": (SchemaOutdated, f"the schema of the outbox is not there: {MIGRATE}"),
-    "42P01": (SchemaOutdated, f"the table of the outbox is not there: {MIGRATE}"),
-    "42703": (SchemaOutdated, f"the table of the outbox is older: {MIGRATE}"),
+    "25006": (NotRecorded, "the transaction is read-only: nothing can be written"),
+    "3F000": (SchemaOutdated, f"the schema of pecker_schema is not there: {MIGRATE}"),
+    "42P01": (SchemaOutdated, f"a table of celery-pecker is not there: {MIGRATE}"),
+    "42703": (SchemaOutdated, f"a table of celery-pecker is older: {MIGRATE}"),
     "42501": (Misconfigured, RIGHTS),
 }
 """By SQLSTATE: what PostgreSQL refuses, in our words. All else is the caller's."""

@@ -9,13 +9,13 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
-from celery_pecker.outbox.carriers.carrier import (
+from celery_pecker.carriers.carrier import (
     Flow,
     Rows,
     Statement,
     raise_refusal,
 )
+from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What a message joins: the open transaction of a connection, session or alias.
+"""What a write of ours joins: the open transaction of a connection, session or alias.
 
 Each carrier says where it is, refuses what has no transaction that could be joined,
 and runs a statement with named parameters in that transaction. Drivers are not loaded
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery_pecker.carriers import alchemy, django, psycopg3
+from celery_pecker.carriers.carrier import AsyncCarrier, Carrier, drive
 from celery_pecker.kernel.errors import NotRecorded
-from celery_pecker.outbox.carriers import alchemy, django, psycopg3
-from celery_pecker.outbox.carriers.carrier import AsyncCarrier, Carrier, drive
 
 __all__ = ["AsyncCarrier", "Carrier", "async_carrier_of", "carrier_of", "drive"]
 
@@ -34,7 +34,7 @@ def carrier_of(connection: Any) -> Carrier:
     if _awaited(connection) is not None:
         message = (
             f"connection is {_named(connection)}, which is to be awaited: call"
-            " asend, asend_many or `async with using` instead"
+            " asend, asend_many, `async with using` or astart instead"
         )
         raise NotRecorded(message)
     raise _unknown(connection)
@@ -51,8 +51,8 @@ def async_carrier_of(connection: Any) -> AsyncCarrier:
         return found
     if any(kind.carrier(connection) for kind in (psycopg3, alchemy, django)):
         message = (
-            f"connection is {_named(connection)}, which blocks: call send, send_many"
-            " or `with using` instead (in Django by sync_to_async)"
+            f"connection is {_named(connection)}, which blocks: call send, send_many,"
+            " `with using` or start instead (in Django by sync_to_async)"
         )
         raise NotRecorded(message)
     raise _unknown(connection)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from celery_pecker.carriers.carrier import Rows, Statement
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
-from celery_pecker.outbox.carriers.carrier import Rows, Statement
 
 
 def carrier(connection: Any) -> DjangoCarrier | None:
@@ -55,7 +55,7 @@ class DjangoCarrier:
         if connection.vendor != "postgresql":
             message = (
                 f"connection {connection.alias!r} is to {connection.vendor}; allowed is"
-                " PostgreSQL, where the outbox is"
+                " PostgreSQL, where the tables of celery-pecker are"
             )
             raise NotRecorded(message)
         if connection.needs_rollback:

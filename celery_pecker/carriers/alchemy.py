@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
+from celery_pecker.carriers.carrier import Flow, Rows, Statement, drive
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
-from celery_pecker.outbox.carriers.carrier import Flow, Rows, Statement, drive
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class AlchemyCarrier:
         if connection.dialect.name != "postgresql":
             message = (
                 f"connection is to {connection.dialect.name}; allowed is PostgreSQL,"
-                " where the outbox is"
+                " where the tables of celery-pecker are"
             )
             raise NotRecorded(message)
         driver = connection.connection.dbapi_connection
