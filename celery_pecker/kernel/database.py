@@ -29,7 +29,6 @@ from psycopg.abc import PQGen
 from celery_pecker.kernel import hosts
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
-    LeaseLost,
     Misconfigured,
     SchemaOutdated,
     TooManyRows,
@@ -201,15 +200,36 @@ class Database:
         """Return how many rows a statement changed."""
         return self._execute(label, params)[1]
 
-    def change_one(self, label: str, **params: object) -> None:
-        """Change exactly one row: none is LeaseLost, more is a bug (I3)."""
-        changed = self.change(label, **params)
-        if changed == 0:
-            message = f"{self._package}:{label} changed no row: another holder has it"
-            raise LeaseLost(message)
-        if changed > 1:
-            message = f"{self._package}:{label} changed {changed} rows instead of one"
+    def change_one(self, label: str, **params: object) -> bool:
+        """Change one row; return False for none: another holder has it (I3).
+
+        Raises:
+            TooManyRows: It changed more than one, which is a bug.
+
+        """
+        return self.one_row(label, self.change(label, **params))
+
+    def run_one(self, label: str, **params: object) -> tuple[Any, ...] | None:
+        """Return the row of a statement that claims or writes one; None for none (I3).
+
+        Raises:
+            TooManyRows: There were more than one, which is a bug.
+
+        """
+        rows = self.run(label, **params)
+        return rows[0] if self.one_row(label, len(rows)) else None
+
+    def one_row(self, label: str, rows: int) -> bool:
+        """Judge the number of rows that a statement wrote, where it returns the number.
+
+        Raises:
+            TooManyRows: There were more than one, which is a bug.
+
+        """
+        if rows > 1:
+            message = f"{self._package}:{label} changed {rows} rows instead of one"
             raise TooManyRows(message)
+        return rows == 1
 
     @contextmanager
     def transaction(self, *, timeout: float | None = None) -> Iterator[None]:

@@ -246,7 +246,7 @@ class Overview:
         self._set_paused(name, paused=False)
 
     def _set_paused(self, name: str, *, paused: bool) -> None:
-        if not _storable(name) or not self._database.change(
+        if not _storable(name) or not self._database.change_one(
             "set_paused", name=name, paused=paused
         ):
             raise _unknown(name)

@@ -98,7 +98,7 @@ class Advancing(Repository):
         with self.database.transaction():
             # Followers are looked for in a statement of their own, after the leader's
             # row is written: who begins to follow writes that row too, and is seen.
-            decided = self._change(
+            decided = self._change_one(
                 "decide_job",
                 job=job,
                 outcome=outcome.value,
@@ -109,7 +109,7 @@ class Advancing(Repository):
             )
             if decided:
                 self._change("decide_followers", job=job)
-        return decided == 1
+        return decided
 
     def _standing(self, job: int) -> _Standing | None:
         rows = self._run("stand_job", job=job)
@@ -155,18 +155,16 @@ class Advancing(Repository):
     def _close(self, job: int, standing: _Standing, hold: Hold | None) -> bool:
         """Whether it was this that closed the layer, of several that saw its end."""
         if standing.following is None:
-            moved = self._change(
+            return self._change_one(
                 "finish_layers",
                 job=job,
                 layer=standing.layer,
                 ticket=None if hold is None else hold.ticket,
                 seq=None if hold is None else hold.seq,
             )
-        else:
-            moved = self._change(
-                "next_layer",
-                job=job,
-                layer=standing.layer,
-                following=standing.following,
-            )
-        return moved == 1
+        return self._change_one(
+            "next_layer",
+            job=job,
+            layer=standing.layer,
+            following=standing.following,
+        )

@@ -60,7 +60,7 @@ class Again(Repository):
     def _retry(self, task_id: str) -> tuple[int, int]:
         job, outcome, planned, most = self._reopened(task_id)
         if not planned:
-            self._change("restart_job", job=job, stage=Stage.SUBMITTED.value)
+            self._change_one("restart_job", job=job, stage=Stage.SUBMITTED.value)
             return job, 0
         Tickets(self.database, self.now).void(job)
         whole = [row[0] for row in self._run("whole_failures", job=job)]
@@ -73,7 +73,7 @@ class Again(Repository):
         if not items and outcome is Outcome.SUCCEEDED:
             raise _Nothing(job)
         if not items:
-            self._change("restart_job", job=job, stage=Stage.POSTING.value)
+            self._change_one("restart_job", job=job, stage=Stage.POSTING.value)
         return job, items
 
     def repeat(self, task_id: str, shards: Sequence[int]) -> tuple[int, int]:
@@ -106,13 +106,13 @@ class Again(Repository):
         items a shard of it has at most.
         """
         try:
-            rows = self._run("reopen_job", task_id=task_id)
+            row = self._run_one("reopen_job", task_id=task_id)
         except psycopg.errors.UniqueViolation as error:
             message = f"another job with the key of {task_id} runs: it has to end first"
             raise WrongStage(message) from error
-        if not rows:
+        if row is None:
             raise self._refusal(task_id, "run again", (Stage.ENDED,))
-        job, outcome, planned, options = rows[0]
+        job, outcome, planned, options = row
         return job, Outcome(outcome), planned, from_json(options).size[1]
 
     def _counted(self, job: int) -> int:

@@ -33,6 +33,14 @@ class Repository:
         """Return how many rows a statement changed."""
         return self.database.change(label, now=self.now(), **params)
 
+    def _run_one(self, label: str, **params: object) -> tuple[Any, ...] | None:
+        """Return the row of a statement that writes one at most; None for none."""
+        return self.database.run_one(label, now=self.now(), **params)
+
+    def _change_one(self, label: str, **params: object) -> bool:
+        """Change one row; return False for none."""
+        return self.database.change_one(label, now=self.now(), **params)
+
     @contextmanager
     def bounded(self, idle: float) -> Iterator[None]:
         """What is run inside happens together, or not at all.

@@ -58,7 +58,7 @@ class Control(Again):
                 raise self._refusal(task_id, "changed", OPEN)
             job, _, before = found[0]
             options = check(from_json(_changed(before, changes)))
-            changed = self._change(
+            changed = self._change_one(
                 "change_options",
                 job=job,
                 before=jsonb(before),
@@ -73,10 +73,10 @@ class Control(Again):
         raise WrongStage(message)
 
     def _paused(self, task_id: str, *, paused: bool) -> int:
-        rows = self._run("pause_job", task_id=task_id, paused=paused, stages=STAGES)
-        if not rows:
+        row = self._run_one("pause_job", task_id=task_id, paused=paused, stages=STAGES)
+        if row is None:
             raise self._refusal(task_id, "paused" if paused else "resumed", OPEN)
-        return int(rows[0][0])
+        return int(row[0])
 
 
 def _changed(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

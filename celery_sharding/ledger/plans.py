@@ -73,10 +73,10 @@ class Plans(Repository):
         None: the job is planned already or being planned, follows another, or there is
         no such job. ``lease``: seconds until a silent holder counts as dead.
         """
-        rows = self._run("begin_plan", task_id=task_id, holder=holder, lease=lease)
-        if not rows:
+        row = self._run_one("begin_plan", task_id=task_id, holder=holder, lease=lease)
+        if row is None:
             return None
-        job, epoch, task, call, options, run, attempts, deadline_in = rows[0]
+        job, epoch, task, call, options, run, attempts, deadline_in = row
         given = decode(call)
         return PlanTurn(
             job=job,
@@ -96,8 +96,8 @@ class Plans(Repository):
 
     def renew(self, turn: PlanTurn, lease: float) -> bool:
         """Whether the turn goes on, for that many seconds from now."""
-        return (
-            self._change("renew_plan", job=turn.job, epoch=turn.epoch, lease=lease) == 1
+        return self._change_one(
+            "renew_plan", job=turn.job, epoch=turn.epoch, lease=lease
         )
 
     def write(self, turn: PlanTurn, shards: Iterable[Planned]) -> Written:
@@ -159,7 +159,7 @@ class Plans(Repository):
                 totals=[items[layer] for layer in layers],
                 shards=[parts[layer] for layer in layers],
             )
-        ended = self._run(
+        ended = self._run_one(
             "end_plan",
             job=turn.job,
             epoch=turn.epoch,

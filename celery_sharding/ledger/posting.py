@@ -87,12 +87,12 @@ class Posting(Repository):
         None: another does, the job is paused or not there yet, or not any more.
         ``lease``: seconds until a silent holder counts as dead.
         """
-        rows = self._run(
+        row = self._run_one(
             "begin_post", task_id=task_id, holder=holder, lease=lease, run=run
         )
-        if not rows:
+        if row is None:
             return None
-        job, epoch, task, call, options, run, attempts, total, done, failed = rows[0]
+        job, epoch, task, call, options, run, attempts, total, done, failed = row
         given = decode(call)
         return PostTurn(
             job=job,
@@ -112,7 +112,7 @@ class Posting(Repository):
 
     def renew_post(self, job: int, epoch: int, lease: float) -> bool:
         """Whether who runs Post, or tells its outcome, is still the one."""
-        return self._change("renew_turn", job=job, epoch=epoch, lease=lease) == 1
+        return self._change_one("renew_turn", job=job, epoch=epoch, lease=lease)
 
     def left(self, prefix: str) -> list[int]:
         """End the leases of a dead process on stages of jobs; return the jobs.
@@ -126,7 +126,7 @@ class Posting(Repository):
 
         ``counts``: False where it is as if it had not been begun.
         """
-        return self._change("leave_stage", job=job, epoch=epoch, counts=counts) == 1
+        return self._change_one("leave_stage", job=job, epoch=epoch, counts=counts)
 
     def post_done(
         self,
@@ -142,7 +142,7 @@ class Posting(Repository):
         """
         outcome = Outcome.SUCCEEDED if error is None else Outcome.FAILED
         with self.database.transaction():
-            ended = self._change(
+            ended = self._change_one(
                 "end_post",
                 job=turn.job,
                 epoch=turn.epoch,
@@ -154,18 +154,18 @@ class Posting(Repository):
             )
             if ended:
                 self._change("decide_followers", job=turn.job)
-        return ended == 1
+        return ended
 
     def delivery(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
     ) -> Delivery | None:
         """Return what this process is to tell Celery; None: another does, or nobody."""
-        rows = self._run(
+        row = self._run_one(
             "begin_delivery", task_id=task_id, holder=holder, lease=lease, run=run
         )
-        if not rows:
+        if row is None:
             return None
-        job, epoch, task, outcome, value, error, run, attempts, continuation = rows[0]
+        job, epoch, task, outcome, value, error, run, attempts, continuation = row
         return Delivery(
             job=job,
             task_id=task_id,
@@ -188,10 +188,9 @@ class Posting(Repository):
         could not send what follows. The job is told again then, some times. ``run``:
         the one whose outcome was told; None: that which stands.
         """
-        changed = self._change(
+        return self._change_one(
             "end_delivery", task_id=task_id, run=run, troubled=troubled, most=TELLINGS
         )
-        return changed == 1
 
     def stage_of(self, task_id: str) -> tuple[Stage, int] | None:
         """Return where a job is, and in which run; None: there is no such job."""
@@ -234,4 +233,4 @@ class Posting(Repository):
 
     def unsent(self, job: int) -> bool:
         """Whether the job's message is to be sent anew: the broker did not take it."""
-        return self._change("unsent_job", job=job) == 1
+        return self._change_one("unsent_job", job=job)

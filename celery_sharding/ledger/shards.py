@@ -131,7 +131,7 @@ class Shards(Repository):
         given = columns(steps)
         for _ in range(ROUNDS):
             try:
-                rows = self._run(
+                row = self._run_one(
                     "write_steps",
                     job=hold.job,
                     ticket=hold.ticket,
@@ -141,7 +141,7 @@ class Shards(Repository):
                 )
             except psycopg.errors.UniqueViolation:
                 continue  # nothing was written: by now the other's shards are seen
-            return _word(rows)
+            return _word(row)
         message = (
             f"job {hold.job}: numbers for the shards of items that are tried again were"
             f" dealt by others {ROUNDS} times; nothing was written"
@@ -149,11 +149,11 @@ class Shards(Repository):
         raise DatabaseUnavailable(message)
 
 
-def _word(rows: Sequence[tuple[object, ...]]) -> Word:
+def _word(row: tuple[object, ...] | None) -> Word:
     """Return what the ledger said; nothing: another has the ticket."""
-    if not rows:
+    if row is None:
         return Word(held=False)
-    stage, paused, concurrency, layer, layer_open, lost = rows[0]
+    stage, paused, concurrency, layer, layer_open, lost = row
     return Word(
         held=True,
         stage=Stage(str(stage)),

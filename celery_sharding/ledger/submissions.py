@@ -179,7 +179,7 @@ class Submissions(Repository):
 
     def sent(self, task_id: str, after: float = 0.0) -> None:
         """The job's message is sent, and not to be taken before that many seconds."""
-        self._change("sent_job", task_id=task_id, after=after)
+        self._change_one("sent_job", task_id=task_id, after=after)
 
     def withdraw(self, task_id: str) -> bool:
         """Whether there is no such job any more: its message could not be sent.
@@ -190,7 +190,7 @@ class Submissions(Repository):
         with self.bounded(BRIEFLY):
             held = self._run("hold_submitted", task_id=task_id)
             if held:
-                return self._change("withdraw_job", job=held[0][0]) == 1
+                return self._change_one("withdraw_job", job=held[0][0])
             return not self._run("known_job", task_id=task_id)
 
 

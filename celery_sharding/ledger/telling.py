@@ -90,24 +90,23 @@ class Telling(Repository):
 
     def hold_notify(self, job: int, holder: str, lease: float) -> bool:
         """Whether that holder alone calls Notify, for so many seconds."""
-        changed = self._change("hold_notify", job=job, holder=holder, lease=lease)
-        return changed == 1
+        return self._change_one("hold_notify", job=job, holder=holder, lease=lease)
 
     def release_notify(self, job: int, holder: str) -> None:
         """Let another call Notify."""
-        self._change("release_notify", job=job, holder=holder)
+        self._change_one("release_notify", job=job, holder=holder)
 
     def notified(self, job: int, step: int, holder: str | None = None) -> bool:
         """Whether that threshold is the holder's to report: it alone, and now."""
-        return self._change("notify_step", job=job, step=step, holder=holder) == 1
+        return self._change_one("notify_step", job=job, step=step, holder=holder)
 
     def calling(self, job: int, *, resend: float) -> bool:
         """Whether this process is to send a message for Notify while shards run.
 
         One that nobody took within six times `resend` seconds counts as lost.
         """
-        return self._change("call_notify", job=job, resend=resend) == 1
+        return self._change_one("call_notify", job=job, resend=resend)
 
     def tell(self, job: int, *, every: float = 1.0) -> bool:
         """Whether this process is to tell the result backend how far the job is."""
-        return self._change("tell_progress", job=job, every=every) == 1
+        return self._change_one("tell_progress", job=job, every=every)

@@ -46,7 +46,7 @@ class Tickets(Repository):
         None: another copy of the message was first, or the job takes no ticket now
         (paused, decided, limited to fewer); then it lies idle.
         """
-        rows = self._run(
+        row = self._run_one(
             "take_ticket",
             job=job,
             ticket=ticket,
@@ -55,7 +55,7 @@ class Tickets(Repository):
             hostname=hostname,
             lease=lease,
         )
-        if not rows:
+        if row is None:
             return None
         (
             raised,
@@ -71,7 +71,7 @@ class Tickets(Repository):
             layers,
             stage,
             deadline_in,
-        ) = rows[0]
+        ) = row
         called: Mapping[str, Any] = decode(call)
         return Turn(
             hold=Hold(job=job, ticket=ticket, seq=raised, holder=holder),
@@ -92,12 +92,12 @@ class Tickets(Repository):
 
     def renew(self, hold: Hold, lease: float) -> Word:
         """The ticket is held for that long from now on; whether, and how its job is."""
-        rows = self._run(
+        row = self._run_one(
             "renew_ticket", job=hold.job, ticket=hold.ticket, seq=hold.seq, lease=lease
         )
-        if not rows:
+        if row is None:
             return Word(held=False)
-        stage, paused, concurrency, layer = rows[0]
+        stage, paused, concurrency, layer = row
         return Word(
             held=True,
             stage=Stage(stage),
@@ -130,7 +130,7 @@ class Tickets(Repository):
         wake_in: float | None = None,
         resend: float | None = None,
     ) -> bool:
-        rows = self._run(
+        row = self._run_one(
             "let_go_ticket",
             job=hold.job,
             ticket=hold.ticket,
@@ -139,7 +139,7 @@ class Tickets(Repository):
             wake_in=wake_in,
             resend=resend,
         )
-        return bool(rows)
+        return row is not None
 
     def summon(
         self, job: int, *, slots: int | None, resend: float

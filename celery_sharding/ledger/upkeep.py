@@ -104,7 +104,7 @@ class Upkeep(Repository):
 
     def gone(self, hostname: str) -> None:
         """That worker has ended in good order."""
-        self._change("forget_executor", hostname=hostname)
+        self._change_one("forget_executor", hostname=hostname)
 
     def live(self) -> list[Executor]:
         """Return the workers that live, by name."""

@@ -15,7 +15,6 @@ from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
-    LeaseLost,
     Misconfigured,
     PeckerError,
     SchemaOutdated,
@@ -160,11 +159,22 @@ def test_changing_one_row_tells_none_from_many(dsn: str, make: Make) -> None:
     """None: another holder has it. More: a bug, not a race (I3)."""
     database = make(dsn)
     database.change("enroll", names=["a", "b"], now=None)
-    database.change_one("count_missed", names=["a"], slots=[1])
-    with pytest.raises(LeaseLost, match="celery_pecker:count_missed changed no row"):
-        database.change_one("count_missed", names=["gone"], slots=[1])
+    assert database.change_one("count_missed", names=["a"], slots=[1])
+    assert not database.change_one("count_missed", names=["gone"], slots=[1])
     with pytest.raises(TooManyRows, match="count_missed changed 2 rows instead of one"):
         database.change_one("count_missed", names=["a", "b"], slots=[1, 1])
+
+
+def test_the_row_of_a_write_is_one_or_none(dsn: str, make: Make) -> None:
+    """A claim of one row whose statement answers with two is a bug as well (I3)."""
+    database = make(dsn)
+    database.change("enroll", names=["a", "b"], now=None)
+    with pytest.raises(TooManyRows, match="read_tasks changed 2 rows instead of one"):
+        database.run_one("read_tasks", names=["a", "b"], now=None)
+    row = database.run_one("read_tasks", names=["a"], now=None)
+    assert row is not None
+    assert row[1] == "a"
+    assert database.run_one("read_orphans", lease=0.0, now=None) is None
 
 
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01"])

@@ -43,7 +43,21 @@ SESSION = re.compile(
     r"|advisory|set_config|temp(orary)? table"
 )
 OF_TRANSACTION = re.compile(r"set_config\(\s*'\w+',[^;]*?, true\)")
-RUNS = {"run", "change", "change_one", "copy", "_run", "_change"}
+RUNS = {"run", "run_one", "change", "change_one", "copy"}
+RUNS |= {"_run", "_run_one", "_change", "_change_one"}
+
+FENCE = re.compile(r"= %\((epoch|seq)\)s")
+WRITES = re.compile(r"\b(update|delete from|insert into) \{schema\}")
+FENCED = {
+    "celery_pecker": {"close_outbox_batch", "end_outbox_run", "fail_outbox_run"},
+    "celery_sharding": {"renew_plan", "end_plan", "renew_turn", "end_post"},
+}
+"""Some of the statements that write under one fencing token."""
+ONE_ROW = {"change_one", "run_one", "one_row", "_change_one", "_run_one"}
+OTHERWISE = {
+    "start_outbox_run",  # its answer is one row with the verdict, whatever it wrote
+    "claim_shards",  # claims many shards under one ticket
+}
 
 labels = pytest.mark.parametrize("label", [*EVERY])
 houses = pytest.mark.parametrize("package", [*HOUSES])
@@ -112,6 +126,33 @@ def test_two_statements_of_one_label_are_refused(
         ValueError, match="two statements are labelled celery_pecker:one"
     ):
         statements.__wrapped__("celery_pecker")
+
+
+def calls(package: str, names: set[str]) -> set[str]:
+    """Return the labels that stand first in calls of methods of these names."""
+    return {
+        node.args[0].value
+        for path in HOUSES[package].rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in names
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+
+
+@houses
+def test_a_write_under_one_fence_changes_one_row_at_most(package: str) -> None:
+    """Its call raises TooManyRows for more: that is a bug, and no lost lease (I3)."""
+    fenced = {
+        label
+        for label, text in statements(package).items()
+        if FENCE.search(code(text)) and WRITES.search(code(text))
+    }
+    assert fenced >= FENCED[package]
+    assert fenced - OTHERWISE <= calls(package, ONE_ROW)
 
 
 @labels

@@ -107,16 +107,16 @@ class Batches:
             mine: Also one of this relay's own, which it lost sight of.
 
         """
-        rows = self._database.run(
+        row = self._database.run_one(
             "reclaim_outbox",
             now=self._now(),
             holder=self.holder,
             hold=self._hold,
             mine=mine,
         )
-        if not rows:
+        if row is None:
             return None
-        [(number, token, epoch, ids, alone, tries)] = rows
+        number, token, epoch, ids, alone, tries = row
         return Batch(
             number=number, token=token, epoch=epoch, ids=ids, alone=alone, tries=tries
         )
@@ -140,7 +140,7 @@ class Batches:
         [(closed, sent)] = self._database.run(
             "close_outbox_batch", batch=batch.number, epoch=batch.epoch
         )
-        if not closed:
+        if not self._database.one_row("close_outbox_batch", closed):
             raise _lost(batch)
         return int(sent)
 
@@ -178,7 +178,7 @@ class Batches:
             apart=[*apart],
             token=token,
         )
-        if not held:
+        if not self._database.one_row("part_outbox_batch", held):
             raise _lost(batch)
         out = {*sent, *parked, *apart}
         left = [one for one in batch.ids if one not in out]
@@ -191,7 +191,7 @@ class Batches:
 
     def lapse(self, batch: Batch, *, wait: float) -> None:
         """Give a batch back, to be tried again after so many seconds."""
-        self._database.change(
+        self._database.change_one(
             "lapse_outbox_batch",
             now=self._now(),
             batch=batch.number,

@@ -136,11 +136,11 @@ class Rows:
             emergency=emergency,
             kept=self._log,
         )
-        return bool(gone)
+        return self._database.one_row("end_outbox_run", gone)
 
     def fail(self, row: int, epoch: int, error: str, *, park: bool) -> bool:
         """Keep the error of what failed; False: a later run has the row."""
-        changed = self._database.change(
+        return self._database.change_one(
             "fail_outbox_run",
             now=self._now(),
             id=row,
@@ -148,7 +148,6 @@ class Rows:
             error=error[:MAX_ERROR].replace("\0", ""),
             park=park,
         )
-        return bool(changed)
 
     def mend(self, slack: float) -> int:
         """Shorten holds that began before the clock stepped back by more than `slack`.
