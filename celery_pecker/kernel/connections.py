@@ -1,80 +1,146 @@
-"""A few connections that the threads of a process share.
+"""Connections that the threads of a process share, each lent for one exchange.
 
 Greenlets and threads come one per task: a connection for each would be dear. They are
 made on first use, so never before a fork, and a child leaves alone what its parent has.
-A connection that was idle for long is not trusted: what lies between may have forgotten
-it without a word.
+
+An idle connection is used a second time only if neither the server nor the way to it
+can have ended it: the server's end of it is seen without a question (`Database.alive`),
+and a firewall between the two forgets silent connections, which only their age shows.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.settings import Settings
 
 MAX_CONNECTIONS = 4
-"""How many statements are under way at a time in one process."""
-MAX_IDLE = 60.0
+"""How many short exchanges are under way at a time in one process."""
+MAX_IDLE = 8
+"""Connections that stay open while nobody uses them."""
+IDLE_TIMEOUT = 60.0
 """Seconds after which an unused connection is made anew."""
 
 
 class Connections:
-    """Lends connections, each for one exchange of bounded length."""
+    """Lends connections to threads, within a process and a fork of it."""
 
-    def __init__(self, settings: Settings, clock: Clock, *, role: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        *,
+        role: str,
+        most: int | None = MAX_CONNECTIONS,
+    ) -> None:
+        """Make no connection yet.
+
+        Args:
+            settings: Of the app.
+            clock: Counts how long a connection was idle.
+            role: Part of the connections' `application_name`.
+            most: Connections lent at a time. None: as many as threads ask for at once,
+                for blocks of user code, which may nest and so may not wait for one
+                another.
+
+        """
         self._settings = settings
         self._clock = clock
         self._role = role
-        self._begin()
-
-    def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._free: deque[tuple[float, Database]] = deque()
-        self._places = threading.Semaphore(MAX_CONNECTIONS)
+        self._most = most
+        self._idle = _Idle(os.getpid(), deque())
+        self._places = self._new_places()
+        weakref.finalize(self, _close, self._idle)
 
     @contextmanager
-    def lend(self, within: float) -> Iterator[Database]:
-        """Lend a connection that waits no longer than so many seconds for anything.
+    def lend(self, within: float | None = None) -> Iterator[Database]:
+        """Lend a connection that nobody else uses meanwhile.
+
+        Args:
+            within: Seconds that it waits for anything, being lent included; None: as
+                the settings say.
 
         Raises:
-            DatabaseUnavailable: none was free in that time.
+            DatabaseUnavailable: None was free in that time.
+
         """
-        if os.getpid() != self._pid:
-            self._begin()
+        self._after_fork()
         begun = self._clock.monotonic()
         places = self._places
-        if not places.acquire(timeout=within):
+        if places is not None and not places.acquire(timeout=within):
             message = f"no connection was free within {within:.3f} s"
             raise DatabaseUnavailable(message)
         try:
             database = self._take()
-            database.hurry(max(begun + within - self._clock.monotonic(), 0.001))
+            if within is not None:
+                left = begun + within - self._clock.monotonic()
+                database.hurry(max(left, 0.001))
             try:
                 yield database
             except BaseException:
-                database.close()  # what it still does, or was told, is unknown
+                database.close()  # which statement it was in, and how far, is unknown
                 raise
-            self._free.append((self._clock.monotonic(), database))
+            self._keep(database)
         finally:
-            places.release()
+            if places is not None:
+                places.release()
 
     def close(self) -> None:
-        """Drop the connections that nobody uses."""
-        while self._free:
-            self._free.pop()[1].close()
+        """Close the connections that nobody uses."""
+        _close(self._idle)
+
+    def _new_places(self) -> threading.Semaphore | None:
+        return None if self._most is None else threading.Semaphore(self._most)
+
+    def _after_fork(self) -> None:
+        if self._idle.process != os.getpid():
+            _close(self._idle)
+            self._places = self._new_places()
 
     def _take(self) -> Database:
-        now = self._clock.monotonic()
-        while self._free:
-            used, database = self._free.pop()
-            if now - used < MAX_IDLE:
+        while True:
+            try:
+                used, database = self._idle.databases.pop()
+            except IndexError:
+                return Database.of(self._settings, role=self._role)
+            if self._clock.monotonic() - used < IDLE_TIMEOUT and database.alive():
                 return database
             database.close()
-        return Database.of(self._settings, role=self._role)
+
+    def _keep(self, database: Database) -> None:
+        if database.connected and len(self._idle.databases) < MAX_IDLE:
+            self._idle.databases.append((self._clock.monotonic(), database))
+        else:
+            database.close()
+
+
+@dataclass(slots=True)
+class _Idle:
+    """Connections that nobody uses, since when, and the process that they are of."""
+
+    process: int
+    databases: deque[tuple[float, Database]]
+
+
+def _close(idle: _Idle) -> None:
+    """Close connections; of those of a parent process only this process's end.
+
+    Nothing may be sent to the server over a parent's: the server would take it for the
+    parent's.
+    """
+    while idle.databases:
+        _, database = idle.databases.pop()
+        if idle.process == os.getpid():
+            database.close()
+        else:
+            database.abandon()
+    idle.process = os.getpid()

@@ -13,7 +13,8 @@ Sent as ever, also where an outbox is in force:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -48,6 +49,16 @@ class Sink(Protocol):
 
 current: ContextVar[Sink | None] = ContextVar("sink", default=None)
 """Where messages go in this block; None: each task's own outbox, or the broker."""
+
+
+@contextmanager
+def into(sink: Sink) -> Iterator[None]:
+    """Send what is sent inside of the block to a sink; nested: the inner one wins."""
+    token = current.set(sink)
+    try:
+        yield
+    finally:
+        current.reset(token)
 
 
 def install(app: Any, sink_of: Callable[[], Sink]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from contextvars import Token
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +23,7 @@ class Gathering(AbstractContextManager["Gathering"]):
         self.limit = limit
         self.owner = owner
         self.entries: list[Entry] = []
-        self._token: Token[hook.Sink | None] | None = None
+        self._block: AbstractContextManager[None] | None = None
 
     def take(self, entry: Entry) -> str:
         """Keep a message."""
@@ -36,7 +35,8 @@ class Gathering(AbstractContextManager["Gathering"]):
         return [self.take(entry) for entry in entries]
 
     def __enter__(self) -> Self:
-        self._token = hook.current.set(self)
+        self._block = hook.into(self)
+        self._block.__enter__()
         return self
 
     def __exit__(
@@ -45,9 +45,9 @@ class Gathering(AbstractContextManager["Gathering"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._token is not None:
-            hook.current.reset(self._token)
-            self._token = None
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(kind, error, trace)
 
 
 class Writing:
@@ -94,10 +94,11 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         self._gathering = gathering
         self._awrite = awrite
         self._gathered: Gathering | None = None
-        self._token: Token[hook.Sink | None] | None = None
+        self._block: AbstractContextManager[None] | None = None
 
     def __enter__(self) -> None:
-        self._token = hook.current.set(self._writing())
+        self._block = hook.into(self._writing())
+        self._block.__enter__()
 
     def __exit__(
         self,
@@ -105,9 +106,9 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._token is not None:
-            hook.current.reset(self._token)
-            self._token = None
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> None:
         self._gathered = self._gathering().__enter__()

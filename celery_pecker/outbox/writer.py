@@ -14,7 +14,8 @@ from celery_pecker.carriers import (
     django,
     drive,
 )
-from celery_pecker.carriers.own import OwnConnections
+from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.kernel.connections import Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox import hook
@@ -35,7 +36,7 @@ class Writer:
         self._limit = settings.outbox_limit
         self._alias = alias
         self._recorder = Recorder(settings.schema)
-        self._connections = OwnConnections(settings, role="outbox")
+        self._connections = Connections(settings, role="outbox", most=None)
 
     def write(
         self, entries: list[Entry], connection: Any, *, copies: bool = False
@@ -86,12 +87,12 @@ class Writer:
     @contextmanager
     def transaction(self) -> Iterator[Database]:
         """Give a transaction of ours: all that is sent inside commits at its end."""
-        with self._connections.one() as own, own.together(several=True):
-            token = hook.current.set(self._in(own))
-            try:
-                yield own.database
-            finally:
-                hook.current.reset(token)
+        with (
+            self._connections.lend() as database,
+            database.transaction(),
+            hook.into(self._in(OwnCarrier(database))),
+        ):
+            yield database
 
     def outside(self) -> Writing:
         """Return where a message goes that is sent outside of all blocks."""
@@ -121,8 +122,10 @@ class Writer:
         return self._own(entries, copies=copies)
 
     def _own(self, entries: list[Entry], *, copies: bool) -> list[str]:
-        with self._connections.one() as own, own.together(len(entries) > 1):
-            return self._drive(own, entries, copies=copies)
+        with self._connections.lend() as database:
+            own = OwnCarrier(database)
+            with own.together(len(entries) > 1):
+                return self._drive(own, entries, copies=copies)
 
     def _drive(
         self, carrier: Carrier, entries: Sequence[Entry], *, copies: bool

@@ -68,14 +68,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: a connection that the server closed while it was idle is not used",
-        "celery_pecker/carriers/own.py",
-        "            if database.alive():\n",
-        "            if True:\n",
+        "celery_pecker/kernel/connections.py",
+        " and database.alive():\n",
+        ":\n",
         f"{CALLS}::test_a_server_that_went_away_meanwhile_costs_no_message",
     ),
     Guard(
         "outbox: a fork does not talk over its parent's connections",
-        "celery_pecker/carriers/own.py",
+        "celery_pecker/kernel/connections.py",
         "        if self._idle.process != os.getpid():\n",
         "        if False:\n",
         f"{CALLS}::test_a_fork_records_over_connections_of_its_own",

@@ -20,6 +20,7 @@ WORKERS = "tests/integration/worker"
 REFUSING = "tests/contract/publisher/test_refusing_redis.py"
 HOSTS = "tests/integration/test_hosts.py"
 
+CONNECTIONS = "tests/integration/test_connections.py"
 CHANGED = f"{REPLICAS}/test_changed.py"
 PREPARE = f"{REPLICAS}/test_prepare.py"
 GATES = f"{REPLICAS}/test_gate.py"
@@ -31,6 +32,20 @@ CALENDARS = "tests/property/test_calendar_zones.py"
 CALENDAR_UNITS = "tests/unit/calendars"
 
 GUARDS = (
+    Guard(
+        "database: a connection that was idle for long is not used",
+        "celery_pecker/kernel/connections.py",
+        "self._clock.monotonic() - used < IDLE_TIMEOUT and ",
+        "",
+        f"{CONNECTIONS}::test_a_connection_that_was_idle_for_long_is_made_anew",
+    ),
+    Guard(
+        "database: a connection that its server ended is not used",
+        "celery_pecker/kernel/connections.py",
+        " and database.alive():\n",
+        ":\n",
+        f"{CONNECTIONS}::test_a_connection_that_its_server_ended_is_made_anew",
+    ),
     Guard(
         "database: a write of one row that changes more is a bug (I3)",
         "celery_pecker/kernel/database.py",

@@ -1,0 +1,126 @@
+"""Connections that threads share: lent one by one, checked before a second use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from celery_pecker.kernel.clock import SYSTEM, SystemClock
+from celery_pecker.kernel.connections import (
+    IDLE_TIMEOUT,
+    MAX_CONNECTIONS,
+    MAX_IDLE,
+    Connections,
+)
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.testing import eventually
+from tests.integration.test_database import backend, read
+from tests.integration.test_migrations import run
+
+Make = Callable[..., Connections]
+
+
+class LaterClock(SystemClock):
+    """The system's clock, some seconds ahead."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        """Return seconds that only go forward."""
+        return super().monotonic() + self.ahead
+
+
+@pytest.fixture
+def make(dsn: str) -> Iterator[Make]:
+    """Give a way to make pools that are closed at the end."""
+    with ExitStack() as stack:
+
+        def pool(clock: SystemClock = SYSTEM, **more: Any) -> Connections:
+            settings = Settings(dsn=dsn, app="a", database_timeout=30.0)
+            connections = Connections(settings, clock, role="test", **more)
+            stack.callback(connections.close)
+            return connections
+
+        yield pool
+
+
+def used(connections: Connections) -> int:
+    """Run a statement; return the process on the server's side that ran it."""
+    with connections.lend() as database:
+        read(database)
+        return backend(database)
+
+
+def test_a_connection_is_used_again_while_it_is_fresh(make: Make) -> None:
+    """One exchange after the other: one connection."""
+    connections = make()
+    assert used(connections) == used(connections)
+
+
+def test_a_connection_that_was_idle_for_long_is_made_anew(make: Make) -> None:
+    """A firewall in between may have forgotten it, and says nothing."""
+    clock = LaterClock()
+    connections = make(clock)
+    before = used(connections)
+    clock.ahead = IDLE_TIMEOUT / 2
+    assert used(connections) == before
+    clock.ahead += IDLE_TIMEOUT
+    assert used(connections) != before
+
+
+def test_a_connection_that_its_server_ended_is_made_anew(make: Make, dsn: str) -> None:
+    """The end is seen before the first statement, which then has no doubtful end."""
+    connections = make()
+    before = used(connections)
+    run(dsn, f"select pg_terminate_backend({before})")
+    gone = f"select count(*) from pg_stat_activity where pid = {before}"  # noqa: S608  # a number
+    assert eventually(lambda: run(dsn, gone) == [(0,)], 30.0)
+    assert used(connections) != before
+
+
+def test_where_places_are_few_the_next_one_waits_no_longer_than_it_may(
+    make: Make,
+) -> None:
+    """All are lent: the reason is said, and one that comes back is lent."""
+    connections = make()
+    with ExitStack() as stack:
+        for _ in range(MAX_CONNECTIONS):
+            stack.enter_context(connections.lend(30.0))
+        with (
+            pytest.raises(DatabaseUnavailable, match=r"free within 0\.010 s"),
+            connections.lend(0.01),
+        ):
+            pass
+    with connections.lend(30.0) as database:
+        assert len(read(database)) == 1
+
+
+def test_without_places_blocks_nest_and_few_connections_stay(make: Make) -> None:
+    """Blocks of user code never wait for one another; eight stay for the next ones."""
+    connections = make(most=None)
+    many = max(MAX_CONNECTIONS, MAX_IDLE) + 1
+    with ExitStack() as stack:
+        lent = [stack.enter_context(connections.lend()) for _ in range(many)]
+        for database in lent:
+            read(database)
+    assert sum(database.connected for database in lent) == MAX_IDLE
+
+
+def test_a_connection_whose_statement_failed_is_not_used_again(make: Make) -> None:
+    """How far it came is unknown."""
+    connections = make()
+    lent = []
+
+    def fail() -> None:
+        with connections.lend() as database:
+            lent.append(database)
+            read(database)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert not lent[0].connected
