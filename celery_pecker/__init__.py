@@ -39,6 +39,7 @@ Where things are
     send                 ``publisher/``
     run                  ``local/`` (in the winner), ``runs/`` (who may start, and
                          write), ``deadline/`` (how long), ``tasks`` (decorator, base)
+    gather               ``batches/`` (the items of many callers in one call)
     edges to Celery      ``beat``, ``worker/``, ``replica`` (what both have)
     what people see      ``overview/`` and ``history/`` (read), ``cli/``, ``flower/``,
                          ``metrics/``, ``tracing``, ``heartbeat``

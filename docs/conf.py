@@ -27,5 +27,5 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!celery_pecker).*"),
     # Type variables are no objects of their own.
-    (r"py:class", r"celery_pecker\..*\.([A-Z]|Answer|Given)"),
+    (r"py:class", r"celery_pecker\..*\.([A-Z]|Answer|Given|Item|Result)"),
 ]

@@ -57,6 +57,14 @@ class MessageTooLarge(NotRecorded):
     """The message is larger than `pecker_outbox_limit` allows."""
 
 
+class BatchesFull(PeckerError):
+    """As many items wait for a batch as may: this one was refused, nothing was sent."""
+
+
+class BatchesClosed(PeckerError):
+    """The batches are closed: this item was not sent."""
+
+
 class BrokerUnavailable(PeckerError):
     """The broker was not reached and nothing was sent: it may be tried again."""
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tests.guards import intake, outbox, pecker, sharding, throttle
+from tests.guards import groomer, intake, outbox, pecker, sharding, throttle
 from tests.guards.guard import Guard
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,7 @@ GUARDS = (
     *pecker.GUARDS,
     *intake.GUARDS,
     *outbox.GUARDS,
+    *groomer.GUARDS,
     *sharding.GUARDS,
     *throttle.GUARDS,
 )
