@@ -79,9 +79,12 @@ class Scribe:
         return self._loop.join(timeout)
 
     def allow(self, until: float) -> None:
-        """Nothing is due before that moment of the monotonic clock: write now."""
+        """Nothing is due before that moment of the monotonic clock: write now.
+
+        While writes fail only the back-off decides: each call would try once more.
+        """
         self._until = until
-        if self.recorder.pending():
+        if self.recorder.pending() and not self._loop.failing:
             self._loop.wake()
 
     def _step(self) -> float:
@@ -92,10 +95,13 @@ class Scribe:
         if now < self._rested:
             return self._rested - now
         overdue = self._wrote + PATIENCE
-        if now + MARGIN > self._until and now < overdue:
+        idle = now + MARGIN <= self._until or now >= overdue
+        if not idle and not self._loop.failing:
             return overdue - now
-        self._wrote, self._rested = now, now + EVERY
         self.recorder.flush(self._database, rows=BITE, now=now)
+        # After the write: a step that rests counts as a success, so that a database
+        # that refuses was asked four times a second, each time with a traceback.
+        self._wrote, self._rested = now, now + EVERY
         return EVERY
 
     def _leave(self) -> None:

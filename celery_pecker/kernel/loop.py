@@ -78,6 +78,11 @@ class Loop:
         """Whether the thread has ended although nobody told it to."""
         return self._ended.is_set() and not self._stopping
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last step failed: the back-off says when the next one is."""
+        return self._failures > 0
+
     def join(self, timeout: float) -> bool:
         """Wait until the loop has left; whether it has."""
         return self._ended.wait(timeout)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.docs.pages import ROOT, Step, scenarios, steps
+from tests.parsed import parse
 
 HAVE = {
     *sys.stdlib_module_names,
@@ -50,9 +51,9 @@ def imported(page: str) -> Iterator[str]:
 def parsed(step: Step) -> ast.Module:
     """Return the Python of a block; a part of a file may be none."""
     try:
-        return ast.parse(step.text if step.language == "python" else "")
+        return parse(step.text if step.language == "python" else "")
     except SyntaxError:
-        return ast.parse("")
+        return parse("")
 
 
 @pytest.mark.parametrize("page", scenarios())

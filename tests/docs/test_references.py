@@ -19,6 +19,7 @@ from celery_pecker.kernel.settings import PREFIX, Settings
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 from celery_pecker.sql import statements
 from tests.docs.pages import ROOT
+from tests.parsed import parse_file
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
@@ -194,7 +195,7 @@ def test_each_line_of_the_log_stands_in_its_reference() -> None:
         str(node.args[0].value).removeprefix("pecker: ")
         for path in PACKAGE.rglob("*.py")
         if "testing" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in {"info", "warning", "error", "exception"}

@@ -14,6 +14,7 @@ from celery_sharding import errors
 from celery_sharding.model import Code, Options
 from celery_sharding.settings import PREFIX, ShardingSettings
 from tests.docs.pages import ROOT
+from tests.parsed import parse_file
 
 DOCS = ROOT / "docs"
 PACKAGE = Path(celery_sharding.__file__).parent
@@ -92,7 +93,7 @@ def said_by(path: Path) -> set[str]:
     """Return the longest words of each line that a file logs from INFO up."""
     calls = [
         node
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).startswith("logger.")
         and not ast.unparse(node.func).endswith(".debug")

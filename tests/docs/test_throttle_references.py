@@ -8,6 +8,7 @@ from pathlib import Path
 
 import throttle
 from tests.docs.pages import ROOT
+from tests.parsed import parse_file
 from throttle import errors, limits
 from throttle.settings import PREFIX, Settings
 
@@ -78,7 +79,7 @@ def test_each_line_of_the_log_stands_in_its_reference() -> None:
     said = {
         text.removeprefix("throttle: ")
         for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         for text in lines(node.func, node.args)
     }

@@ -464,6 +464,13 @@ GUARDS = (
         ASKED,
     ),
     Guard(
+        "a step of the history that rests is no success after a failure",
+        "celery_pecker/history/scribe.py",
+        "if not idle and not self._loop.failing:",
+        "if not idle:",
+        HISTORY,
+    ),
+    Guard(
         "a late report takes no old page's place",
         "celery_pecker/history/recorder.py",
         "first_us = max(due_us, old.first_us + 1)",
@@ -494,7 +501,7 @@ GUARDS = (
     Guard(
         "the history is written while nothing is due",
         "celery_pecker/history/scribe.py",
-        "if now + MARGIN > self._until and now < overdue:",
+        "if not idle and not self._loop.failing:",
         "if False:",
         HISTORY,
     ),

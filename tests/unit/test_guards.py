@@ -8,6 +8,7 @@ import pytest
 
 from tests.guards.__main__ import GUARDS, ROOT
 from tests.guards.guard import Guard
+from tests.parsed import parse_file
 
 SOAK = "pytest.mark.soak"
 MARKS = "pytestmark"
@@ -30,7 +31,7 @@ def marked_soak(path: str) -> bool:
         return False
     wanted = name.partition("[")[0]
     said: list[ast.expr] = []
-    for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+    for node in parse_file(ROOT / file).body:
         if isinstance(node, ast.FunctionDef) and node.name == wanted:
             said += node.decorator_list
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == MARKS:

@@ -9,6 +9,7 @@ from pathlib import Path
 import celery_pecker
 import celery_sharding
 import throttle
+from tests.parsed import parse, parse_file
 
 HOUSES = (celery_pecker, celery_sharding, throttle)
 PACKAGES = [Path(path) for one in HOUSES for path in one.__path__]
@@ -46,7 +47,7 @@ def test_everything_is_caught_in_named_places_only() -> None:
         str(path.relative_to(package))
         for package in PACKAGES
         for path in package.rglob("*.py")
-        if any(handlers(ast.parse(path.read_text())))
+        if any(handlers(parse_file(path)))
     }
     assert found <= CATCHES_ALL
 
@@ -58,4 +59,4 @@ def test_the_rule_sees_what_it_should() -> None:
     tidy = "try: x\nexcept BaseException: y(); raise\n"
     narrow = "try: x\nexcept (ValueError, OSError): y\n"
     texts = (broad, bare, tidy, narrow)
-    assert [len(list(handlers(ast.parse(text)))) for text in texts] == [1, 1, 0, 0]
+    assert [len(list(handlers(parse(text)))) for text in texts] == [1, 1, 0, 0]

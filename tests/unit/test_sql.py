@@ -13,6 +13,7 @@ import celery_pecker
 import celery_sharding
 from celery_pecker.kernel.database import render
 from celery_pecker.sql import migrations, statements
+from tests.parsed import parse_file
 
 HOUSES = {
     house.__name__: Path(house.__path__[0])
@@ -73,7 +74,7 @@ def constants(package: str) -> set[str]:
     return {
         node.value
         for path in HOUSES[package].rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
@@ -83,7 +84,7 @@ def run_by_name(package: str) -> set[str]:
     return {
         node.args[0].value
         for path in HOUSES[package].rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name | ast.Attribute)

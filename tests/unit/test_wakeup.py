@@ -18,6 +18,7 @@ from celery_pecker.deadline.enforcement.watchdog import Watchdog
 from celery_pecker.kernel.clock import SYSTEM, monotonic
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.wakeup import Wakeup
+from tests.parsed import parse, parse_file
 
 MANY = 100_000
 """A sleep by a `SimpleQueue` did not end after 5,000 to 40,000 of these."""
@@ -163,7 +164,7 @@ def test_nobody_sleeps_by_a_simple_queue() -> None:
         for package in HOUSES
         for folder in package.__path__
         for path in Path(folder).rglob("*.py")
-        for call in simple_queues(ast.parse(path.read_text()))
+        for call in simple_queues(parse_file(path))
     ]
     assert found == []
 
@@ -172,4 +173,4 @@ def test_the_rule_sees_what_it_should() -> None:
     """It is no rule if it finds nothing."""
     wrong = "import queue\nbell = queue.SimpleQueue()\nbell.get(timeout=1.0)\n"
     right = "from queue import Queue\nbell = Queue()\nbell.get(timeout=1.0)\n"
-    assert [len([*simple_queues(ast.parse(text))]) for text in (wrong, right)] == [1, 0]
+    assert [len([*simple_queues(parse(text))]) for text in (wrong, right)] == [1, 0]

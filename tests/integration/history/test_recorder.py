@@ -240,6 +240,24 @@ def test_the_scribe_has_a_thread_and_a_last_word(dsn: str) -> None:
     assert len(read(dsn)) == 2
 
 
+def test_a_database_that_refuses_is_asked_less_and_less(dsn: str) -> None:
+    """It was asked four times a second for ever, with a traceback each time."""
+    clock, ours = ManualClock(), Recorder(uuid.uuid4(), 600)
+    absent = Database(dsn + "_absent", schema="public", timeout=5.0)
+    scribe = Scribe(ours, absent, clock=clock)
+    loop = scribe._loop
+    loop.turn()
+    note(ours, 0)
+    scribe.allow(clock.monotonic() + 1)
+    rests = []
+    for _ in range(8):
+        rests.append(loop.turn())
+        assert loop.failing
+        clock.advance_us(SECOND)
+        scribe.allow(clock.monotonic())
+    assert rests[-1] > 2 * rests[0]
+
+
 def test_reports_that_wait_are_no_matter_of_the_garbage_collector() -> None:
     """Tens of thousands of them made each wake-up of a thousand slots 1 ms longer."""
     recorder_ = Recorder(uuid.uuid4(), 60)
