@@ -10,13 +10,15 @@ order, forward only. Nothing depends on the history: what cannot be written is d
 and counted.
 
 ``report`` names things; ``merge`` decides (pure); ``recorder`` keeps pages of reports
-until they are written; ``scribe`` writes them while the scheduler sleeps.
+until they are written; ``scribe`` writes them while the scheduler sleeps. ``life``
+names the runs that a process has in hand, ``silence`` judges whose are lost (pure).
 """
 
 from celery_pecker.history.merge import Fate, merge
 from celery_pecker.history.recorder import Recorder
 from celery_pecker.history.report import Historian, NoHistory, Report, Told
 from celery_pecker.history.scribe import Scribe
+from celery_pecker.history.silence import Silence
 
 __all__ = [
     "Fate",
@@ -25,6 +27,7 @@ __all__ = [
     "Recorder",
     "Report",
     "Scribe",
+    "Silence",
     "Told",
     "merge",
 ]

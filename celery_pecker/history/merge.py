@@ -34,6 +34,9 @@ FORWARD = (
 that ran; a retry that succeeded says more than the failure before; and a run that went
 past its deadline is told of however it ended."""
 _RANK = {report: rank for rank, report in enumerate(FORWARD)}
+_GOES_ON = {Report.RUNNING, Report.LOST}
+"""Of these the later one holds: a process that was frozen, or cut off, and that was
+therefore called lost, reports when it comes back that its run goes on."""
 _SENT = {Report.PUBLISHED}
 _STARTED = {Report.STARTED}
 
@@ -88,9 +91,15 @@ def _fate(told: Told) -> Fate:
     )
 
 
-def _weight(told: Told) -> tuple[int, int, int, bytes]:
+def _weight(told: Told) -> tuple[int, int, int, int, bytes]:
     """Order reports totally, so that the same one wins in whatever order they come."""
-    return _RANK[told.report], -told.at_us, told.epoch, told.holder.bytes
+    later = told.at_us if told.report in _GOES_ON else -told.at_us
+    return rank(told.report), later, told.report, told.epoch, told.holder.bytes
+
+
+def rank(report: Report) -> int:
+    """Return how much a report says: none is replaced by one that says less."""
+    return _RANK[Report.LOST if report in _GOES_ON else report]
 
 
 def _first(one: Told | None, other: Told | None) -> Told | None:

@@ -14,6 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from celery_pecker.history.life import LEFT, Life
 from celery_pecker.history.outcomes import Bad, Outcomes, Slot, counted
 from celery_pecker.history.page import SLOTS, Page
 from celery_pecker.history.report import Report
@@ -59,6 +60,8 @@ class Recorder:
         """By name, the longest unwritten first."""
         self._counted_at: dict[str, float] = {}
         """When counts of an entry were last written, by the monotonic clock."""
+        self.life = Life(holder, host)
+        """The runs that this process has in hand."""
 
     def note(  # noqa: PLR0913, PLR0917  # the parts of a report
         self,
@@ -79,6 +82,22 @@ class Recorder:
         # A plain number: a tuple with an enum in it stays a matter of the garbage
         # collector, and tens of thousands made each wake-up 1 ms longer.
         self._waiting.append((name, due_us, era, epoch, at_us, report.real, error))
+
+    def leave(self, name: str, due_us: int, era: int) -> None:
+        """A run that was reported as running is not in hand any more; never waits.
+
+        Not dropped where reports are: the run would count as in hand for good.
+        """
+        if len(self._waiting) < 2 * WAITING:
+            self._waiting.append((name, due_us, era, 0, 0, LEFT, ""))
+
+    def renew(self, database: Database, now: float) -> None:
+        """Say which runs are in hand, where that is due. On the thread that writes."""
+        falsely_lost = self.life.renew(database, now)
+        if falsely_lost is not None:
+            at_us, runs = falsely_lost
+            for (name, era, due_us), epoch in runs.items():
+                self.note(name, due_us, era, epoch, at_us, Report.RUNNING)
 
     def pending(self) -> bool:
         """Whether there is anything to write."""
@@ -109,6 +128,9 @@ class Recorder:
         """Put reports on their pages."""
         for _ in range(len(self._waiting)):
             name, due_us, era, epoch, at_us, report, error = self._waiting.popleft()
+            self.life.take(name, era, due_us, epoch, report)
+            if report == LEFT:
+                continue
             # A run that was asked for and that nobody took has no epoch, and no slot.
             if epoch and counted(report):
                 self._add(name, (era, due_us), at_us, report, error)

@@ -7,6 +7,7 @@ while nothing is due, because the scheduler's thread shares the interpreter with
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,8 +15,11 @@ from celery_pecker.history.recorder import Recorder
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.once_a_minute import OnceAMinute
+
+logger = logging.getLogger(__name__)
 
 BITE = 50
 """Pages written at once; some milliseconds of work."""
@@ -28,6 +32,8 @@ PATIENCE = 5.0
 NOTHING = 60.0
 CALLING_OFF = 1.0
 """Seconds spent on having the server end a bite that it did not take in time."""
+
+_refused = OnceAMinute(logger)
 
 
 class Scribe:
@@ -89,6 +95,11 @@ class Scribe:
 
     def _step(self) -> float:
         self._look()
+        rest = self._write()
+        # After the ends of runs are written: who dies in between has lost nothing.
+        return min(rest, self._renew())
+
+    def _write(self) -> float:
         if not self.recorder.pending():
             return self._every
         now = self._clock.monotonic()
@@ -104,8 +115,26 @@ class Scribe:
         self._wrote, self._rested = now, now + EVERY
         return EVERY
 
+    def _renew(self) -> float:
+        """Renew what says which runs are in hand; return seconds until the next time.
+
+        Without rights on its table, or the table, reports are written all the same.
+        """
+        now = self._clock.monotonic()
+        try:
+            self.recorder.renew(self._database, now)
+        except Misconfigured as error:
+            self.recorder.life.put_off(now)
+            _refused.warning(
+                "lives",
+                "pecker: runs of a killed process are not known as lost: %s",
+                error,
+            )
+        return self.recorder.life.rest(now)
+
     def _leave(self) -> None:
         with suppress(PeckerError):  # nothing depends on it
             if self.recorder.pending():
                 self.recorder.flush(self._database, rows=4 * BITE)
+            self.recorder.renew(self._database, self._clock.monotonic())
         self._database.close()

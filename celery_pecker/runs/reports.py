@@ -21,7 +21,7 @@ from celery_pecker.runs.run import Run
 ALWAYS = float("inf")
 LONG = 2.0
 """Seconds after which a run is reported as running."""
-LOOK = 5.0
+LOOK = 2.0
 """Seconds between two looks for such runs."""
 GOING = 10_000
 """Runs, at most, that are looked at."""
@@ -39,23 +39,30 @@ class Reports:
         self._scribe: Scribe | None = None
         self._going: dict[str, tuple[Run, float]] = {}
         """Runs that are not yet reported as running."""
+        self._long: dict[str, Run] = {}
+        """Those that are."""
         _ALL.add(self)
 
     def begin(self, task_id: str, run: Run) -> None:
         """Report it as running if it goes on for long; never waits."""
-        if self._settings.history and len(self._going) < GOING:
+        if self._settings.history and not run.inherited and len(self._going) < GOING:
             self._going[task_id] = run, SYSTEM.monotonic()
             self._writing()
 
     def forget(self, task_id: str) -> None:
-        """The run has ended."""
+        """The run has ended; what became of it may be reported next."""
         self._going.pop(task_id, None)
+        run = self._long.pop(task_id, None)
+        if run is not None:
+            self._writing().recorder.leave(run.name, run.due_us, run.era)
 
     def tell(self, run: Run, report: Report, error: str = "") -> None:
         """Have it written soon; never waits."""
         if not self._settings.history or run.inherited:
             return
-        at_us = to_us(self._instants.after(0.0))
+        self._note(run, to_us(self._instants.after(0.0)), report, error)
+
+    def _note(self, run: Run, at_us: int, report: Report, error: str = "") -> None:
         scribe = self._writing()
         scribe.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)
         scribe.allow(ALWAYS)
@@ -84,11 +91,20 @@ class Reports:
             return self._scribe
 
     def _look(self) -> None:
-        """Report the runs that have gone on for long. On the scribe's thread."""
+        """Report the runs that have gone on for long. On the scribe's thread.
+
+        A run may end meanwhile: its end is reported behind this, and with a later
+        instant.
+        """
         before = SYSTEM.monotonic() - LONG
         for task_id, (run, began) in [*self._going.items()]:
-            if began <= before and self._going.pop(task_id, None) is not None:
-                self.tell(run, Report.RUNNING)
+            at_us = to_us(self._instants.after(0.0))
+            if began > before or task_id not in self._going:
+                continue
+            self._note(run, at_us, Report.RUNNING)
+            self._long[task_id] = run
+            if self._going.pop(task_id, None) is None:
+                self.forget(task_id)
 
 
 _ALL: weakref.WeakSet[Reports] = weakref.WeakSet()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.kernel.clock import from_us
+from celery_pecker.history.silence import Seen
+from celery_pecker.kernel.clock import from_us, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import (
     Asked,
@@ -212,6 +213,21 @@ class Repository:
             version=version,
             entries=entries,
             kind=self._kind,
+        )
+
+    def read_lives(self, *, renewal: float) -> list[Seen]:
+        """Return process lives whose runs were not renewed within so many seconds."""
+        rows = self._database.run("read_lives", renewal=renewal, now=self._now())
+        return [(holder, seen_at) for holder, seen_at in rows]
+
+    def lose_runs(self, silent: Sequence[Seen]) -> int:
+        """Report the runs of these lives as lost; return of how many entries."""
+        return self._database.change(
+            "lose_runs",
+            now=self._now(),
+            holder=new_id(),
+            holders=[holder for holder, _ in silent],
+            seen=[seen_at for _, seen_at in silent],
         )
 
     def forget(self, *, after: float) -> list[str]:

@@ -13,6 +13,8 @@ import socket
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from celery_pecker.history import Silence
+from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Orphan
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -67,6 +69,7 @@ class Upkeep:
         self._cursor = 0
         self._declared = 0
         self._next_forgetting = 0.0
+        self._silence = Silence()
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
 
@@ -115,11 +118,25 @@ class Upkeep:
         rounds = max(int(TERM / 3 / self._every), 1)
         for _ in range(-(-names // (CHUNK * rounds))):
             self._declare()
+        self._sweep()
         now = self._timekeeper.now()
         if now >= self._next_forgetting:
             self._next_forgetting = now + TERM
             for name in self._repository.forget(after=FORGET):
                 logger.warning("pecker: %s was declared by nobody for a day", name)
+
+    def _sweep(self) -> None:
+        """Report the runs of processes that were killed as lost."""
+        if not self._silence.due(self._timekeeper.now()):
+            return
+        seen = self._repository.read_lives(renewal=RENEWAL)
+        silent = self._silence.look(self._timekeeper.now(), seen)
+        if silent and self._repository.lose_runs(silent):
+            logger.warning(
+                "pecker: %d processes have not shown life for a minute: their runs are"
+                " lost (celery -A proj pecker tasks)",
+                len(silent),
+            )
 
     def _announce(self) -> None:
         self._repository.announce(

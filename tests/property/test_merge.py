@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_pecker.history import Report, Told, merge
-from celery_pecker.history.merge import FORWARD, join
+from celery_pecker.history.merge import FORWARD, join, rank
 
 HOLDERS = [uuid.UUID(int=number) for number in range(3)]
 TOLD = st.builds(
@@ -48,7 +48,23 @@ def test_a_fate_only_goes_forward(reports: list[Told], more: Told) -> None:
     """No later word takes back what was known."""
     before, after = merge(reports), merge([*reports, more])
     for slot, fate in before.items():
-        assert FORWARD.index(after[slot].state) >= FORWARD.index(fate.state)
+        assert rank(after[slot].state) >= rank(fate.state)
+
+
+def test_who_was_called_lost_may_report_that_it_goes_on() -> None:
+    """It was frozen, or cut off; a report of before is none of that."""
+    lost, earlier, later, ended = (
+        Told(10, 0, 1, at_us, report, HOLDERS[0])
+        for at_us, report in (
+            (20, Report.LOST),
+            (15, Report.RUNNING),
+            (25, Report.RUNNING),
+            (12, Report.FAILED),
+        )
+    )
+    assert merge([earlier, lost])[0, 10].state is Report.LOST
+    assert merge([later, lost, earlier])[0, 10].state is Report.RUNNING
+    assert merge([ended, later, lost])[0, 10].state is Report.FAILED
 
 
 def test_every_report_has_its_place() -> None:

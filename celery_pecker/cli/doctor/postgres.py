@@ -18,6 +18,7 @@ NEEDED = {
     "pecker_declarations": ALL,
     "pecker_fences": ALL,
     "pecker_history": ALL,
+    "pecker_lives": ALL,
     "pecker_migrations": ("select",),
     "pecker_outcomes": ALL,
     "pecker_owner": ("insert", "select", "update"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from psycopg.rows import dict_row
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
+from celery_pecker.schedules.repository import Repository
 from tests.integration.worker.crew import Crew
 
 pytestmark = pytest.mark.cluster
@@ -28,6 +30,12 @@ DIES = {"dies": {"task": "dies", "schedule": 3.0}}
 SCHEDULE = {name: {**entry, "schedule": 1.0} for name, entry in ENTRIES.items()}
 
 Crews = Callable[..., Crew]
+
+
+HANGS: dict[str, dict[str, Any]] = {
+    "hangs": {"task": "hangs", "schedule": 1.0},
+    "hangs here": {"task": "hangs", "schedule": 1.0, "pecker": {"run": "local"}},
+}
 
 
 def outcomes(crew: Crew) -> dict[str, dict[str, Any]]:
@@ -90,3 +98,44 @@ def test_every_pool_says_what_became_of_runs(
                 assert not counts["failed"] + counts["overrun"] + counts["lost"], name
             else:
                 assert not counts["succeeded"], name
+
+
+@pytest.mark.parametrize(
+    "pool", [pytest.param("prefork", marks=pytest.mark.soak), "threads"]
+)
+def test_runs_of_a_worker_that_is_killed_whole_are_lost(
+    crews: Crews, dsn: str, redis_url: str, pool: str
+) -> None:
+    """Nobody is left to report of them: its row says what it had in hand."""
+    crew = crews(f"killed_{pool}", dsn=dsn, broker=redis_url, beat_schedule=HANGS)
+    worker = crew.worker(pool, wait=False)
+    database = Database(dsn, schema=crew.name, timeout=5.0)
+    sweeper = Repository(database, uuid.uuid4())
+
+    def in_hand() -> set[str]:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(
+                "select set_config('search_path', %s, false)", [crew.name]
+            )
+            rows = connection.execute("select names from pecker_lives").fetchall()
+        return {name for (names,) in rows for name in names}
+
+    try:
+        crew.until(lambda: in_hand() == {*HANGS}, "both are in hand", 60.0)
+        worker.kill()
+        sweeper.lose_runs(sweeper.read_lives(renewal=0.0))
+        page = Overview(database).page()
+        entry = Overview(database).entry("hangs")
+    finally:
+        database.close()
+    for row in page.rows:
+        bad = row.outcomes.bad
+        assert bad is not None, row.name
+        # Not the state: local slots are overdue where the kill took long.
+        assert (row.outcomes.failing, bad.state) == (True, "lost"), row.name
+        # Of local runs its scheduler reports, which has the host of the machine.
+        assert bad.host is not None, row.name
+        assert row.outcomes.counts["lost"], row.name
+    assert entry is not None
+    assert "lost" in {slot.state for slot in entry.slots}
+    assert not in_hand()
