@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from billiard import get_start_method
+
 KINDS = {
     "celery.concurrency.prefork": "prefork",
     "celery.concurrency.thread": "threads",
@@ -19,3 +21,9 @@ def kind_of(pool: Any) -> str:
         if one.__module__ in KINDS:
             return KINDS[one.__module__]
     return str(pool)
+
+
+def spawns(worker: Any) -> bool:
+    """Say whether the processes of its pool are fresh interpreters."""
+    method = getattr(worker, "pool_start_method", "fork")  # new in Celery 5.7
+    return method != "fork" or get_start_method() != "fork"

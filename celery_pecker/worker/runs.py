@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from billiard import get_start_method
 from celery import Celery
 from celery.signals import worker_shutdown
 
@@ -17,7 +16,7 @@ from celery_pecker.local.traced import refuse_retries
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import DEFAULT, Messages
 from celery_pecker.runs.guard import Guard, install
-from celery_pecker.worker.pools import kind_of
+from celery_pecker.worker.pools import kind_of, spawns
 
 SPAWNED = "celery_pecker.worker.spawned"
 
@@ -64,9 +63,3 @@ def messages_of(app: Celery) -> Messages:
 
 
 _messages: WeakKeyDictionary[Celery, Messages] = WeakKeyDictionary()
-
-
-def spawns(worker: Any) -> bool:
-    """Say whether the processes of its pool are fresh interpreters."""
-    method = getattr(worker, "pool_start_method", "fork")  # new in Celery 5.7
-    return method != "fork" or get_start_method() != "fork"

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from celery import Celery
+from celery import Celery, _state
+from celery.app import base as celerys
 from celery.utils.threads import LocalStack
 from kombu.utils.imports import symbol_by_name
 
@@ -100,7 +101,26 @@ def known(  # what a class is made of
         finalized.on_after_finalize.connect(
             lambda **_: app.register_task(task), weak=False
         )
+    if getattr(celerys, "USING_EXECV", None):
+        _register_everywhere(task)
     return task
+
+
+def _register_everywhere(task: ShardedTask) -> None:
+    """Have every app know the task, as Celery's decorators do in fresh interpreters.
+
+    There the worker's app is unpickled, and another object than that of the module.
+    """
+
+    def register(app: Any) -> None:
+        if task.name not in app.tasks:
+            app.register_task(task)
+
+    state: Any = _state  # its stubs lack half of it
+    state.connect_on_app_finalize(register)
+    for app in state._get_active_apps():  # noqa: SLF001  # as shared_task does
+        if app.finalized:
+            register(app)
 
 
 def _on_commit(app: Any) -> dict[str, Any]:

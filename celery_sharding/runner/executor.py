@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import socket
@@ -9,34 +10,49 @@ from struct import Struct
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from celery_pecker.kernel import shared_memory
 from celery_pecker.kernel.clock import new_tag
 
 ON = b"\1"
+WORD = 8
+"""Bytes before the places: whether the worker is about to stop."""
+MEMORY = "CELERY_SHARDING_MEMORY"
+WORKER = "CELERY_SHARDING_WORKER"
+"""Environment variables by which fresh interpreters of a pool find their worker."""
 IN_HAND = Struct("<qqq")
 """A process, and the job and shard that it runs."""
 PLACES = 1_024
 """Processes by their number modulo this. Where two share a place one is not known, and
 whatever it held is suspected if it dies."""
+SIZE = WORD + PLACES * IN_HAND.size
 
 
 class Executor:
     """A worker, as its processes and threads see it."""
 
-    def __init__(self, hostname: str, pool: str = "", *, limited: bool = False) -> None:
-        """Made before the pool forks: its children share the page."""
+    def __init__(
+        self,
+        hostname: str,
+        pool: str = "",
+        *,
+        limited: bool = False,
+        memory: mmap.mmap | None = None,
+    ) -> None:
+        """Made before the pool forks: its children share the memory."""
         self.hostname = hostname
         self.pool = pool
         """Celery's word for it: how code is interrupted."""
         self.limited = limited
         """Whether the worker ends tasks that take long."""
-        self._stopping = mmap.mmap(-1, 1)
-        self._in_hand = mmap.mmap(-1, PLACES * IN_HAND.size)
+        memory = memory or shared_memory.make(SIZE)
+        self._stopping = memoryview(memory)[:WORD]
+        self._in_hand = memoryview(memory)[WORD:SIZE]
         self._life = (0, "")
 
     @property
     def stopping(self) -> bool:
         """Whether the worker is about to stop: no further item is begun."""
-        return self._stopping[:1] == ON
+        return bool(self._stopping[:1] == ON)
 
     def stop(self) -> None:
         """All processes of the worker know that it is about to stop."""
@@ -56,7 +72,7 @@ class Executor:
 
     def processes(self) -> frozenset[int]:
         """Return the processes that took up a shard, this one left out."""
-        found = {process for process, _, _ in IN_HAND.iter_unpack(self._in_hand[:])}
+        found = {process for process, _, _ in IN_HAND.iter_unpack(bytes(self._in_hand))}
         return frozenset(found - {0, os.getpid()})
 
     def forget(self, process: int) -> None:
@@ -79,16 +95,39 @@ class Executor:
         return f"{self.hostname}:{process}:"
 
 
-def enlist(app: Any, hostname: str, pool: str, *, limited: bool = False) -> Executor:
-    """Return the executor that this process, and its children, are from now on."""
-    executor = _executors[app] = Executor(hostname, pool, limited=limited)
+def enlist(
+    app: Any, hostname: str, pool: str, *, limited: bool = False, spawns: bool = False
+) -> Executor:
+    """Return the executor that this process, and its children, are from now on.
+
+    ``spawns``: its children are fresh interpreters, which call `enlist_spawned`.
+    """
+    memory = None
+    if spawns:
+        memory = shared_memory.make(SIZE, variable=MEMORY)
+        told = {"hostname": hostname, "pool": pool, "limited": limited}
+        os.environ[WORKER] = json.dumps(told)
+    executor = Executor(hostname, pool, limited=limited, memory=memory)
+    _executors[app] = executor
     return executor
+
+
+def enlist_spawned() -> None:
+    """This fresh interpreter is a process of its worker's pool, for every app."""
+    memory = shared_memory.join(MEMORY)
+    if memory is not None:
+        told = json.loads(os.environ[WORKER])
+        _spawned.append(Executor(memory=memory, **told))
 
 
 def executor_of(app: Any) -> Executor:
     """Return the executor of an app; outside of workers with our step, a plain one."""
+    if _spawned:
+        return _spawned[-1]
     found = _executors.get(app)
     return found if found is not None else enlist(app, socket.gethostname(), "")
 
 
 _executors: WeakKeyDictionary[Any, Executor] = WeakKeyDictionary()
+_spawned: list[Executor] = []
+"""Of a fresh interpreter: there the app of a module is not that of the worker."""

@@ -2,6 +2,7 @@
 
 ``step``      the worker is known as an executor; its processes know when it stops
 ``children``  what a process of the pool held when it died is free at once
+``spawned``   the same in a pool's processes that are fresh interpreters
 
 `install(app)` adds it; `Sharding(app)` does so by itself.
 """

@@ -6,9 +6,11 @@ from typing import Any
 
 from celery import bootsteps, signals
 
-from celery_pecker.worker.pools import kind_of
+from celery_pecker.worker.pools import kind_of, spawns
 from celery_sharding.runner.executor import Executor, enlist
 from celery_sharding.worker.presence import Presence
+
+SPAWNED = "celery_sharding.worker.spawned"
 
 
 class ShardingStep(bootsteps.StartStopStep):
@@ -28,11 +30,16 @@ class ShardingStep(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Presence:  # type: ignore[override]  # kept as obj
         """Name the executor."""
+        kind = kind_of(parent.pool_cls)
+        fresh = kind == "prefork" and spawns(parent)
+        if fresh:
+            parent.app.conf.include = (*parent.app.conf.include, SPAWNED)
         self._executor: Executor = enlist(
             parent.app,
             parent.hostname,
-            kind_of(parent.pool_cls),
+            kind,
             limited=bool(parent.time_limit or parent.soft_time_limit),
+            spawns=fresh,
         )
         return Presence(parent, self._executor)
 

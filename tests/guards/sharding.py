@@ -1306,4 +1306,18 @@ select layer""",
         "for one in wanted[:2]] != []\n",
         f"{SWEEP}::test_a_scheduler_that_woke_for_the_sweep_only_is_no_line_of_the_log",
     ),
+    Guard(
+        "sharding: a process that is a fresh interpreter holds in its worker's name",
+        "celery_sharding/worker/step.py",
+        "parent.app.conf.include = (*parent.app.conf.include, SPAWNED)",
+        "pass",
+        f"{REAL}/worker/test_spawn.py",
+    ),
+    Guard(
+        "sharding: in fresh interpreters every app knows a sharded task",
+        "celery_sharding/canvas/declaring.py",
+        'getattr(celerys, "USING_EXECV", None)',
+        "False",
+        f"{REAL}/worker/test_spawn.py",
+    ),
 )

@@ -471,4 +471,11 @@ GUARDS = (
         "    hidden = other(words)\n    if True:",
         "tests/unit/throttle/test_namesake.py",
     ),
+    Guard(
+        "throttle: what a process that is a fresh interpreter does is counted",
+        "throttle/worker/pool.py",
+        "worker.app.conf.include = (*worker.app.conf.include, SPAWNED)",
+        "pass",
+        f"{REAL}/worker/test_spawn.py",
+    ),
 )

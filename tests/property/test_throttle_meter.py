@@ -7,9 +7,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from celery_pecker.kernel import shared_memory
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED, WIDTH
 from throttle.meter.lodger import Lodger
-from throttle.meter.rows import RING, Shared
+from throttle.meter.rows import RING, Shared, size
 from throttle.meter.seats import Seat
 from throttle.meter.sums import Sums
 from throttle.meter.taps import Tap
@@ -33,7 +34,7 @@ class World:
     """A row, its child of the moment, and what should come of it."""
 
     def __init__(self) -> None:
-        self.shared = Shared(1)
+        self.shared = Shared(shared_memory.make(size(1)))
         self.reader = self.shared.row(0)
         self.now = 1
         self.true: Counter[str] = Counter()

@@ -94,6 +94,8 @@ class Here:
             if self._part is Part.OWN:
                 self._settings, self._name = settings, name or self._name
                 self._again()
+            elif self._settings is None:  # a child that is no fork: it only asks
+                self._settings = settings
 
     def take(self, exchanger: Exchanger, settings: Settings) -> None:
         """The worker's exchange is this process' own; one that ran before ends.
@@ -105,6 +107,12 @@ class Here:
             self._part = Part.WORKER
             self._settings = settings
             self._exchanger = exchanger
+
+    def become_child(self) -> None:
+        """This process is a child of a worker, and no fork of it."""
+        self.leave()
+        with self._turn:
+            self._part = Part.CHILD
 
     def leave(self) -> None:
         """No exchange runs here; one that was started here has told all it knows."""

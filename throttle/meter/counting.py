@@ -6,11 +6,12 @@ import os
 import threading
 import weakref
 
+from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
 from throttle.meter.lodger import Lodger, Outsider
 from throttle.meter.own import Own
-from throttle.meter.rows import Row, Shared
+from throttle.meter.rows import Row, Shared, size
 from throttle.meter.seats import Ground, Here
 from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
@@ -64,14 +65,22 @@ class Meter:
 
     # Processes
 
-    def share(self, rows: int) -> None:
+    def share(self, rows: int, *, variable: str = "") -> None:
         """There is memory for so many children; to be called before they are forked.
 
-        What is there already stays, if it is enough.
+        What is there already stays, if it is enough. With a ``variable`` of the
+        environment children that are fresh interpreters may `join`.
         """
-        if self._shared is None or self._shared.rows < rows:
-            self._shared = Shared(rows)
+        if variable or self._shared is None or self._shared.rows < rows:
+            self._shared = Shared(shared_memory.make(size(rows), variable=variable))
             self._children = [self._shared.row(index) for index in range(rows)]
+
+    def join(self, variable: str) -> bool:
+        """This child, a fresh interpreter, may `enter`; say whether it has a parent."""
+        memory = shared_memory.join(variable)
+        if memory is not None:
+            self._shared = Shared(memory)
+        return memory is not None
 
     def enter(self, index: int) -> None:
         """This child counts into the row with that index, and its parent reads it.

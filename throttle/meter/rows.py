@@ -1,4 +1,4 @@
-"""Shared memory of a prefork worker: a row for each child, made before the fork.
+"""Shared memory of a prefork worker: a row for each child, made before the pool starts.
 
 The child is the only one that writes to its row, the parent the only one that reads.
 A row outlives its child: who takes it over goes on counting where the other stopped, so
@@ -59,12 +59,17 @@ SIZE = _RING_AT + RING * ENTRY
 """Cells of a row."""
 
 
+def size(rows: int) -> int:
+    """Return the bytes of memory for so many rows."""
+    return (rows * SIZE + LENGTH) * 8
+
+
 class Shared:
     """The rows, and cells for the children that have none."""
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self._memory = mmap.mmap(-1, (rows * SIZE + LENGTH) * 8)
+    def __init__(self, memory: mmap.mmap) -> None:
+        self.rows = (len(memory) // 8 - LENGTH) // SIZE
+        self._memory = memory
         self._cells = memoryview(self._memory).cast("q")
         self._dropped_told = 0
 

@@ -22,6 +22,7 @@ its connection, the broker hands it out again.
     ``back``      what is held goes back when the worker ends
     ``going``     admitted tasks, until they are over
     ``pool``      what the pool's processes count, by task
+    ``spawned``   the same in processes that are fresh interpreters
     ``brokers``   what only Redis or only RabbitMQ can do
     ``overflow``  where tasks wait that are too many to be held
     ``remote``    what a worker answers to ``celery inspect throttle``

@@ -104,3 +104,4 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
 
 if CONF in os.environ:
     app = make(json.loads(os.environ[CONF]))
+    app.set_current()

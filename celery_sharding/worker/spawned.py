@@ -1,0 +1,20 @@
+"""What a pool process that is a fresh interpreter needs to run shards.
+
+It holds in the name of its worker, hears when that is about to stop, and leaves word of
+what it has in hand. The worker adds this module to what such processes import.
+"""
+
+from __future__ import annotations
+
+from celery import signals
+
+from celery_sharding.runner.executor import enlist_spawned
+
+
+def _enlist(**_: object) -> None:
+    enlist_spawned()
+
+
+signals.worker_process_init.connect(
+    _enlist, dispatch_uid="celery_sharding.worker.spawned", weak=False
+)
