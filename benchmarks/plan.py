@@ -99,6 +99,8 @@ class Plan:
     """Short jobs that wait in the queue when the first worker starts."""
     recorded: int
     """Messages of an outbox; five times as many wait, ten times as many in all."""
+    held: int
+    """For which a snapshot is held while messages go through an outbox."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -160,7 +162,9 @@ class Plan:
             "outbox_commits": 36.0,
             "outbox_deferred": 10 + self.recorded / 4_000,
             "outbox_hundred": 10 + self.recorded / 400,
-            "outbox_million": 2 * (10 + self.recorded / 400),
+            "outbox_million": 20
+            + self.recorded / 400
+            + max(self.recorded / 400, self.held),
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

@@ -49,6 +49,7 @@ QUICK = Plan(
     open=10_000,
     backlog=200,
     recorded=10_000,
+    held=10,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -94,6 +95,7 @@ MEDIUM = Plan(
     open=10_000,
     backlog=1_000,
     recorded=100_000,
+    held=300,
     stuck=40,
 )
 
@@ -140,6 +142,7 @@ FULL = Plan(
     open=10_000,
     backlog=1_000,
     recorded=100_000,
+    held=300,
     stuck=120,
 )
 

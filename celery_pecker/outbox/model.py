@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+TABLE = "pecker_outbox"
+
 
 class Mode(enum.IntEnum):
     """How long a row of the outbox stays."""

@@ -12,10 +12,9 @@ from functools import cache
 from celery_pecker.carriers.carrier import Flow, Statement
 from celery_pecker.kernel.database import MIGRATE, render
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
-from celery_pecker.outbox.model import Entry, Mode
+from celery_pecker.outbox.model import TABLE, Entry, Mode
 from celery_pecker.sql import statements
 
-TABLE = "pecker_outbox"
 BATCH = 1_000
 """Rows of one statement at most."""
 BATCH_BYTES = 16_000_000

@@ -17,6 +17,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
 from celery_pecker.outbox.runs.pushes import Pushes
@@ -51,6 +52,7 @@ class Relays:
         """Start the threads."""
         for one in self._all:
             one.loop.start()
+            one.vacuuming.start()
 
     def stop(self) -> None:
         """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
@@ -74,6 +76,7 @@ class Relays:
         """Give up the connections in a fork: they are the parent's."""
         for one in self._all:
             one.database.abandon()
+            one.vacuum_database.abandon()
             one.publisher.abandon()
 
     def info(self) -> list[dict[str, Any]]:
@@ -117,6 +120,23 @@ class _Running:
             leave=self._leave,
             backoff=Backoff(most=5.0),
         )
+        self.vacuum_database = Database(
+            settings.dsn,
+            schema=settings.schema,
+            timeout=vacuum.TIMEOUT,
+            role="vacuum",
+        )
+        self.vacuuming = Loop(
+            vacuum.Vacuum(
+                self.vacuum_database,
+                lambda: self.relay.tally.sent,
+                clock=SYSTEM,
+                name=name,
+            ).step,
+            name=f"pecker-{kind}-vacuum",
+            clock=SYSTEM,
+            backoff=Backoff(most=60.0),
+        )
         self._app_name = settings.app
         self._stopped = False
         self._complaint = ""
@@ -125,6 +145,7 @@ class _Running:
         """Let the step in flight end, then leave."""
         self._stopped = True
         self.relay.stop()
+        self.vacuuming.stop()
         self.loop.stop()
 
     def _step(self) -> float:

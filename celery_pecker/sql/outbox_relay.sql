@@ -4,7 +4,8 @@
 -- Two claims at once would take the same ids: neither sees the other's batch. So each
 -- takes its turn: it locks the row whose number its snapshot has seen, passes over it
 -- if a rival has it, and finds it changed if one came in between. A lost turn is an
--- empty answer (I4). Ids at or below `above` are known to be gone.
+-- empty answer (I4). Ids at or below `above` are known to be gone; a relay that knows
+-- nothing yet begins where the others have come to.
 -- A row with a dedupe_key is taken only if no caller holds it, who would have recorded
 -- another under this key; once taken it has no key, since from then on it may run before
 -- what a caller writes can be seen. `last` stays below a row that was passed over.
@@ -12,7 +13,9 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 seen as materialized (
-    select turn from {schema}.pecker_outbox_turn where id = 1
+    select turn, coalesce(%(above)s::bigint, passed) as above
+    from {schema}.pecker_outbox_turn
+    where id = 1
 ),
 mine as materialized (
     select control.turn
@@ -42,7 +45,7 @@ ready as materialized (
     where o.mode = 0
         and o.due_at is null
         and o.parked_at is null
-        and o.id > %(above)s
+        and o.id > (select above from seen)
         and o.id not in (select id from held)
     order by o.id
     limit %(most)s
@@ -100,16 +103,69 @@ batch as (
 ),
 turned as (
     update {schema}.pecker_outbox_turn as control
-    set turn = control.turn + 1
+    set turn = control.turn + 1, passed = greatest(control.passed, %(above)s::bigint)
     from mine
     where control.id = 1 and exists (select from batch)
 )
 select exists (select from mine) as had_turn,
-       batch.batch, batch.token, batch.epoch, batch.ids, gathered.last,
+       batch.batch, batch.token, batch.epoch, batch.ids, seen.above, gathered.last,
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest,
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint as newest
-from gathered
+from seen
+cross join gathered
 left join batch on true
+
+/* celery_pecker:read_outbox_writers */
+-- Transactions that are writing into the outbox, or may: each takes this lock before it
+-- takes an id, and keeps it until it ends. Whatever id is missing below one that can be
+-- seen belongs to one of these. One that was prepared has lost its own name.
+select coalesce(
+    array_agg(distinct
+        case when l.pid is null then 'prepared' else l.virtualtransaction end),
+    '{}')
+from pg_locks as l
+join pg_class as c on c.oid = l.relation and c.relname = %(table)s
+join pg_namespace as n on n.oid = c.relnamespace and n.nspname = %(schema)s
+where l.locktype = 'relation'
+    and l.mode = 'RowExclusiveLock'
+    and l.database = (select oid from pg_database where datname = current_database())
+
+/* celery_pecker:find_outbox_behind */
+-- The first message of a slice of ids that a claim would not see any more: it waits, no
+-- relay has it, and it lies below where they walk.
+select o.id
+from {schema}.pecker_outbox as o
+where o.mode = 0
+    and o.due_at is null
+    and o.parked_at is null
+    and o.id > %(after)s
+    and o.id <= %(up_to)s
+    and o.id not in (select unnest(ids) from {schema}.pecker_outbox_batches)
+order by o.id
+limit 1
+
+/* celery_pecker:read_outbox_space */
+-- Rows that are dead and rows that live, as PostgreSQL counts them, and whether this
+-- role may VACUUM the table: who owns it or the database, and from 17 on who was
+-- granted MAINTAIN.
+select s.n_dead_tup, s.n_live_tup,
+       pg_has_role(c.relowner, 'usage')
+           or pg_has_role(d.datdba, 'usage')
+           or case
+               when current_setting('server_version_num')::integer >= 170000
+               then has_table_privilege(c.oid, 'maintain')
+               else false
+           end
+from pg_class as c
+join pg_namespace as n on n.oid = c.relnamespace and n.nspname = %(schema)s
+join pg_stat_user_tables as s on s.relid = c.oid
+join pg_database as d on d.datname = current_database()
+where c.relname = %(table)s
+
+/* celery_pecker:vacuum_outbox */
+-- Make room where rows were. If somebody else does it at this moment, nothing is done;
+-- the file keeps its length, since making it shorter would lock callers out.
+vacuum (skip_locked, truncate off, parallel 0) {schema}.pecker_outbox
 
 /* celery_pecker:reclaim_outbox */
 -- One batch whose holder did not finish it in time: whole, under its own token, so that

@@ -10,6 +10,11 @@ DELIVERY = "celery_pecker/outbox/relay/delivery.py"
 DELIVERIES = "tests/integration/outbox_relay/test_deliveries.py"
 DEATHS = "tests/integration/outbox_relay/test_deaths.py"
 
+WATERMARK = "celery_pecker/outbox/relay/watermark.py"
+MARK = "tests/unit/outbox_relay/test_watermark.py"
+SHORT = "tests/integration/outbox_relay/test_claims_stay_short.py"
+VACUUM = "tests/integration/outbox_relay/test_vacuum.py"
+
 RUNS = "celery_pecker/sql/outbox_runs.sql"
 RUN_ROWS = "tests/integration/outbox/test_run_rows.py"
 OPERATIONS = "tests/integration/outbox/test_operations.py"
@@ -124,6 +129,69 @@ GUARDS = (
         BATCHES,
     ),
     Guard(
+        "outbox: what a full claim left out is not passed",
+        WATERMARK,
+        "min(settled, last or passed)",
+        "settled",
+        f"{MARK}::test_what_a_full_claim_left_out_is_not_passed",
+    ),
+    Guard(
+        "outbox: who writes into the table is waited for",
+        WATERMARK,
+        "            if writing.isdisjoint(found) and PREPARED not in found:\n",
+        "            if PREPARED not in found:\n",
+        f"{MARK}::test_who_writes_now_may_have_written_before",
+    ),
+    Guard(
+        "outbox: a prepared transaction is waited for",
+        WATERMARK,
+        " and PREPARED not in found:\n",
+        ":\n",
+        f"{MARK}::test_a_transaction_that_was_prepared_has_not_ended",
+    ),
+    Guard(
+        "outbox: a transaction that writes elsewhere keeps no claim slow",
+        "celery_pecker/outbox/relay/step.py",
+        "        if self._watermark.stuck(now):\n",
+        "        if False:\n",
+        f"{SHORT}::test_a_long_transaction_that_writes_elsewhere_keeps_nothing",
+    ),
+    Guard(
+        "outbox: what lies below the mark is seen",
+        "celery_pecker/outbox/relay/step.py",
+        "            self._watermark.lower(found - 1)\n",
+        "            pass\n",
+        f"{SHORT}::test_what_lies_below_is_seen_after_a_while",
+    ),
+    Guard(
+        "outbox: a new relay begins where the others have come to",
+        RELAY,
+        "passed = greatest(control.passed, %(above)s::bigint)\n",
+        "passed = control.passed\n",
+        f"{SHORT}::test_a_new_relay_begins_where_the_others_have_come_to",
+    ),
+    Guard(
+        "outbox: a vacuum waits for nobody",
+        RELAY,
+        "vacuum (skip_locked, truncate off, parallel 0)",
+        "vacuum (truncate off, parallel 0)",
+        f"{VACUUM}::test_two_at_once_do_not_wait_for_each_other",
+    ),
+    Guard(
+        "outbox: a role that may not vacuum does not try",
+        "celery_pecker/outbox/relay/vacuum.py",
+        "        if not allowed:\n",
+        "        if False:\n",
+        f"{VACUUM}::test_a_role_that_may_not_is_named_once",
+    ),
+    Guard(
+        "outbox: a vacuum in vain is not asked for again at once",
+        "celery_pecker/outbox/relay/space.py",
+        "min(self._wait * 2, MOST_WAIT)",
+        "FIRST_WAIT",
+        "tests/unit/outbox_relay/test_space.py",
+    ),
+    Guard(
         "outbox: a claim waits for no rival",
         RELAY,
         "    for update of control skip locked\n",
@@ -133,8 +201,9 @@ GUARDS = (
     Guard(
         "outbox: what is in a batch is in no other",
         RELAY,
-        "        and o.id > %(above)s\n        and o.id not in (select id from held)\n",
-        "        and o.id > %(above)s\n",
+        "        and o.id > (select above from seen)\n"
+        "        and o.id not in (select id from held)\n",
+        "        and o.id > (select above from seen)\n",
         BATCHES,
     ),
     Guard(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import LeaseLost
-from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.model import TABLE, Row
 
 MOST = 1_000
 """Ids of one batch; their answer stays below 64 kB (I9)."""
@@ -39,6 +39,8 @@ class Claim(NamedTuple):
     batch: Batch | None
     had_turn: bool
     """False: a rival claimed at the same time."""
+    above: int
+    """From this id on it walked."""
     last: int | None
     """Up to this id the walk of ids has passed over nothing; None: unknown."""
     oldest: int
@@ -79,9 +81,22 @@ class Batches:
         self.holder = holder
 
     def claim(
-        self, token: uuid.UUID, *, above: int, most: int = MOST, size: int = MOST_BYTES
+        self,
+        token: uuid.UUID,
+        *,
+        above: int | None,
+        most: int = MOST,
+        size: int = MOST_BYTES,
     ) -> Claim:
-        """Take ids that are due and in no batch; a lost race has no batch."""
+        """Take ids that are due and in no batch; a lost race has no batch.
+
+        Args:
+            token: Of the batch.
+            above: The id from which to walk; None: from where the relays have come to.
+            most: Ids at most.
+            size: Bytes of their messages at most.
+
+        """
         rows = self._database.run(
             "claim_outbox",
             now=self._now(),
@@ -93,12 +108,25 @@ class Batches:
             bytes=size,
         )
         if not rows:
-            return Claim(None, had_turn=False, last=None, oldest=0, newest=0)
-        [(had_turn, number, token, epoch, ids, last, oldest, newest)] = rows
+            return Claim(None, had_turn=False, above=0, last=None, oldest=0, newest=0)
+        [(had_turn, number, token, epoch, ids, above, last, oldest, newest)] = rows
         batch = None
         if number is not None:
             batch = Batch(number=number, token=token, epoch=epoch, ids=ids)
-        return Claim(batch, had_turn, last, oldest, newest)
+        return Claim(batch, had_turn, above, last, oldest, newest)
+
+    def writers(self) -> list[str]:
+        """Return the transactions that write into the table, or may."""
+        schema = self._database.schema
+        [(found,)] = self._database.run(
+            "read_outbox_writers", schema=schema, table=TABLE
+        )
+        return list(found)
+
+    def behind(self, after: int, up_to: int) -> int | None:
+        """Return the first id of these that waits and that no relay has."""
+        rows = self._database.run("find_outbox_behind", after=after, up_to=up_to)
+        return int(rows[0][0]) if rows else None
 
     def reclaim(self, *, mine: bool = False) -> Batch | None:
         """Take over a batch whose holder did not finish it in time.

@@ -13,7 +13,8 @@ from celery_pecker.kernel.clock import Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import judging
-from celery_pecker.outbox.relay.batches import MOST, Batch, Batches
+from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim
+from celery_pecker.outbox.relay.behind import Behind
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.watermark import Watermark
 from celery_pecker.publisher.stored import StoredPublisher
@@ -46,7 +47,7 @@ class Relay:
         self._trust = hold / 2
         self._interval = interval
         self._name = name
-        self._watermark = Watermark()
+        self._watermark, self._behind = Watermark(), Behind()
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
         self._others = 0
@@ -63,7 +64,7 @@ class Relay:
 
     def reconnected(self) -> None:
         """Forget what was known of the database: it may be another one."""
-        self._watermark = Watermark()
+        self._watermark, self._behind = Watermark(), Behind()
 
     def step(self) -> float:
         """Deliver one batch; return the seconds until the next step."""
@@ -133,12 +134,38 @@ class Relay:
 
     def _claim(self) -> tuple[Batch | None, float]:
         """Return a batch, and the seconds until the next step."""
-        above = self._watermark.above(self._clock.monotonic())
-        claim = self._batches.claim(new_id(), above=above)
+        self._look_behind()
+        claim = self._batches.claim(new_id(), above=self._watermark.above)
         if claim.had_turn:
-            self._watermark.chosen(claim.last, oldest=claim.oldest, newest=claim.newest)
+            self._pass(claim)
         if claim.batch is not None and len(claim.batch.ids) == MOST:
             return claim.batch, 0.0
         if not claim.had_turn:
             return claim.batch, self._interval * chance()
         return claim.batch, judging.pause(self._interval, self._others, chance())
+
+    def _pass(self, claim: Claim) -> None:
+        """Walk from where this claim has come to, if nothing below can come."""
+        self._watermark.chosen(
+            claim.above,
+            claim.last,
+            whole=claim.batch is None and claim.last is None,
+            oldest=claim.oldest,
+            newest=claim.newest,
+        )
+        now = self._clock.monotonic()
+        if self._watermark.stuck(now):
+            self._watermark.writers(self._batches.writers(), now)
+
+    def _look_behind(self) -> None:
+        """Walk from what was left behind, if there is any."""
+        began = self._clock.monotonic()
+        passed = self._watermark.above
+        ids = self._behind.slice(passed, began)
+        if ids is None or passed is None:
+            return
+        found = self._batches.behind(*ids)
+        now = self._clock.monotonic()
+        self._behind.looked(ids[1], passed, seconds=now - began, monotonic=now)
+        if found is not None:
+            self._watermark.lower(found - 1)

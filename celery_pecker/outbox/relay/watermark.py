@@ -4,51 +4,100 @@ Deleted rows stay in the index until a vacuum, and a held snapshot keeps them th
 claim that walks from the start walks over all of them (54 ms became 210 at 200,000).
 But ids become visible out of order, since transactions commit out of order. So an id
 counts as passed once every transaction has ended that was under way when a claim had
-chosen up to it: an id below it that is still to come belongs to one of those.
+chosen up to it, and a later claim, which saw what these wrote, has come as far.
 
-Between taking its id and its transaction number an insert may stand still (a frozen
-server process). For that a walk from the start follows from time to time.
+Which transactions are under way is known in two ways. A claim says which is the oldest:
+that costs nothing, but one that is long and writes elsewhere keeps the mark where it
+is. Then the locks are asked who writes into this table.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 
-FULL_WALK_INTERVAL = 30.0
-"""Seconds between two walks from the start."""
+STUCK_INTERVAL = 1.0
+"""Seconds between two questions of who writes."""
 REMEMBERED = 64
 """Claims whose transactions are not known to have ended."""
+PREPARED = "prepared"
+"""Names each transaction that was prepared: it is another one's under a new name."""
 
 
 class Watermark:
     """From where the next claim walks."""
 
     def __init__(self) -> None:
-        self._passed = 0
+        self._passed: int | None = None
         self._pending: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
-        self._full_at = float("-inf")
+        self._seen: int | None = None
+        self._since = float("-inf")
+        """Since when the mark has stood there, or who writes was asked."""
+        self._asked: tuple[int, frozenset[str]] | None = None
+        """Up to which id claims had chosen, and who was writing then."""
 
-    def above(self, monotonic: float) -> int:
-        """Return the id above which the next claim walks."""
-        if monotonic - self._full_at >= FULL_WALK_INTERVAL:
-            self._full_at = monotonic
-            return 0
+    @property
+    def above(self) -> int | None:
+        """The id above which the next claim walks; None: not known yet."""
         return self._passed
 
-    def chosen(self, last: int | None, *, oldest: int, newest: int) -> None:
+    def chosen(
+        self, above: int, last: int | None, *, whole: bool, oldest: int, newest: int
+    ) -> None:
         """Take in a claim: the highest id it chose, and the transactions it saw.
 
         Args:
-            last: None if it chose none.
+            above: From where it walked.
+            last: Up to this id it has left out nothing that it saw; None: unknown.
+            whole: Whether it has left out nothing at all.
             oldest: Every transaction before this one had ended.
             newest: This one and those after it had not begun.
 
         """
+        passed = above if self._passed is None else self._passed
         while self._pending and self._pending[0][1] <= oldest:
-            self._passed = max(self._passed, self._pending.popleft()[0])
+            settled, _ = self._pending.popleft()
+            # This claim has seen all up to there, and may have been full before it.
+            reached = settled if whole else min(settled, last or passed)
+            passed = max(passed, reached)
+        self._passed = passed
         if last is None:
             return
         if len(self._pending) == REMEMBERED:
             # The oldest stays: it is the first whose transactions end.
             self._pending.pop()
         self._pending.append((last, newest))
+
+    def stuck(self, monotonic: float) -> bool:
+        """Say whether to ask who writes: an end is waited for that does not come."""
+        if not self._pending or self._passed != self._seen:
+            self._seen, self._since = self._passed, monotonic
+        return monotonic - self._since >= STUCK_INTERVAL
+
+    def writers(self, found: Collection[str], monotonic: float) -> None:
+        """Take in who writes into the table, asked after the last claim."""
+        self._since = monotonic
+        before, self._asked = self._asked, None
+        if not self._pending:
+            return
+        upto = self._pending[-1][0]
+        if not found:
+            self._settle(upto)
+            return
+        if before is not None:
+            until, writing = before
+            if writing.isdisjoint(found) and PREPARED not in found:
+                self._settle(until)
+        self._asked = upto, frozenset(found)
+
+    def lower(self, above: int) -> None:
+        """Walk from there: something was seen above it that was left out."""
+        self._passed = above
+        self._pending.clear()
+        self._asked = None
+
+    def _settle(self, upto: int) -> None:
+        """Have the next claim pass this id, whatever transactions there are."""
+        while self._pending and self._pending[0][0] <= upto:
+            self._pending.popleft()
+        self._pending.appendleft((upto, 0))

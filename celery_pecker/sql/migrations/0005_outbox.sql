@@ -163,7 +163,8 @@ comment on column {schema}.pecker_outbox_batches.tries is
 -- One row: whoever changes what can be claimed takes the turn.
 create table {schema}.pecker_outbox_turn (
     id smallint primary key default 1 check (id = 1),
-    turn bigint not null default 0
+    turn bigint not null default 0,
+    passed bigint not null default 0
 ) with (
     fillfactor = 10,
     autovacuum_vacuum_scale_factor = 0.0,
@@ -172,6 +173,8 @@ create table {schema}.pecker_outbox_turn (
 );
 comment on table {schema}.pecker_outbox_turn is
     'celery-pecker: one claim at a time on pecker_outbox';
+comment on column {schema}.pecker_outbox_turn.passed is
+    'up to this id of pecker_outbox nothing waits: from here a new relay looks';
 insert into {schema}.pecker_outbox_turn default values;
 
 create table {schema}.pecker_outbox_relays (

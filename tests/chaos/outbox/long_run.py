@@ -19,7 +19,7 @@ from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
 from tests.chaos.outbox.events import events
 from tests.chaos.outbox.stand import Stand, run
 
-WRONG = ("lost", "made up", "doubled", "held")
+WRONG = ("lost", "made up", "doubled", "crashed", "held")
 
 
 def main() -> int:

@@ -57,6 +57,8 @@ class Stand:
         self.relays = [self._relay() for _ in range(RELAYS)]
         self.callers = [self._caller(number) for number in range(CALLERS)]
         self.missed_aims = 0
+        self.crashed: list[str] = []
+        """Processes that ended, and nobody killed them."""
 
     def strike(self, event: Event) -> None:
         """Let an event happen, and put things right after it."""
@@ -65,9 +67,14 @@ class Stand:
 
     def settle(self) -> None:
         """End the callers; wait until all that was recorded has been delivered."""
+        for process in (*self.relays, *self.callers):
+            process.send_signal(signal.SIGCONT)
+            self._note_end(process)
         for caller in self.callers:
             caller.kill()
             caller.wait()
+        if all(relay.poll() is not None for relay in self.relays):
+            self.relays.append(self._relay())
         # What was deferred while the clock was ahead waits until it is there again.
         self.clock.step(timedelta(seconds=MOST_STEP))
         eventually(
@@ -88,6 +95,7 @@ class Stand:
             "made up": sorted(found.keys() - ordered),
             "doubled": doubled if self.wire.exact else {},
             "doubled, as promised": 0 if self.wire.exact else len(doubled),
+            "crashed": self.crashed,
             "held": self._ask("select batch from pecker_outbox_batches"),
         }
 
@@ -115,7 +123,7 @@ class Stand:
     # What happens
 
     def _kill_relay(self, event: Event) -> None:
-        relay = self._chosen(self.relays, event)
+        relay = self._chosen(self.relays, event, self._relay)
         if event.point and not self._aim(relay, event, "KILL"):
             return
         relay.kill()
@@ -123,7 +131,7 @@ class Stand:
         self.relays[self.relays.index(relay)] = self._relay()
 
     def _freeze_relay(self, event: Event) -> None:
-        relay = self._chosen(self.relays, event)
+        relay = self._chosen(self.relays, event, self._relay)
         if event.point:
             if not self._aim(relay, event, "STOP"):
                 return
@@ -133,13 +141,13 @@ class Stand:
         relay.send_signal(signal.SIGCONT)
 
     def _kill_caller(self, event: Event) -> None:
-        caller = self._chosen(self.callers, event)
+        caller = self._chosen(self.callers, event, lambda: self._caller(event.victim))
         caller.kill()
         caller.wait()
         self.callers[self.callers.index(caller)] = self._caller(event.victim)
 
     def _freeze_caller(self, event: Event) -> None:
-        caller = self._chosen(self.callers, event)
+        caller = self._chosen(self.callers, event, lambda: self._caller(event.victim))
         caller.send_signal(signal.SIGSTOP)
         pause(min(event.seconds, 1.0))
         caller.send_signal(signal.SIGCONT)
@@ -190,11 +198,23 @@ class Stand:
         relay.send_signal(signal.SIGCONT)
         return False
 
-    @staticmethod
     def _chosen(
-        among: list[subprocess.Popen[bytes]], event: Event
+        self,
+        among: list[subprocess.Popen[bytes]],
+        event: Event,
+        start: Callable[[], subprocess.Popen[bytes]],
     ) -> subprocess.Popen[bytes]:
-        return among[int(event.victim * len(among))]
+        """Return a process that is alive: an order may be carried out too late."""
+        place = int(event.victim * len(among))
+        among[place].send_signal(signal.SIGCONT)
+        if among[place].poll() is not None:
+            self._note_end(among[place])
+            among[place] = start()
+        return among[place]
+
+    def _note_end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() not in {None, -signal.SIGKILL}:
+            self.crashed.append(f"{process.args!r}: {process.returncode}")
 
     def _relay(self) -> subprocess.Popen[bytes]:
         return self._start("relaying", self.clock.dsn, self.wire.url, str(self.folder))

@@ -53,5 +53,5 @@ def _judge(stand: Stand, *, own_broker: bool) -> None:
     finally:
         stand.close()
     assert verdict["ordered"] > 0
-    for wrong in ("lost", "made up", "doubled", "held"):
+    for wrong in ("lost", "made up", "doubled", "crashed", "held"):
         assert not verdict[wrong], (wrong, verdict)
