@@ -13,8 +13,10 @@ from celery_pecker.cli.context import NO, Context, as_json, seconds
 from celery_pecker.cli.outboxes import known
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.several import Several
 from celery_pecker.overview import Pace
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -163,20 +165,37 @@ def _runs(context: Context, found: dict[str, object]) -> bool:
 
 def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
     """Ask whether each outbox of the app is delivered, and say how deep it is."""
-    summaries = {}
-    for name, settings in known(context).items():
-        database = Database.of(settings, role="cli")
-        try:
-            summaries[name] = Overview(database).summary()
-        finally:
+    databases = {
+        name: Database.of(settings, role="cli")
+        for name, settings in known(context).items()
+    }
+    try:
+        answers = Several(
+            {name: Overview(one).summary for name, one in databases.items()}
+        ).ask()
+    finally:
+        for database in databases.values():
             database.close()
-    found["outbox"] = summaries
+    found["outbox"] = {
+        name: {"error": str(one)} if isinstance(one, PeckerError) else one
+        for name, one in answers.items()
+    }
     healthy = True
-    for name, summary in summaries.items():
-        why = undelivered(summary, within)
-        healthy &= why is None
+    silent = []
+    for name, answer in answers.items():
+        if isinstance(answer, PeckerError):
+            silent.append(answer)
+            line = f"nobody can say: {answer}"
+        else:
+            why = undelivered(answer, within)
+            healthy &= why is None
+            least = "about " if answer.more else ""
+            line = f"{least}{answer.depth} due{why or ''}"
         if not context.json:
-            click.echo(f"outbox {name}: {summary.depth} due{why or ''}")
+            click.echo(f"outbox {name}: {line}")
+    if silent and healthy:
+        context.print_json({"healthy": None, **found})
+        raise silent[0]
     return healthy
 
 

@@ -20,6 +20,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import MessageRow, Overview, Summary
+from celery_pecker.outbox.refusals import LONGEST_DELAY
 
 of_outbox = click.option(
     "--name", default="default", show_default=True, help="Which outbox of the app."
@@ -38,6 +39,17 @@ def rows(command: Any) -> Any:
         click.option("--parked", is_flag=True, help="Rows that are parked."),
         click.option("--task", "tasks", multiple=True, help="Rows of this task."),
         click.argument("ids", nargs=-1, type=click.IntRange(1)),
+    ):
+        command = option(command)
+    return command
+
+
+def due(command: Any) -> Any:
+    """Add the options that say when rows are due."""
+    seconds = click.FloatRange(0.0, LONGEST_DELAY)
+    for option in (
+        click.option("--delay", type=seconds, help="Seconds from now on; 0: at once."),
+        click.option("--at", help="When they are due: ISO 8601, with a zone."),
     ):
         command = option(command)
     return command
@@ -85,13 +97,28 @@ def show(
 
 @outbox.command(cls=CeleryCommand)
 @rows
+@due
 @of_outbox
 @as_json
 @click.pass_context
-def retry(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
-    """Let parked rows be delivered or run again, at once, with all their attempts."""
+def retry(
+    ctx: click.Context,
+    /,
+    *,
+    at: str | None,
+    delay: float | None,
+    name: str,
+    json: bool,
+    **which: Any,
+) -> None:
+    """Let parked rows be delivered or run again, with all their attempts.
+
+    They are due at once, or when --at or --delay says.
+    """
     with opened(ctx, name, json=json) as (context, database):
-        count = operations.retry(database, chosen(**which))
+        count = operations.retry(
+            database, chosen(**which), at=_instant(at), delay=delay
+        )
         _done(context, count, "to be tried again")
 
 
@@ -124,36 +151,47 @@ def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
 
 @outbox.command(cls=CeleryCommand)
 @rows
-@click.option("--at", help="When they are due: ISO 8601, with a zone.")
-@click.option(
-    "--delay", type=click.FloatRange(0.0), help="Seconds from now on; 0: at once."
-)
+@due
 @click.option(
     "--attempt",
     type=click.IntRange(0, operations.MAX_ATTEMPT),
     help="So many attempts count from now on.",
 )
+@click.option(
+    "--ended",
+    is_flag=True,
+    help="Runs of these rows are known to have ended: their holds are over too.",
+)
 @of_outbox
 @as_json
 @click.pass_context
-def reschedule(  # what can be changed
+def reschedule(  # noqa: PLR0913  # what can be changed
     ctx: click.Context,
     /,
     *,
     at: str | None,
     delay: float | None,
     attempt: int | None,
+    ended: bool,
     name: str,
     json: bool,
     **which: Any,
 ) -> None:
-    """Change when rows are due, or how many attempts they have had."""
-    if at is None and delay is None and attempt is None:
-        message = "nothing to change: give --at, --delay or --attempt"
+    """Change when rows are due, or how many attempts they have had.
+
+    Parked rows stay parked: `retry --delay` lets them run later.
+    """
+    if at is None and delay is None and attempt is None and not ended:
+        message = "nothing to change: give --at, --delay, --attempt or --ended"
         raise click.UsageError(message)
     with opened(ctx, name, json=json) as (context, database):
         count = operations.reschedule(
-            database, chosen(**which), at=_instant(at), delay=delay, attempt=attempt
+            database,
+            chosen(**which),
+            at=_instant(at),
+            delay=delay,
+            attempt=attempt,
+            ended=ended,
         )
         _done(context, count, "rescheduled")
 
@@ -219,12 +257,17 @@ def _done(context: Context, count: int, what: str) -> None:
 
 
 def _print(context: Context, summary: Summary) -> None:
-    least = "at least " if summary.more else ""
+    least = "about " if summary.more else ""
     click.echo(
         f"{least}{summary.depth} due, the oldest for {_length(summary.oldest)};"
         f" {summary.rate:.1f}/s; empty in {_empty(summary)};"
         f" {summary.later} later, {summary.parked} parked"
     )
+    if summary.more:
+        click.echo(
+            f"over {summary.counted} messages: by task the first of them are counted,"
+            " the rest is reckoned by PostgreSQL's statistics"
+        )
     away = [one for one in summary.relays if one.broker is not None]
     click.echo(f"{len(summary.relays)} relays live")
     for one in away:

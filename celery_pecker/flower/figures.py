@@ -24,6 +24,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import TableCollector, register
 from celery_pecker.metrics.tables import up
+from celery_pecker.outbox.app import settings_of
 
 PATIENCE = 3.0
 """Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
@@ -83,7 +84,9 @@ class Figures(Collector):
         try:
             if self._tables is None:
                 settings = Settings.read(self._app.conf, main=self._app.main)
-                self._tables = register(settings, CollectorRegistry())
+                self._tables = register(
+                    settings, CollectorRegistry(), settings_of(self._app, settings)
+                )
             return tuple(self._tables.collect())
         except Misconfigured:
             return (up(False),)

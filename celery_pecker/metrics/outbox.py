@@ -9,9 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.several import Several
 
 FRESH = 5.0
 """Seconds for which what was read is told again: a deep table is counted row by row."""
@@ -21,13 +21,17 @@ LABELS = ("outbox",)
 class Outboxes:
     """Figures of outboxes; may be asked by several threads at once.
 
-    Of one whose server is away `celery_pecker_outbox_up` is 0 and nothing else is told.
+    Of one whose server is away, or does not answer in time, `celery_pecker_outbox_up`
+    is 0 and nothing else is told.
     """
 
     def __init__(
-        self, overviews: Mapping[str, Overview], *, clock: Clock = SYSTEM
+        self, databases: Mapping[str, Database], *, clock: Clock = SYSTEM
     ) -> None:
-        self._overviews = overviews
+        self._databases = databases
+        self._several = Several(
+            {name: Overview(one).summary for name, one in databases.items()}
+        )
         self._clock = clock
         self._reading = threading.Lock()
         self._summaries: dict[str, Summary | None] = {}
@@ -37,10 +41,7 @@ class Outboxes:
     def of(cls, settings: Mapping[str, Settings]) -> Outboxes:
         """Return the figures of outboxes by their names, read when first asked."""
         return cls(
-            {
-                name: Overview(Database.of(one, role="metrics"))
-                for name, one in settings.items()
-            }
+            {name: Database.of(one, role="metrics") for name, one in settings.items()}
         )
 
     def collect(self) -> Iterator[Metric]:
@@ -59,13 +60,13 @@ class Outboxes:
 
     def close(self) -> None:
         """Close the connections."""
-        for overview in self._overviews.values():
-            overview.close()
+        for database in self._databases.values():
+            database.close()
 
     def abandon(self) -> None:
         """Give up the connections in a fork of their owner."""
-        for overview in self._overviews.values():
-            overview.abandon()
+        for database in self._databases.values():
+            database.abandon()
 
     def _refresh(self) -> None:
         if not self._reading.acquire(blocking=self._read_at is None):
@@ -75,18 +76,12 @@ class Outboxes:
             if self._read_at is not None and now - self._read_at < FRESH:
                 return
             self._summaries = {
-                name: _summary(one) for name, one in self._overviews.items()
+                name: answer if isinstance(answer, Summary) else None
+                for name, answer in self._several.ask().items()
             }
             self._read_at = self._clock.monotonic()
         finally:
             self._reading.release()
-
-
-def _summary(overview: Overview) -> Summary | None:
-    try:
-        return overview.summary()
-    except PeckerError:
-        return None
 
 
 def _gauges(read: Mapping[str, Summary]) -> Iterator[Metric]:

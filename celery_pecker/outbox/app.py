@@ -287,6 +287,21 @@ def outboxes(app: Any) -> list[Outbox]:
     return [*vars(_real(app)).get(KNOWN, {}).values()]
 
 
+def settings_of(app: Any, default: Settings) -> dict[str, Settings]:
+    """Return the settings of each outbox of an app by its name.
+
+    An app whose code makes none has the one in its own schema: other services may
+    record there.
+
+    Args:
+        app: whose outboxes.
+        default: the settings of the app.
+    """
+    settings = {one.name: one.settings for one in outboxes(app)}
+    settings.setdefault("default", default)
+    return settings
+
+
 def _real(app: Any) -> Any:
     """Return the app itself, where it is a proxy of one."""
     return getattr(app, "_get_current_object", lambda: app)()

@@ -20,6 +20,15 @@ class Mode(enum.IntEnum):
     """Until the task has succeeded; a worker runs it without the broker."""
 
 
+def mode_name(mode: int) -> str:
+    """Return the name of a stored mode; of one that a newer version wrote, its number.
+
+    Such a row is shown and counted: nothing of this version delivers or drops it.
+    """
+    known = {one.value: one.name.lower() for one in Mode}
+    return known.get(mode, f"mode {mode}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message as Celery built it, in no transport's own form."""

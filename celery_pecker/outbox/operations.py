@@ -14,6 +14,7 @@ from typing import Any
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.rows import read_load
 
@@ -87,15 +88,10 @@ def reschedule(
         Misconfigured: a value is not allowed, or none was given.
 
     """
-    if at is None and delay is None and attempt is None:
-        message = "nothing to change: give at, delay or attempt"
+    if at is None and delay is None and attempt is None and not ended:
+        message = "nothing to change: give at, delay, attempt or ended"
         raise Misconfigured(message)
-    if at is not None and delay is not None:
-        message = "at and delay exclude each other"
-        raise Misconfigured(message)
-    if at is not None and at.utcoffset() is None:
-        message = f"at is {at!r}; allowed is an instant with a time zone"
-        raise Misconfigured(message)
+    _check_due(at, delay)
     if attempt is not None and not 0 <= attempt <= MAX_ATTEMPT:
         message = f"attempt is {attempt!r}; allowed is 0 to {MAX_ATTEMPT}"
         raise Misconfigured(message)
@@ -104,9 +100,36 @@ def reschedule(
     )
 
 
-def retry(database: Database, which: Which) -> int:
-    """Run parked rows again, at once, with all their attempts; return how many."""
-    return _change(database, which, delay=0.0, attempt=0, park=False, only_parked=True)
+def retry(
+    database: Database,
+    which: Which,
+    *,
+    at: datetime | None = None,
+    delay: float | None = None,
+) -> int:
+    """Run parked rows again, with all their attempts; return how many.
+
+    Args:
+        database: that of the outbox.
+        which: the rows; of them those that are parked.
+        at: when they are due, aware.
+        delay: the seconds until then; neither: at once.
+
+    Raises:
+        Misconfigured: a value is not allowed.
+    """
+    _check_due(at, delay)
+    if at is None and delay is None:
+        delay = 0.0
+    return _change(
+        database,
+        which,
+        due_at=at,
+        delay=delay,
+        attempt=0,
+        park=False,
+        only_parked=True,
+    )
 
 
 def park(database: Database, which: Which, reason: str) -> int:
@@ -145,6 +168,18 @@ def set_load(  # all of it is set
         only_tasks=names,
     )
     return load
+
+
+def _check_due(at: datetime | None, delay: float | None) -> None:
+    if at is not None and delay is not None:
+        message = "at and delay exclude each other"
+        raise Misconfigured(message)
+    if at is not None and at.utcoffset() is None:
+        message = f"at is {at!r}; allowed is an instant with a time zone"
+        raise Misconfigured(message)
+    if delay is not None and not 0 <= delay <= LONGEST_DELAY:
+        message = f"delay is {delay!r}; allowed are seconds from 0 to {LONGEST_DELAY}"
+        raise Misconfigured(message)
 
 
 def _change(

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Protocol
 
-from celery_pecker.kernel.database import Database
-from celery_pecker.outbox.model import Mode
+from celery_pecker.outbox.counts import Counted, Totals, indexes_to_ask, totals
+from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.operations import Which
 
-MOST_COUNTED = 1_000_000
-"""Rows that are counted; a deeper table is told as at least so deep."""
+MOST_COUNTED = 5_000
+"""Rows that are counted by each index. How many a deeper one has is reckoned: a million
+rows took 1.4 s to count."""
+MOST_TASKS = 1_000
+"""Tasks of modes 1 and 2 that are counted."""
+
+
+class Asks(Protocol):
+    """What runs labelled statements: a database of ours, or an alias of Django."""
+
+    schema: str
+
+    def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,8 @@ class Summary:
     """Messages that are due: waiting and held."""
     later: int
     parked: int
+    counted: int
+    """Messages that were counted, from the oldest on."""
     oldest: float | None
     """Seconds."""
     rate: float
@@ -67,7 +82,8 @@ class Summary:
     drained_in: float | None
     """Seconds until nothing is due at this rate, if nothing comes; None: never."""
     more: bool
-    """Whether there are rows that were not counted."""
+    """Whether there are messages that were not counted: `depth`, `later` and `parked`
+    are reckoned from PostgreSQL's statistics then, and tasks have at least so many."""
     tasks: list[TaskRow]
     relays: list[RelayRow]
 
@@ -96,71 +112,93 @@ class MessageRow:
 class Overview:
     """A look at one outbox."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Asks) -> None:
         self._database = database
 
     def summary(self) -> Summary:
         """Count what waits, by task; those with the most first."""
-        counts = self._database.run("count_outbox", now=None, most=MOST_COUNTED)
+        database = self._database
+        counted = [
+            Counted(*row)
+            for row in database.run(
+                "count_outbox", now=None, most=MOST_COUNTED, tasks=MOST_TASKS
+            )
+        ]
+        estimates: dict[str, int] = {}
+        if indexes := indexes_to_ask(counted):
+            names = sorted(indexes)
+            rows = database.run(
+                "estimate_outbox", schema=database.schema, indexes=names
+            )
+            estimates = {str(name): int(count) for name, count in rows}
         relays = [
             RelayRow(*[*row[:6], json.loads(row[6]), row[7]])
-            for row in self._database.run("read_outbox_relays", now=None)
+            for row in database.run("read_outbox_relays", now=None)
         ]
-        rates = dict(self._database.run("read_outbox_rate", now=None))
+        rates = {
+            str(task): float(rate)
+            for task, rate in database.run("read_outbox_rate", now=None)
+        }
         for relay in relays:
             for task, rate in relay.rates.items():
-                rates[task] = float(rates.get(task, 0.0)) + rate
+                rates[task] = rates.get(task, 0.0) + rate
         return summed(
-            [
-                TaskRow(
-                    task=row[0],
-                    waiting=row[1],
-                    held=row[2],
-                    later=row[3],
-                    parked=row[4],
-                    attempt=row[5],
-                    oldest=row[6],
-                    rate=float(rates.get(row[0], 0.0)),
-                )
-                for row in counts
-            ],
+            by_task(counted, rates),
             relays,
-            rate=sum(map(float, rates.values())),
+            rate=sum(rates.values()),
+            of_all=totals(counted, estimates),
         )
 
     def rows(self, which: Which, *, limit: int) -> list[MessageRow]:
         """Return rows, those with the most attempts first."""
         found = self._database.run("show_outbox", now=None, most=limit, **which.params)
-        return [
-            MessageRow(*[*row[:3], Mode(row[3]).name.lower(), *row[4:]])
-            for row in found
-        ]
+        return [MessageRow(*[*row[:3], mode_name(row[3]), *row[4:]]) for row in found]
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._database.close()
 
-    def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
-        self._database.abandon()
+def by_task(counted: Sequence[Counted], rates: Mapping[str, float]) -> list[TaskRow]:
+    """Return what was counted of each task; those that wait most first."""
+    parts: dict[str, list[Counted]] = {}
+    for one in counted:
+        parts.setdefault(one.task, []).append(one)
+    tasks = [
+        TaskRow(
+            task=task,
+            waiting=sum(one.waiting for one in mine),
+            held=sum(one.held for one in mine),
+            later=sum(one.later for one in mine),
+            parked=sum(one.parked for one in mine),
+            attempt=max(one.attempt for one in mine),
+            oldest=_most(one.oldest for one in mine),
+            rate=rates.get(task, 0.0),
+        )
+        for task, mine in parts.items()
+    ]
+    return sorted(tasks, key=lambda one: (-one.waiting, -one.parked, one.task))
 
 
 def summed(
-    tasks: Sequence[TaskRow], relays: Sequence[RelayRow], *, rate: float
+    tasks: Sequence[TaskRow],
+    relays: Sequence[RelayRow],
+    *,
+    rate: float,
+    of_all: Totals,
 ) -> Summary:
     """Return the summary of counts by task."""
-    depth = sum(one.waiting + one.held for one in tasks)
-    later, parked = sum(one.later for one in tasks), sum(one.parked for one in tasks)
-    ages = [one.oldest for one in tasks if one.oldest is not None]
+    depth = of_all.depth
     drained_in = 0.0 if not depth else depth / rate if rate > 0 else None
     return Summary(
         depth=depth,
-        later=later,
-        parked=parked,
-        oldest=max(ages, default=None),
+        later=of_all.later,
+        parked=of_all.parked,
+        counted=of_all.counted,
+        oldest=_most(one.oldest for one in tasks),
         rate=rate,
         drained_in=drained_in,
-        more=depth + later + parked >= MOST_COUNTED,
+        more=of_all.more,
         tasks=[*tasks],
         relays=[*relays],
     )
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((one for one in values if one is not None), default=None)

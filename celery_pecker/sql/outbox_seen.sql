@@ -1,36 +1,112 @@
 /* celery_pecker:count_outbox */
--- What waits, by task, of the first `most` rows: waiting is due and nobody's, held is in
--- a relay's batch or a run's hands, later is not due yet, parked waits for people.
+-- What waits, by task and index: waiting is due and nobody's, held is in a relay's batch
+-- or a run's hands, later is not due yet, parked waits for people. Each index is walked
+-- for `most` rows at most, from the oldest on, so that a deep table costs no more than
+-- these; `full`: there may be more of this kind than were counted.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 taken as materialized (
     select unnest(ids) as id from {schema}.pecker_outbox_batches
 ),
+kinds as materialized (
+    with recursive walk (mode, task) as (
+        (
+            select o.mode, o.task from {schema}.pecker_outbox as o
+            where o.mode > 0 and o.parked_at is null
+            order by o.mode, o.task limit 1)
+        union all
+        select next.mode, next.task
+        from walk cross join lateral (
+            select o.mode, o.task from {schema}.pecker_outbox as o
+            where o.mode > 0 and o.parked_at is null
+                and (o.mode, o.task) > (walk.mode, walk.task)
+            order by o.mode, o.task limit 1
+        ) as next
+    )
+    select mode, task, greatest(1, %(most)s / (count(*) over ())) as share
+    from (select mode, task from walk limit %(tasks)s) as known
+),
+ready as materialized (
+    select 'ready' as kind, o.task, o.created_at as due_at, 0 as attempt,
+           o.id in (select id from taken) as held
+    from {schema}.pecker_outbox as o
+    where o.mode = 0 and o.due_at is null and o.parked_at is null
+    order by o.id
+    limit %(most)s
+),
+timed as materialized (
+    select 'timed' as kind, o.task, o.due_at, 0 as attempt,
+           o.id in (select id from taken) as held
+    from {schema}.pecker_outbox as o
+    where o.mode = 0 and o.due_at is not null and o.parked_at is null
+    order by o.due_at, o.id
+    limit %(most)s
+),
+runs as materialized (
+    select 'runs' as kind, kinds.task, one.due_at, one.attempt, one.held
+    from kinds cross join lateral (
+        select coalesce(o.due_at, o.created_at) as due_at,
+               coalesce(o.attempt, 0) as attempt,
+               coalesce(o.running and o.held_until > (select now from clock), false)
+                   as held
+        from {schema}.pecker_outbox as o
+        where o.mode = kinds.mode and o.mode > 0 and o.task = kinds.task
+            and o.parked_at is null
+        order by coalesce(o.due_at, o.created_at), o.id
+        limit kinds.share
+    ) as one
+),
+parked as materialized (
+    select 'parked' as kind, o.task, o.parked_at as due_at,
+           coalesce(o.attempt, 0) as attempt, false as held
+    from {schema}.pecker_outbox as o
+    where o.parked_at is not null
+    order by o.id
+    limit %(most)s
+),
 seen as (
-    select o.task, o.created_at, coalesce(o.attempt, 0) as attempt,
-           coalesce(o.due_at, o.created_at) as due_at,
+    select * from ready union all select * from timed
+    union all select * from runs union all select * from parked
+),
+marked as (
+    select seen.*,
            case
-               when o.parked_at is not null then 'parked'
-               when o.running and o.held_until > clock.now then 'held'
-               when o.id in (select id from taken) then 'held'
-               when o.due_at > clock.now then 'later'
+               when kind = 'parked' then 'parked'
+               when held then 'held'
+               when due_at > clock.now then 'later'
                else 'waiting'
            end as state
-    from {schema}.pecker_outbox as o, clock
-    limit %(most)s
+    from seen, clock
 )
-select task,
+select kind, task,
        count(*) filter (where state = 'waiting') as waiting,
        count(*) filter (where state = 'held') as held,
        count(*) filter (where state = 'later') as later,
        count(*) filter (where state = 'parked') as parked,
        max(attempt) as attempt,
        extract(epoch from max(clock.now) - min(due_at)
-           filter (where state in ('waiting', 'held')))::float8 as oldest
-from seen, clock
-group by task
-order by waiting desc, parked desc, task
+           filter (where state = 'waiting' or (state = 'held' and kind <> 'runs'))
+       )::float8 as oldest,
+       case
+           when kind = 'runs'
+           then count(*) >= (select max(share) from kinds)
+               or (select count(*) from kinds) >= %(tasks)s
+           else sum(count(*)) over (partition by kind) >= %(most)s
+       end as full
+from marked, clock
+group by kind, task
+order by kind, task
+
+/* celery_pecker:estimate_outbox */
+-- About how many rows each index leads to, as PostgreSQL's planner reckons: tuples to
+-- a page when it was vacuumed or analyzed last, times the pages of now.
+select c.relname,
+       coalesce(nullif(c.reltuples, -1) / nullif(c.relpages, 0)
+           * (pg_relation_size(c.oid) / current_setting('block_size')::bigint), 0)::bigint
+from pg_class as c
+join pg_namespace as n on n.oid = c.relnamespace
+where n.nspname = %(schema)s::text and c.relname = any (%(indexes)s::text[])
 
 /* celery_pecker:read_outbox_relays */
 -- Relays that live, and how much each has sent lately, by task.
@@ -54,12 +130,35 @@ where done_at > clock.now - interval '1 minute'
 group by task
 
 /* celery_pecker:show_outbox */
--- Rows for people: those with the most attempts first, then the oldest.
+-- Rows for people: those with the most attempts first, then the oldest. Both halves
+-- walk an index, and only `most` rows of each are read whole.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 taken as materialized (
     select unnest(ids) as id from {schema}.pecker_outbox_batches
+),
+tried as materialized (
+    select o.id
+    from {schema}.pecker_outbox as o
+    where o.attempt > 0
+        and o.attempt >= %(attempts_from)s
+        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
+        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
+        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+    order by o.attempt desc, o.id
+    limit %(most)s
+),
+untried as materialized (
+    select o.id
+    from {schema}.pecker_outbox as o
+    where coalesce(o.attempt, 0) = 0
+        and %(attempts_from)s <= 0
+        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
+        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
+        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+    order by o.id
+    limit %(most)s
 )
 select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
        case
@@ -73,9 +172,10 @@ select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
        o.exchange, o.routing_key, octet_length(o.body) as size, o.dedupe_key,
        o.last_error
 from {schema}.pecker_outbox as o, clock
-where (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-    and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-    and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
-    and coalesce(o.attempt, 0) >= %(attempts_from)s
+where o.id in (select id from tried union all select id from untried)
 order by coalesce(o.attempt, 0) desc, o.id
 limit %(most)s
+
+/* celery_pecker:bound_statements */
+-- Within this transaction the server ends a statement after so many milliseconds.
+select set_config('statement_timeout', %(milliseconds)s::text, true)

@@ -26,6 +26,7 @@ CALLS = "tests/integration/outbox/test_plain_calls.py"
 REFUSED = "tests/integration/outbox/test_refused_calls.py"
 TRANSACTIONS = "tests/integration/outbox/test_transactions.py"
 MANY = "tests/integration/outbox/test_many_messages.py"
+ADMIN = "tests/integration/django/test_admin.py"
 
 GUARDS = (
     # What is recorded
@@ -395,5 +396,55 @@ GUARDS = (
         "lost, self._lost = self._lost, True",
         "lost, self._lost = False, True",
         DELIVERIES,
+    ),
+    # What is looked at
+    Guard(
+        "outbox: a server that hangs holds up no other that is looked at",
+        "celery_pecker/outbox/several.py",
+        "if not asked.ended.wait(left):",
+        "if not asked.ended.wait():",
+        "tests/unit/outbox/test_several.py",
+    ),
+    Guard(
+        "outbox: counting walks so many rows and no more",
+        "celery_pecker/sql/outbox_seen.sql",
+        "    order by o.due_at, o.id\n    limit %(most)s\n",
+        "    order by o.due_at, o.id\n",
+        "tests/plans/test_outbox_uses_its_indexes.py",
+    ),
+    Guard(
+        "outbox: what was not counted is reckoned",
+        "celery_pecker/outbox/counts.py",
+        "beyond = max(estimates.get(index, 0) - seen, 0)",
+        "beyond = 0",
+        "tests/unit/outbox/test_counts.py",
+    ),
+    # Django's admin
+    Guard(
+        "django: a body that is no text is not decoded",
+        "celery_pecker/django/arguments.py",
+        "if compression or content_type not in TEXTS:",
+        "if False:",
+        f"{ADMIN}::test_pickle_is_not_decoded",
+    ),
+    Guard(
+        "django: nobody deletes in the admin",
+        "celery_pecker/django/looking.py",
+        "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
+        '        """Say no."""\n'
+        "        del request, obj\n"
+        "        return False\n",
+        "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
+        '        """Say yes."""\n'
+        "        del request, obj\n"
+        "        return True\n",
+        f"{ADMIN}::test_nothing_can_be_added_changed_or_deleted",
+    ),
+    Guard(
+        "django: a list is a window of the first",
+        "celery_pecker/django/looking.py",
+        "pk__in=keys[:MOST]",
+        "pk__in=asked",
+        f"{ADMIN}::test_a_deep_table_is_neither_counted_nor_sorted",
     ),
 )

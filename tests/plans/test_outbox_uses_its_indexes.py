@@ -65,3 +65,23 @@ def test_messages_of_a_batch_are_found_by_their_ids(
     plan = explain(stored, "read_outbox", {"ids": ids}, mode)
     assert "Seq Scan" not in plan
     assert "pecker_outbox_pkey" in plan
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_what_people_look_at_costs_no_walk_of_the_whole_table(
+    stored: psycopg.Connection[Any], *, analyzed: bool
+) -> None:
+    """Counts and lists, also of a table with half a million deferred messages."""
+    if analyzed:
+        stored.execute("analyze")
+    counts: dict[str, object] = {"now": None, "most": 1_000, "tasks": 100}
+    nobody: dict[str, object] = {"now": None, "ids": None, "tasks": None, "most": 100}
+    rows = {**nobody, "parked": None, "attempts_from": 0}
+    for label, params in (
+        ("count_outbox", counts),
+        ("show_outbox", rows),
+        ("show_outbox", {**rows, "parked": True}),
+    ):
+        plan = explain(stored, label, params, "force_custom_plan")
+        assert "Seq Scan on pecker_outbox " not in plan, plan
+        assert f"rows={DEFERRED}" not in plan

@@ -106,7 +106,7 @@
     }
 
     function drawCards(summary) {
-        const least = summary.more ? "at least " : "";
+        const least = summary.more ? "about " : "";
         card("depth", least + count(summary.depth),
             summary.oldest === null ? "nothing is due" : "the oldest for " + seconds(summary.oldest),
             summary.depth ? "active" : "success");

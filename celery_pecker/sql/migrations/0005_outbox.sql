@@ -125,6 +125,11 @@ create index pecker_outbox_runs on {schema}.pecker_outbox (mode, task, (coalesce
 -- What was held before the clock stepped back.
 create index pecker_outbox_held on {schema}.pecker_outbox (held_at)
     where held_at is not null and parked_at is null;
+-- What people look at first: what is parked, and what has failed most often.
+create index pecker_outbox_parked on {schema}.pecker_outbox (id)
+    where parked_at is not null;
+create index pecker_outbox_attempts on {schema}.pecker_outbox (attempt desc, id)
+    where attempt > 0;
 create unique index pecker_outbox_key on {schema}.pecker_outbox (dedupe_key)
     where dedupe_key is not null;
 

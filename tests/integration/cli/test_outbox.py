@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.outbox import Outbox
+from celery_pecker.outbox import Outbox, overview
 from tests.integration.cli.conftest import Line
 from tests.integration.outbox_relay.rows import column, record
 
@@ -112,6 +112,45 @@ def test_what_people_do_to_rows(
     assert line.json("outbox", "drop", "--all", code=1) == {"rows": 0}
 
 
+def test_parked_rows_are_retried_later(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """A batch that failed is put back in bulk, for the night."""
+    line = make_line(dsn)
+    at = "2099-01-01T00:00:00+01:00"
+    assert line.json("outbox", "retry", "--parked", "--at", at) == {"rows": 1}
+    [row] = line.json("outbox", "show", "--task", "app.bad")["rows"]
+    assert (row["state"], row["attempt"]) == ("later", 0)
+    assert row["due_at"] == "2098-12-31T23:00:00.000000Z"
+    assert line.json("outbox", "park", "--task", "app.bad") == {"rows": 1}
+    assert line.json("outbox", "retry", "--parked", "--delay", "3600") == {"rows": 1}
+    [row] = line.json("outbox", "show", "--task", "app.bad")["rows"]
+    assert row["state"] == "later"
+    both = ("--at", at, "--delay", "1")
+    refused = line("outbox", "retry", "--parked", *both)
+    assert refused.exit_code == 1
+    assert "at and delay exclude each other" in refused.stderr
+
+
+def test_rows_whose_runs_have_ended_are_run_again(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """Their worker is known to be dead: nobody waits for the end of the hold."""
+    line = make_line(dsn)
+    table.execute(
+        "update pecker_outbox set mode = 1, attempt = 1, running = true, epoch = 1,"
+        " parked_at = null, due_at = now() + interval '1 hour',"
+        " held_until = now() + interval '1 hour' where task = 'app.bad'"
+    )
+    named = ("--task", "app.bad")
+    [row] = line.json("outbox", "show", *named)["rows"]
+    assert row["state"] == "held"
+    ended = ("reschedule", *named, "--ended", "--delay", "0")
+    assert line.json("outbox", *ended) == {"rows": 1}
+    [row] = line.json("outbox", "show", *named)["rows"]
+    assert (row["state"], row["attempt"]) == ("waiting", 1)
+
+
 def test_what_is_not_understood_changes_nothing(
     dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
 ) -> None:
@@ -141,6 +180,43 @@ def test_another_outbox_is_another_table(
         Outbox(line.app, dsn=other, name="eu")
         assert line.json("outbox", "--name", "eu")["depth"] == 0
         assert line.json("outbox")["depth"] == 4
+
+
+def test_a_deep_table_is_reckoned(
+    dsn: str,
+    table: psycopg.Connection[Any],
+    make_line: MakeLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beyond what is counted PostgreSQL's statistics say about how many there are."""
+    monkeypatch.setattr(overview, "MOST_COUNTED", 2)
+    table.execute("vacuum analyze pecker_outbox")
+    line = make_line(dsn)
+    found = line.json("outbox")
+    assert (found["depth"], found["later"], found["parked"]) == (4, 2, 1)
+    assert (found["counted"], found["more"]) == (5, True)
+    shown = line("outbox").stdout
+    assert shown.startswith("about 4 due")
+    assert "over 5 messages" in shown
+
+
+def test_an_outbox_that_does_not_answer_holds_up_no_other(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """Health says what it knows of the others; nobody can say of all."""
+    line = make_line(dsn)
+    Outbox(line.app)
+    Outbox(line.app, dsn="postgresql://127.0.0.1:1/nowhere", name="eu")
+    within = ("--outbox", "--within", "3600")
+    found = line.json("health", *within, code=3)
+    assert found["healthy"] is None
+    assert found["outbox"]["default"]["depth"] == 4
+    assert "no answer" in found["outbox"]["eu"]["error"]
+    shown = line("health", *within)
+    assert "outbox default: 4 due" in shown.stdout
+    assert "outbox eu: nobody can say: " in shown.stdout
+    table.execute("update pecker_outbox set created_at = now() - interval '2 hours'")
+    assert not line.json("health", *within, code=1)["healthy"]
 
 
 def test_health_says_how_deep_it_is_and_that_the_broker_is_away(

@@ -1,0 +1,64 @@
+"""Show the arguments of a message as text, without building any object of it. Pure.
+
+A body may come from anybody who may write the table. JSON and texts are shown; pickle
+and whatever else could run code or fill the memory when it is decoded is not.
+"""
+
+from __future__ import annotations
+
+import json
+
+LONGEST = 20_000
+"""Characters that are shown."""
+TEXTS = {
+    "application/json",
+    "application/x-yaml",
+    "text/plain",
+    "text/yaml",
+}
+"""Kinds of bodies that are text."""
+
+
+def shown(body: bytes, *, content_type: str, encoding: str, headers: str) -> str:
+    """Return a body as text; where it is none, what its caller said of the arguments.
+
+    Args:
+        body: as Celery serialized and compressed it.
+        content_type: of it.
+        encoding: the name of its character set.
+        headers: of the message, as JSON.
+    """
+    said = _object(headers)
+    compression = said.get("compression")
+    if compression or content_type not in TEXTS:
+        form = f"{content_type}, {compression}" if compression else content_type
+        note = f"{len(body)} bytes of {form}, which is not decoded here"
+        told = [str(said[key]) for key in ("argsrepr", "kwargsrepr") if said.get(key)]
+        return cut("\n".join([note, *told]))
+    try:
+        text = body[: LONGEST * 4].decode(encoding, errors="replace")
+    except LookupError:
+        text = body[: LONGEST * 4].decode("ascii", errors="replace")
+    return cut(_arguments(text) if content_type == "application/json" else text)
+
+
+def cut(text: str) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… (cut)"
+
+
+def _arguments(text: str) -> str:
+    """Return args and kwargs of Celery's second protocol; else the text as it is."""
+    try:
+        args, kwargs, _ = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
+    return "\n".join(json.dumps(one, ensure_ascii=False) for one in (args, kwargs))
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

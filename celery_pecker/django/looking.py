@@ -1,0 +1,109 @@
+"""An admin of rows that others change: to be looked at, and cheap on a deep table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db import Error
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
+from celery_pecker.django import places
+from celery_pecker.django.statements import SECONDS, Alias
+
+MOST = 1_000
+"""Rows of a list; filters lead to the others."""
+UNREAD = (
+    "The tables of celery-pecker cannot be read: {error}. They are looked for in"
+    " schema {schema!r} of the database {alias!r} (PECKER_ADMIN_SCHEMA,"
+    " PECKER_ADMIN_DATABASE), made by `celery -A proj pecker migrate`, and a statement"
+    " ends after {seconds} s."
+)
+
+
+class Window(ChangeList):
+    """The first rows of what was asked for: never all of a table is counted."""
+
+    full = False
+    """Whether there are rows behind the window."""
+
+    def get_queryset(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the rows of the window, in its order."""
+        asked = super().get_queryset(request, *args, **kwargs)
+        keys = self.model_admin.window(asked, MOST + 1)
+        self.full = len(keys) > MOST
+        order = self.model_admin.window_order
+        return self.root_queryset.filter(pk__in=keys[:MOST]).order_by(*order)
+
+
+class Looking(admin.ModelAdmin):
+    """Shows rows; nothing can be added, changed or deleted."""
+
+    actions = None
+    list_per_page = 100
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()
+    window_order: tuple[Any, ...] = ()
+
+    def window(self, asked: Any, most: int) -> list[int]:
+        """Return the keys of the first rows that were asked for."""
+        keys = asked.order_by(*self.window_order).values_list("pk", flat=True)
+        return [*keys[:most]]
+
+    def tables(self) -> Alias:
+        """Return where the tables are."""
+        return Alias(places.alias(), places.schema())
+
+    def get_queryset(self, request: Any) -> Any:
+        """Return all rows, from the database that has the tables."""
+        return super().get_queryset(request).using(places.alias())
+
+    def get_changelist(self, request: Any, **kwargs: Any) -> type[ChangeList]:
+        """Return the class of the list."""
+        del request, kwargs
+        return Window
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        """Show the list, looked for within a few seconds."""
+        view = super().changelist_view
+        return self._bounded(request, lambda: view(request, extra_context))
+
+    def changeform_view(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Show a row."""
+        view = super().changeform_view
+        return self._bounded(request, lambda: view(request, *args, **kwargs))
+
+    def has_add_permission(self, request: Any) -> bool:
+        """Say no."""
+        del request
+        return False
+
+    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
+        """Say no."""
+        del request, obj
+        return False
+
+    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
+        """Say no."""
+        del request, obj
+        return False
+
+    def _bounded(self, request: Any, view: Callable[[], Any]) -> Any:
+        tables = self.tables()
+        try:
+            with tables.bounded():
+                return view()
+        except Error as error:
+            text = UNREAD.format(
+                error=" ".join(str(error).split()),
+                schema=tables.schema,
+                alias=tables.alias,
+                seconds=SECONDS,
+            )
+            self.message_user(request, text, messages.ERROR)
+            index = reverse("admin:index", current_app=self.admin_site.name)
+            return HttpResponseRedirect(index)

@@ -1,0 +1,88 @@
+"""Unmanaged models over the tables of the outbox."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from celery_pecker.django import places
+from celery_pecker.outbox.model import Mode, mode_name
+
+MODES = [(mode.value, mode_name(mode.value)) for mode in Mode]
+
+
+class OutboxMessage(models.Model):
+    """A message that was recorded, until it is delivered or its task has succeeded."""
+
+    id = models.BigIntegerField(primary_key=True)
+    due_at = models.DateTimeField(null=True, help_text="empty: at once")
+    mode = models.SmallIntegerField(choices=MODES)
+    priority = models.SmallIntegerField(null=True)
+    task = models.TextField()
+    task_id = models.TextField()
+    exchange = models.TextField()
+    routing_key = models.TextField()
+    content_type = models.TextField()
+    content_encoding = models.TextField()
+    headers = models.TextField()
+    body = models.BinaryField()
+    dedupe_key = models.TextField(null=True)  # noqa: DJ001  # null is not ''
+    created_at = models.DateTimeField(verbose_name="recorded at")
+    attempt = models.IntegerField(null=True, verbose_name="attempts")
+    running = models.BooleanField(null=True)
+    held_until = models.DateTimeField(null=True)
+    parked_at = models.DateTimeField(null=True)
+    last_error = models.TextField(null=True)  # noqa: DJ001
+
+    class Meta:
+        """Made and changed by others."""
+
+        managed = False
+        db_table = places.table("pecker_outbox")
+        default_permissions = ("view",)
+        verbose_name = "message of the outbox"
+        verbose_name_plural = "messages of the outbox"
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.id}"
+
+
+class OutboxBatch(models.Model):
+    """Messages that a relay has in hand; for the state of a message only."""
+
+    batch = models.BigIntegerField(primary_key=True)
+    ids = models.TextField()
+
+    class Meta:
+        """Made and changed by relays."""
+
+        managed = False
+        db_table = places.table("pecker_outbox_batches")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.batch)
+
+
+class OutboxDone(models.Model):
+    """A task of mode until_done or local that has succeeded; the newest are kept."""
+
+    number = models.BigIntegerField(primary_key=True)
+    message = models.BigIntegerField(db_column="id")
+    task = models.TextField()
+    task_id = models.TextField()
+    attempt = models.IntegerField(verbose_name="attempts")
+    emergency = models.BooleanField(help_text="its emergency completion did it")
+    created_at = models.DateTimeField(verbose_name="recorded at")
+    done_at = models.DateTimeField()
+
+    class Meta:
+        """Made by workers."""
+
+        managed = False
+        db_table = places.table("pecker_outbox_done")
+        default_permissions = ("view",)
+        verbose_name = "task that was done"
+        verbose_name_plural = "tasks that were done"
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.message}"

@@ -1,0 +1,34 @@
+"""Where the tables are, as Django's settings say."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+DATABASE, SCHEMA, NAMESPACED = (
+    "PECKER_ADMIN_DATABASE",
+    "PECKER_ADMIN_SCHEMA",
+    "CELERY_PECKER_SCHEMA",
+)
+
+
+def alias() -> str:
+    """Return the alias of the database with the tables."""
+    name = getattr(settings, DATABASE, "default")
+    if name not in settings.DATABASES:
+        allowed = ", ".join(sorted(settings.DATABASES))
+        message = f"{DATABASE} is {name!r}; allowed are those of DATABASES: {allowed}"
+        raise ImproperlyConfigured(message)
+    return str(name)
+
+
+def schema() -> str:
+    """Return their schema."""
+    default = getattr(settings, NAMESPACED, None) or "public"
+    return str(getattr(settings, SCHEMA, None) or default)
+
+
+def table(name: str) -> str:
+    """Return a table's name with its schema, quoted: Django leaves it as it is."""
+    parts = (part.replace('"', '""') for part in (schema(), name))
+    return ".".join(f'"{part}"' for part in parts)

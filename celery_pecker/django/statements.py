@@ -1,0 +1,38 @@
+"""Run our labelled statements over a connection of Django."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections, transaction
+
+from celery_pecker.kernel.database import render
+from celery_pecker.sql import statements
+
+SECONDS = 5
+"""For which a list may be looked for, statement by statement."""
+
+
+class Alias:
+    """A database of Django, asked as one of ours."""
+
+    def __init__(self, alias: str, schema: str) -> None:
+        self.alias = alias
+        self.schema = schema
+
+    def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement. Raises Django's errors."""
+        text = render(statements()[label], self.schema)
+        with connections[self.alias].cursor() as cursor:
+            cursor.execute(text, params)
+            rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Let the server end what takes longer than `SECONDS` inside of the block."""
+        with transaction.atomic(using=self.alias):
+            self.run("bound_statements", milliseconds=str(SECONDS * 1000))
+            yield

@@ -1,0 +1,105 @@
+"""A Django project that has our admin, asked line by line. A process of its own.
+
+Django has one set of settings for each process: this module is them.
+A line of standard input is a request as JSON; the answer is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import django
+from django.core.management import call_command
+from psycopg.conninfo import conninfo_to_dict
+
+given: dict[str, Any] = conninfo_to_dict(os.environ["PROJECT_DSN"])
+DATABASES = {
+    "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+    "outbox": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": given["dbname"],
+        "USER": given.get("user", ""),
+        "PASSWORD": given.get("password", ""),
+        "HOST": given["host"],
+        "PORT": given.get("port", ""),
+    },
+}
+PECKER_ADMIN_DATABASE = os.environ.get("PROJECT_ALIAS", "outbox")
+CELERY_PECKER_SCHEMA = os.environ.get("PROJECT_SCHEMA", "public")
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "celery_pecker.django",
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+ALLOWED_HOSTS = ["testserver"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+ROOT_URLCONF = "tests.integration.django.addresses"
+SECRET_KEY = "a test's own"  # noqa: S105
+STATIC_URL = "/static/"
+USE_TZ = True
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    django.setup()
+    call_command("migrate", verbosity=0)
+    from django.contrib.auth.models import Permission, User  # noqa: PLC0415
+    from django.test import Client  # noqa: PLC0415
+
+    User.objects.create_superuser("boss")
+    User.objects.create_user("nobody", is_staff=True)
+    reader = User.objects.create_user("reader", is_staff=True)
+    view = Permission.objects.get(codename="view_outboxmessage")
+    reader.user_permissions.add(view)
+    clients = {}
+    for user in User.objects.all():
+        clients[user.get_username()] = Client()
+        clients[user.get_username()].force_login(user)
+    print("{}", flush=True)  # noqa: T201
+    for line in sys.stdin:
+        print(json.dumps(answer(clients, json.loads(line))), flush=True)  # noqa: T201
+
+
+def answer(clients: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request or a command of manage.py was answered."""
+    if "command" in asked:
+        try:
+            call_command(*asked["command"], stdout=sys.stderr)
+        except SystemExit as error:
+            return {"status": error.code}
+        return {"status": 0}
+    client = clients[asked["user"]]
+    reply = getattr(client, asked["method"])(asked["path"], asked["data"], follow=True)
+    return {
+        "status": reply.status_code,
+        "html": reply.content.decode(),
+        "path": reply.request["PATH_INFO"],
+    }
+
+
+if __name__ == "__main__":
+    main()
