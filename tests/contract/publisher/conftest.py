@@ -173,7 +173,7 @@ def stand_on() -> Iterator[Callable[..., Stand]]:
     """Give a function that makes an app and its publisher on a broker."""
     with ExitStack() as stack:
 
-        def make(wire: Wire, *, timeout: float = 2.0, **settings: Any) -> Stand:
+        def make(wire: Wire, *, timeout: float = 30.0, **settings: Any) -> Stand:
             app = make_app(wire.url, wire.prefix, **{**wire.settings, **settings})
             scheduler = Scheduler(app, lazy=True)
             publisher = Publisher(app, scheduler, timeout=timeout)

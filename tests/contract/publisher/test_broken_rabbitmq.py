@@ -22,7 +22,8 @@ from tests.contract.publisher.cases import CALLS, Call, make_entry
 from tests.contract.publisher.conftest import RabbitWire, Stand, dispatch
 
 MakeStand = Callable[..., Stand]
-TIMEOUT = 0.5
+TIMEOUT = 1.0
+"""Seconds for an answer, where one stays away; else those of `stand_on`."""
 BOUND = 20 * TIMEOUT
 
 
@@ -115,7 +116,7 @@ def test_a_connection_cut_in_between_costs_a_reconnect_and_nothing_else(
     lane: str,
 ) -> None:
     """It was idle when it broke: nothing was under way."""
-    stand = ready(stand_on(behind, timeout=TIMEOUT))
+    stand = ready(stand_on(behind))
     stand.send([dispatch("one")])
     proxy.cut()
     eventually(lambda: proxy.connections() == 0)
@@ -128,7 +129,7 @@ def test_nobody_there_is_said_before_anything_is_sent(
     behind: RabbitWire, proxy: Proxy, stand_on: MakeStand, lane: str
 ) -> None:
     """A broker that went away while idle is missed by the next call."""
-    stand = ready(stand_on(behind, timeout=TIMEOUT))
+    stand = ready(stand_on(behind))
     stand.send([dispatch("one")])
     proxy.refuse()
     with bounded(), pytest.raises(BrokerUnavailable):
@@ -142,7 +143,7 @@ def test_a_failover_list_is_walked_through(
 ) -> None:
     """The next URL is used when the first refuses."""
     both = replace(rabbit_wire, url=f"{behind.url};{rabbit_wire.url}")
-    stand = ready(stand_on(both, timeout=TIMEOUT))
+    stand = ready(stand_on(both))
     stand.send([dispatch("one")])
     proxy.refuse()
     stand.send([dispatch("one")])
@@ -280,7 +281,7 @@ def test_kombu_does_not_send_again_by_itself(
     behind: RabbitWire, rabbit_wire: RabbitWire, proxy: Proxy, stand_on: MakeStand
 ) -> None:
     """A connection that breaks between two messages ends the batch there."""
-    stand = ready(stand_on(behind, timeout=TIMEOUT))
+    stand = ready(stand_on(behind))
     calls = []
 
     def cut(**_: object) -> None:

@@ -22,7 +22,8 @@ from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
 
 MakeStand = Callable[..., Stand]
-TIMEOUT = 0.4
+TIMEOUT = 1.0
+"""Seconds for an answer, where one stays away; else those of `stand_on`."""
 #: What a call may take: a connection, an answer, and a slow machine.
 BOUND = 20 * TIMEOUT
 
@@ -63,7 +64,7 @@ def lane(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_nobody_there_is_said_at_once(stand_on: MakeStand) -> None:
     """Each call says so, and the entry is known all the same."""
     place = f"127.0.0.1:{free_port()}/0"
-    stand = stand_on(RedisWire(f"redis://{place}"), timeout=TIMEOUT)
+    stand = stand_on(RedisWire(f"redis://{place}"))
     entry = make_entry(stand.app, "one", CALLS["nothing"])
     for call in (
         stand.publisher.ensure,
@@ -109,7 +110,7 @@ def test_a_killed_server_is_noticed_before_the_next_batch(
     server: EmbeddedRedis, stand_on: MakeStand, lane: str
 ) -> None:
     """A closed socket is seen without a question, so nothing is uncertain."""
-    stand = ready(stand_on(RedisWire(server.url), timeout=TIMEOUT))
+    stand = ready(stand_on(RedisWire(server.url)))
     stand.send([dispatch("one")])
     server.kill()
     batch = [dispatch("one")]
@@ -131,7 +132,7 @@ def test_after_a_restart_templates_and_queues_are_good_again(
 ) -> None:
     """The queue is declared anew, with its expiry, before the first message."""
     wire = RedisWire(server.url)
-    stand = ready(stand_on(wire, timeout=TIMEOUT), "expiring queue")
+    stand = ready(stand_on(wire), "expiring queue")
     stand.send([dispatch("one")])
     before = [place for place, _ in wire.take()]
     server.kill()
@@ -150,7 +151,7 @@ def test_a_connection_cut_in_between_costs_a_reconnect_and_nothing_else(
     parts = urlsplit(redis_wire.url)
     with Proxy(parts.hostname or "", parts.port or 0) as proxy:
         url = f"redis://127.0.0.1:{proxy.port}{parts.path}"
-        stand = ready(stand_on(replace(redis_wire, url=url), timeout=TIMEOUT))
+        stand = ready(stand_on(replace(redis_wire, url=url)))
         stand.send([dispatch("one")])
         proxy.cut()
         eventually(lambda: proxy.connections() == 0)
@@ -164,7 +165,7 @@ def test_a_failover_list_is_walked_through(
 ) -> None:
     """The next URL is used when the first does not answer, and the first again."""
     both = RedisWire(f"{server.url};{redis_wire.url}")
-    stand = ready(stand_on(both, timeout=10 * TIMEOUT))  # one that is gone refuses
+    stand = ready(stand_on(both))  # one that is gone refuses
     stand.send([dispatch("one")])
     server.kill()
     stand.send([dispatch("one")])

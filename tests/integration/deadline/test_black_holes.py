@@ -15,8 +15,8 @@ from celery_pecker.testing.proxy import Proxy
 from tests.integration.deadline.conftest import Ways
 from tests.integration.deadline.exchanges import CLIENTS, Exchange, overrun
 
-GENEROUS = 1.0
-"""Seconds. What is measured is in the benchmarks; the clients' own patience is 20 s."""
+GENEROUS = 10.0
+"""Seconds. What is measured is in the benchmarks; the clients wait 20 s by themselves."""
 BAD = {"black hole": Proxy.hang, "mute": Proxy.mute, "trickle": Proxy.drip}
 
 
@@ -33,7 +33,7 @@ def in_a_thread(exchange: Exchange) -> float:
         target=lambda: took.append(overrun(exchange)), daemon=True
     )
     thread.start()
-    thread.join(10.0)
+    thread.join(60.0)
     assert took, "it still waits, or has ended otherwise"
     return took[0]
 

@@ -29,7 +29,8 @@ from tests.integration.deadline import exchanges
 from tests.integration.deadline.conftest import Ways
 
 BUDGET = 0.1
-GENEROUS = 2.0
+GENEROUS = 10.0
+"""Seconds: far above what is promised, half of what each exchange would wait."""
 
 
 def ends_in_time(exchange: Callable[[], object]) -> None:

@@ -49,7 +49,7 @@ def test_postgresql_ends_it_and_the_connection_lives(
     began = monotonic()
     with deadline.within(BUDGET), pytest.raises(DeadlineExceeded) as caught:
         connection.execute(SLOW)
-    assert monotonic() - began < 5
+    assert monotonic() - began < 10
     assert isinstance(caught.value.__cause__, psycopg.errors.QueryCanceled)
     connection.rollback()
     assert connection.execute("select 7").fetchone() == (7,)
