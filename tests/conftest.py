@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -32,6 +34,8 @@ AT_LEISURE = (
     Path(__file__).parent / "integration" / "sharding",
 )
 """Their clusters are waited for, however long it takes."""
+LOOP = re.compile(r"pecker-(beat|worker|local|history|events|relay.*|outbox-.*)")
+"""Threads of `Loop`, which step until they are stopped."""
 GIVEN = bool(services.GIVEN_DSN or services.GIVEN_REDIS or services.GIVEN_AMQP)
 STANDS = (
     ["given-redis", *(["given-rabbitmq"] if services.GIVEN_AMQP else [])]
@@ -67,6 +71,27 @@ def _logging_stays() -> Iterator[None]:
             logger = logging.getLogger(name)
             logger.disabled, logger.propagate = False, True
             logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def _loops_end() -> Iterator[None]:
+    """Fail a test that leaves a loop of ours running.
+
+    It would fail each quarter of a second for the rest of the run, as its database is
+    gone; and a traceback that is written while another thread parses Python makes the
+    parser of Python 3.11 raise SystemError, in a test that has nothing to do with it.
+    """
+    before = {*threading.enumerate()}
+    yield
+    left = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and LOOP.fullmatch(thread.name)
+    ]
+    for thread in left:
+        thread.join(30.0)
+    names = [thread.name for thread in left if thread.is_alive()]
+    assert not names, f"the test has stopped all but {names}"
 
 
 # PostgreSQL

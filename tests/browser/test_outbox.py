@@ -52,7 +52,7 @@ def page(browser: Any, site: Site, shared_dsn: str) -> Iterator[Any]:
 
 def until(condition: Callable[[], Any], said: str) -> Any:
     """Wait until the condition is true."""
-    return eventually(condition, 20.0, said, ignoring=NOT_YET)
+    return eventually(condition, 30.0, said, ignoring=NOT_YET)
 
 
 def text(page: Any, css: str) -> str:

@@ -51,7 +51,7 @@ class Screen:
 
     def until(self, condition: Callable[[], Any], said: str) -> Any:
         """The condition came true."""
-        return eventually(condition, 15.0, said, ignoring=NOT_YET)
+        return eventually(condition, 30.0, said, ignoring=NOT_YET)
 
     def find(self, css: str) -> Any:
         """Return an element."""

@@ -49,7 +49,7 @@ class Screen:
 
     def until(self, condition: Callable[[], Any], said: str) -> Any:
         """The condition came true."""
-        return eventually(condition, 20.0, said, ignoring=NOT_YET)
+        return eventually(condition, 30.0, said, ignoring=NOT_YET)
 
     def find(self, css: str) -> Any:
         """Return an element."""

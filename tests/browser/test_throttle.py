@@ -39,7 +39,7 @@ class Screen:
 
     def until(self, condition: Callable[[], Any], said: str) -> Any:
         """The condition came true."""
-        return eventually(condition, 20.0, said)
+        return eventually(condition, 30.0, said)
 
     def text(self, css: str) -> str:
         """Return what stands there; empty where there is nothing."""

@@ -42,7 +42,7 @@ class Recorder(ABC):
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(5.0)
+        self._thread.join(30.0)
         self.clean()
 
     def arrivals(self) -> list[Arrival]:

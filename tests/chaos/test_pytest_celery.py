@@ -87,7 +87,7 @@ def test_nodes_are_killed_restarted_and_read_by_pytest_celery_s_api(
     assert celery_setup.beats.ready()
     assert celery_setup.ready(docker=True, control=True)
     ping = celery_setup.app.control.ping
-    eventually(lambda: len(ping(timeout=1)) == 2, 15, "both workers answer a ping")
+    eventually(lambda: len(ping(timeout=1)) == 2, 30.0, "both workers answer a ping")
 
     celery_setup.worker.assert_log_exists("ran e0000", timeout=15)
     celery_setup.worker.kill()
@@ -99,7 +99,7 @@ def test_nodes_are_killed_restarted_and_read_by_pytest_celery_s_api(
     first.kill()
     seen = _ran(celery_setup)
     eventually(
-        lambda: _ran(celery_setup) > seen + 20, 15, "the second scheduler goes on"
+        lambda: _ran(celery_setup) > seen + 20, 30.0, "the second scheduler goes on"
     )
     first.restart()
     first.await_woken()

@@ -115,7 +115,7 @@ def _claims_and_cannot_publish(cluster: Cluster, ways: dict[str, Proxy]) -> Beat
         way = ways[winner.name()]
         seen = len(cluster.audit.claims())
         way.hang()
-        eventually(lambda: len(cluster.audit.claims()) > seen, 5)  # noqa: B023
+        eventually(lambda: len(cluster.audit.claims()) > seen, 30.0)  # noqa: B023
         if cluster.audit.claims()[-1].pid == winner.process.pid:
             return winner
         way.open()

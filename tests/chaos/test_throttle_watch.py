@@ -93,13 +93,13 @@ class Watch:
 
     def alone(self) -> str:
         """Return the name of the one who asks, once it is one."""
-        eventually(lambda: len(self.asking()) == 1, timeout=15)
+        eventually(lambda: len(self.asking()) == 1, timeout=30.0)
         [name] = self.asking()
         return name
 
     def is_followed_by(self, name: str) -> None:
         """Only that one asks now."""
-        eventually(lambda: self.asking() == {name}, timeout=15)
+        eventually(lambda: self.asking() == {name}, timeout=30.0)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_frozen_watcher_is_followed_and_says_nothing_when_it_wakes(
     first = watch.alone()
     began = len(watch.seen)
     watch.processes[first].kill(signal.SIGSTOP)
-    eventually(lambda: watch.asking() == {"a", "b"}, timeout=15)
+    eventually(lambda: watch.asking() == {"a", "b"}, timeout=30.0)
     watch.processes[first].kill(signal.SIGCONT)
     watch.is_followed_by(other(first))
     assert max(watch.seen[began:]) < WHOLE
@@ -151,7 +151,7 @@ def test_a_redis_that_forgot_everything_hears_the_word_again(watch: Watch) -> No
     watch.redis.kill()
     watch.redis.start()
     eventually(lambda: watch.factor() < WHOLE, timeout=30, ignoring=(Away,))
-    eventually(lambda: len(watch.asking()) == 1, timeout=15)
+    eventually(lambda: len(watch.asking()) == 1, timeout=30.0)
 
 
 def test_one_that_ends_hands_over_at_once(watch: Watch) -> None:

@@ -50,7 +50,7 @@ def main(place: Path) -> None:
             timeout=LIMIT,
             stdin=subprocess.DEVNULL,
         )
-        eventually(lambda: not left_behind(place), 10)
+        eventually(lambda: not left_behind(place), 30.0)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         sys.exit(f"smoke: {error}")
     except AssertionError:

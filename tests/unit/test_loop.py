@@ -45,7 +45,7 @@ class Steps:
     def await_steps(self, count: int) -> None:
         """So many more steps were taken."""
         for _ in range(count):
-            self.taken.get(timeout=10)
+            self.taken.get(timeout=30.0)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def start() -> Iterator[Callable[..., Loop]]:
     for loop in loops:
         loop.stop()
     for loop in loops:
-        assert loop.join(10)
+        assert loop.join(30.0)
 
 
 def test_it_steps_at_once_and_sleeps_as_long_as_the_step_says(
@@ -74,7 +74,7 @@ def test_it_steps_at_once_and_sleeps_as_long_as_the_step_says(
     """On one thread of its own, which does not keep the process alive."""
     steps = Steps(0.0, 0.05, FAR)
     start(steps)
-    moments = [steps.taken.get(timeout=10) for _ in range(3)]
+    moments = [steps.taken.get(timeout=30.0) for _ in range(3)]
     assert moments[2] - moments[1] >= 0.05
     assert threading.get_ident() not in steps.threads
     assert len(steps.threads) == 1
@@ -100,17 +100,17 @@ def test_stop_lets_the_step_in_flight_end_and_then_leaves(
 
     def step() -> float:
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(30.0)
         left.append("step")
         return FAR
 
     loop = start(step, lambda: left.append("leave"))
-    assert inside.wait(10)
+    assert inside.wait(30.0)
     loop.stop()
     assert loop.stopping
     assert not loop.join(0.05)
     go_on.set()
-    assert loop.join(10)
+    assert loop.join(30.0)
     assert left == ["step", "leave"]
 
 
@@ -123,7 +123,7 @@ def test_stop_during_the_sleep_takes_no_further_step(
     steps.await_steps(1)
     loop.stop()
     loop.stop()
-    assert loop.join(10)
+    assert loop.join(30.0)
     assert steps.taken.empty()
 
 
@@ -149,7 +149,7 @@ def test_stop_and_wake_are_safe_in_a_signal_handler(start: Callable[..., Loop]) 
             loop.wake()
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert loop.join(10)
+    assert loop.join(30.0)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_bad_configuration_before_the_first_good_step_ends_it(
     wrong, left = kind("no such schema"), threading.Event()
     steps = Steps(DatabaseUnavailable(), wrong)
     loop = start(steps, left.set)
-    assert loop.join(10)
+    assert loop.join(30.0)
     assert loop.failure is wrong
     assert left.is_set()
     assert loop.turned is None

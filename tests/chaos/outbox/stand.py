@@ -117,7 +117,7 @@ class Stand:
             return ordered <= found.keys()
 
         with suppress(AssertionError):
-            eventually(there, 10.0)
+            eventually(there, 30.0)
         return found
 
     # What happens

@@ -142,7 +142,7 @@ class Blows:
         """Return the process that took the order, and its group if it died whole."""
         [path] = eventually(
             lambda: [*self.stand.folder.glob(f"died-{name}-*")],
-            10.0,
+            30.0,
             f"{name}: who died",
         )
         pid, group = map(int, path.read_text().split())

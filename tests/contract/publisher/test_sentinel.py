@@ -121,7 +121,7 @@ def ensured(stand: Stand) -> bool:
 
     thread = threading.Thread(target=ensure, daemon=True)
     thread.start()
-    thread.join(10.0)
+    thread.join(30.0)
     assert reached, "it still waits"
     return reached[0]
 

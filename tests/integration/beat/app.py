@@ -23,6 +23,7 @@ app = Celery("tasks", broker=os.environ.get("PECKER_TEST_BROKER", "memory://"))
 app.conf.update(
     task_default_queue=QUEUE,
     pecker_dsn=os.environ.get("PECKER_TEST_BEAT_DSN"),
+    pecker_database_timeout=float(os.environ.get("PECKER_TEST_BEAT_TIMEOUT", "2")),
     task_routes={"tasks.tuned": {"queue": f"{QUEUE}-own"}},
     timezone="Europe/London",
 )

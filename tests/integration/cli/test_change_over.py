@@ -56,10 +56,10 @@ def shelf(tmp_path: Path, redis_url: str, queue_name: str) -> tuple[Path, int]:
     )
     broker = redis.Redis.from_url(redis_url)
     try:
-        eventually(lambda: broker.llen(queue_name) >= 3, 20, "beat sends")
+        eventually(lambda: broker.llen(queue_name) >= 3, 30.0, "beat sends")
     finally:
         beat.send_signal(signal.SIGTERM)
-        beat.wait(20)
+        beat.wait(30.0)
     sent = broker.llen(queue_name)
     broker.close()
     assert isinstance(sent, int)

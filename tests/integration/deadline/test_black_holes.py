@@ -16,7 +16,7 @@ from tests.integration.deadline.conftest import Ways
 from tests.integration.deadline.exchanges import CLIENTS, Exchange, overrun
 
 GENEROUS = 10.0
-"""Seconds. What is measured is in the benchmarks; the clients wait 20 s by themselves."""
+"""Seconds. What is measured is in the benchmarks; the clients would wait 20 s."""
 BAD = {"black hole": Proxy.hang, "mute": Proxy.mute, "trickle": Proxy.drip}
 
 

@@ -45,7 +45,7 @@ def parts() -> Iterator[Remote]:
         cwd=ROOT,
     )
     process.start()
-    eventually(lambda: "}\n" in process.life_log(), 20, "the parts listen")
+    eventually(lambda: "}\n" in process.life_log(), 30.0, "the parts listen")
     said = json.loads(process.life_log().splitlines()[0])
     control = Control(said["host"], said.pop("control"))
     yield Remote(**said, control=control)

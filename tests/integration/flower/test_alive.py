@@ -40,7 +40,7 @@ def test_what_a_scheduler_does_is_seen_and_what_people_ask_is_done(site: Site) -
     def states(name: str) -> set[str]:
         return {slot[1] for slot in entry(site, name)["slots"]}
 
-    eventually(lambda: len(entry(site, "often")["row"]["spark"]) > 2, 20.0, "slots")
+    eventually(lambda: len(entry(site, "often")["row"]["spark"]) > 2, 30.0, "slots")
     shown = entry(site, "often")
     assert shown["row"]["state"] == "ok"
     assert all(0 <= late < 5_000_000 for late in shown["row"]["spark"])
@@ -50,13 +50,13 @@ def test_what_a_scheduler_does_is_seen_and_what_people_ask_is_done(site: Site) -
     assert nightly["next"] > nightly["last"], "Flower tells it by the same words"
 
     assert site.post("/schedules/act", act="run", name="nightly").status_code == 200
-    eventually(lambda: "published" in states("nightly"), 20.0, "it was sent")
-    eventually(lambda: not entry(site, "nightly")["pending"], 20.0, "and it is done")
+    eventually(lambda: "published" in states("nightly"), 30.0, "it was sent")
+    eventually(lambda: not entry(site, "nightly")["pending"], 30.0, "and it is done")
 
     assert site.post("/schedules/act", act="pause", name="often").status_code == 200
-    eventually(lambda: "paused" in states("often"), 20.0, "its slots pass")
+    eventually(lambda: "paused" in states("often"), 30.0, "its slots pass")
     assert entry(site, "often")["row"]["state"] == "paused"
     assert site.post("/schedules/act", act="resume", name="often").status_code == 200
     eventually(
-        lambda: entry(site, "often")["slots"][0][1] == "published", 20.0, "it goes on"
+        lambda: entry(site, "often")["slots"][0][1] == "published", 30.0, "it goes on"
     )

@@ -33,7 +33,7 @@ def rows(shared_dsn: str) -> None:
 
 def once(read: Callable[[], Any], wanted: Any) -> None:
     """Wait for what the page says: it keeps an answer for a second."""
-    eventually(lambda: read() == wanted, 10.0, f"the page says {wanted}")
+    eventually(lambda: read() == wanted, 30.0, f"the page says {wanted}")
 
 
 def test_the_figures_are_those_of_the_table(site: Site) -> None:

@@ -236,7 +236,7 @@ def test_the_scribe_has_a_thread_and_a_last_word(dsn: str) -> None:
         note(ours, 1)
     finally:
         scribe.stop()
-    assert scribe.join(5.0)
+    assert scribe.join(30.0)
     assert len(read(dsn)) == 2
 
 
@@ -286,7 +286,7 @@ def test_a_locked_table_does_not_fill_the_server(dsn: str) -> None:
             )
             return not waiting
 
-        eventually(nobody_waits, 5.0)
+        eventually(nobody_waits, 30.0)
     recorder_.flush(database, rows=10)
     database.close()
     assert pages(dsn) == 1

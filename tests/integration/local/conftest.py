@@ -37,4 +37,4 @@ def hand(gates: Gates) -> Iterator[Make]:
     gates.go.set()
     for one in made:
         one.runner.stop()
-        assert one.runner.join(10.0)
+        assert one.runner.join(30.0)

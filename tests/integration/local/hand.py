@@ -101,11 +101,13 @@ class Hand:
 
     def ended(self) -> list[tuple[str, Report]]:
         """Return the reports, once nothing runs and nothing waits."""
-        eventually(self._idle, 10.0, "all runs have ended")
+        eventually(self._idle, 30.0, "all runs have ended")
         return self.notes.reports
 
     def _idle(self) -> bool:
-        return not self.runner.held([*self.runner._ready])
+        if self.runner.held([*self.runner._ready]):
+            return False
+        return not self.counted.get("going")  # a thread lets go of its slot first
 
     @property
     def counted(self) -> dict[str, int]:
@@ -129,11 +131,11 @@ class Gates:
     def wait(self) -> None:
         """The test knows that somebody is here."""
         self.inside.release()
-        assert self.go.wait(10.0)
+        assert self.go.wait(30.0)
 
     def arrived(self) -> None:
         """Somebody is here."""
-        assert self.inside.acquire(timeout=10.0)
+        assert self.inside.acquire(timeout=30.0)
 
 
 Make = Callable[..., Hand]

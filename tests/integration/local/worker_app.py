@@ -13,6 +13,7 @@ from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.tasks import Pecker
 
 FOLDER = Path(os.environ["PECKER_TEST_FOLDER"])
+POLICY = json.loads(os.environ["PECKER_TEST_POLICY"])
 
 app = Celery("locals")
 app.conf.update(
@@ -24,7 +25,7 @@ app.conf.update(
 pecker = Pecker(app)
 
 
-@pecker.task(every=1.0, timeout=0.8, run="local", name="locals.tick")
+@pecker.task(every=1.0, run="local", name="locals.tick", **POLICY)
 def tick() -> str:
     """It ran, and had this much time left."""
     run, left = runs.current(), deadline.remaining()

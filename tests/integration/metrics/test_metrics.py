@@ -205,7 +205,7 @@ def test_a_port_that_is_taken_is_had_later(
         late = serve(settings, alive=lambda: True, hostname="x")
         assert late.port is None
     assert f"pecker_metrics_port {settings.metrics_port}" in caplog.text
-    eventually(lambda: late.port is not None, 20, "the port is had")
+    eventually(lambda: late.port is not None, 30.0, "the port is had")
     assert ask(late, "/live") == (200, "ok\n")
     late.close()
     with socket.create_server(("127.0.0.1", settings.metrics_port)):

@@ -82,7 +82,7 @@ def test_a_late_run_is_refused(bench: Bench) -> None:
 
     assert bench.deliver(look, bench.claim(ago=6.0))[0] == "IGNORED"
     assert (bench.refused, seen, bench.fence) == (["late"], [], None)
-    eventually(lambda: bench.reports == [Report.REFUSED_LATE], 5.0, "it is written")
+    eventually(lambda: bench.reports == [Report.REFUSED_LATE], 30.0, "it is written")
 
 
 def test_a_run_is_refused_once_a_newer_slot_was_claimed(bench: Bench) -> None:
@@ -122,9 +122,9 @@ def test_a_copy_that_comes_at_the_same_moment_is_a_repetition(bench: Bench) -> N
             },
         )
         copy = other.submit(bench.deliver, look, header)
-        eventually(lambda: bench.waits, 5.0, "the copy waits for the row")
+        eventually(lambda: bench.waits, 30.0, "the copy waits for the row")
         first.commit()
-        assert copy.result(5.0)[0] == "IGNORED"
+        assert copy.result(30.0)[0] == "IGNORED"
     assert (bench.refused, seen) == (["repeated"], [])
 
 
@@ -371,7 +371,7 @@ def test_the_deadline_ends_the_run(bench: Bench) -> None:
     assert stubborn == ["caught"]
     assert bench.sent == [], "no retry"
     assert bench.ended == ["overrun", "overrun"]
-    eventually(lambda: bench.reports == [Report.OVERRUN] * 2, 5.0, "it is written")
+    eventually(lambda: bench.reports == [Report.OVERRUN] * 2, 30.0, "it is written")
 
 
 @pytest.mark.parametrize("tried_again", [(), (ConnectionError,)])

@@ -64,7 +64,7 @@ def test_pecker_clock_skew_lies_between_deadline_and_expiry(
     """Celery compares the expiry with the worker's clock, which may be that wrong."""
     begin(pecker_clock_skew=7.0)
     with redis.Redis.from_url(redis_url) as client:
-        eventually(lambda: client.llen(queue_name), 20.0, "a message")
+        eventually(lambda: client.llen(queue_name), 30.0, "a message")
         message: Any = json.loads(client.lindex(queue_name, 0))
     headers = message["headers"]
     deadline = isoparse(headers["pecker"]["deadline"])
@@ -84,9 +84,9 @@ def test_pecker_clock_slack_is_waited_out_and_no_more(begin: Begin, dsn: str) ->
             ).fetchall() or [(0, False)]
             return row
 
-        eventually(lambda: era()[1], 20.0, "a slot was won")
+        eventually(lambda: era()[1], 30.0, "a slot was won")
         # By the default of five seconds this would be waited out in the same era.
         connection.execute(
             "update pecker_tasks set executed_at = executed_at + interval '4.5 seconds'"
         )
-        eventually(lambda: era()[0] == 1, 20.0, "a new era")
+        eventually(lambda: era()[0] == 1, 30.0, "a new era")

@@ -61,11 +61,11 @@ def pooled(dsn: str, tmp_path: Path) -> Iterator[str]:
             with psycopg.connect(pooled, connect_timeout=2):
                 return True
 
-        eventually(answers, 20.0, "it answers", ignoring=(psycopg.Error,))
+        eventually(answers, 30.0, "it answers", ignoring=(psycopg.Error,))
         yield pooled
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(30.0)
 
 
 def test_a_replica_keeps_its_pace_behind_a_pooler(

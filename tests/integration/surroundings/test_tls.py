@@ -132,4 +132,4 @@ def test_rabbitmq(
     played = begin(dsn, broker, broker_use_ssl=wanted)
     played.sends(2)
     played.replica.stop()
-    assert played.replica.join(20.0)
+    assert played.replica.join(30.0)

@@ -65,7 +65,7 @@ class Crew:
     ) -> None:
         """They have gone."""
         self._ended.set()
-        self._thread.join(10.0)
+        self._thread.join(30.0)
         self.store.close()
 
     def turn(self) -> None:

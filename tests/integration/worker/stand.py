@@ -91,6 +91,16 @@ class Stand:
             return (self.folder / "journal").read_text().splitlines()
         return []
 
+    @property
+    def accepted(self) -> set[str]:
+        """Ids of tasks of which the worker knows that, and in which process, they run.
+
+        A task writes its journal before: until its process has said so, Celery's cold
+        shutdown waits for the task's end.
+        """
+        told = self.sender.control.inspect(timeout=5.0, limit=1).active() or {}
+        return {task["id"] for tasks in told.values() for task in tasks}
+
     # What Redis knows
 
     @property

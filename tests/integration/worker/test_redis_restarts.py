@@ -118,6 +118,7 @@ def test_a_worker_that_is_ended_gives_back_what_it_kept(stand: Stands) -> None:
     site.cut()
     site.send("hold_late", "new")
     site.until(lambda: site.journal["began new"] == 1, "another runs")
+    site.until(lambda: site.accepted == {"kept", "new"}, "the worker knows of both")
 
     os.kill(site.worker.pid, signal.SIGQUIT)
     site.until(lambda: not site.running, "the worker ended")
@@ -132,6 +133,7 @@ def test_a_message_fetched_but_not_recorded_is_not_lost(stand: Stands) -> None:
     site.start("-P", "prefork", "-c", "1", *PLAIN)
     site.send("mark", "first")
     site.until(lambda: site.journal["ran first"] == 1, "the worker fetches")
+    site.until(lambda: site.held == {}, "and has acknowledged it")
 
     # The answer waits at a frozen worker, which finds Redis gone when it goes on.
     site.until(site.freeze_while_it_fetches, "it waits for an answer")
@@ -153,6 +155,7 @@ def test_a_task_on_its_way_to_a_process_runs_once(stand: Stands) -> None:
     site.start("-P", "prefork", "-c", "1", *PLAIN)
     site.send("mark", "first")
     site.until(lambda: site.journal["ran first"] == 1, "the process is up")
+    site.until(lambda: site.held == {}, "and waits for more")
     (child,) = psutil.Process(site.worker.pid).children()
     child.send_signal(signal.SIGSTOP)
     site.send("mark", "sent")
@@ -185,6 +188,7 @@ def test_a_task_that_celery_terminates_at_the_loss_goes_back(stand: Stands) -> N
     for name in AHEAD:
         site.send("mark", name)
     site.until(lambda: set(site.held) == {"late", *AHEAD}, "the others wait")
+    site.until(lambda: "late" in site.accepted, "the worker knows that it runs")
 
     site.restart_redis()
 

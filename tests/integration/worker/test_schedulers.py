@@ -71,7 +71,7 @@ def test_workers_and_beat_share_a_schedule(
         crew.until(
             lambda now=now: crew.ran(max(now.values()) + 2, *SENT, "here"), "go on"
         )
-        assert process.wait(10) == 0
+        assert process.wait(30.0) == 0
     crew.see_each_once()
     with psycopg.connect(dsn) as connection:
         [(holders, kinds)] = connection.execute(

@@ -22,7 +22,7 @@ class Tables:
 
     def collect(self) -> Iterator[Metric]:
         """Answer once it may."""
-        self.go.wait(20.0)
+        self.go.wait(30.0)
         yield GaugeMetricFamily("celery_pecker_up", "as read", value=1.0)
 
 

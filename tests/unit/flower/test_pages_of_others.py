@@ -131,7 +131,7 @@ def test_figures_of_a_page_hang_or_fail_alone(
         return (GaugeMetricFamily(name, "told", value=1.0),)
 
     def hangs(_app: Celery) -> Iterable[Metric]:
-        go.wait(20.0)
+        go.wait(30.0)
         return gauge("hangs")
 
     def fails(_app: Celery) -> Iterable[Metric]:

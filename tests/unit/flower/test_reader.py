@@ -53,7 +53,7 @@ class Gate:
         del source, query
         self.asked += 1
         self.all_in.release()
-        self.open.wait(20.0)
+        self.open.wait(30.0)
         return {"now": 5 * SECOND}
 
     async def entered(self, times: int) -> None:

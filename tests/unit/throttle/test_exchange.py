@@ -197,7 +197,7 @@ def test_the_thread_turns_and_tells_a_last_time() -> None:
     exchanger, store = stage.exchanger, stage.store
     exchanger.start()
     try:
-        assert exchanger.wait(5)
+        assert exchanger.wait(30.0)
         assert exchanger.alive
         assert exchanger.snapshot.seen("main") == seen(50)
     finally:
@@ -221,7 +221,7 @@ def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
     stage.store.exchange = stuck  # type: ignore[method-assign]
     stage.exchanger.start()
     try:
-        assert asked.wait(10)
+        assert asked.wait(30.0)
         stage.exchanger.stop(0.01)
         assert stage.exchanger._thread in threading.enumerate()
     finally:

@@ -56,7 +56,7 @@ def locked(dsn: str, *, until_waiting: int = 0, ended: bool = False) -> Iterator
             return int(count) >= until_waiting
 
         def release() -> None:
-            eventually(waiting, 20.0, "statements wait")
+            eventually(waiting, 30.0, "statements wait")
             if ended:
                 look.execute(END)
             lock.rollback()
@@ -91,7 +91,7 @@ def test_a_job_that_may_stand_is_called_unknown_and_can_be_called_again(
     assert own
     assert own in str(caught.value)
     assert messages() == []
-    eventually(lambda: rows(JOBS) == [(own,)], 10.0, "it stands")
+    eventually(lambda: rows(JOBS) == [(own,)], 30.0, "it stands")
     assert task.apply_async(([1, 2],), task_id=own).id == own
     assert rows(JOBS) == [(own,)]
     assert [one["headers"]["id"] for one in messages()] == [own]

@@ -112,7 +112,7 @@ def test_watch_ends_with_the_job(
                 " where application_name = 'celery_sharding:cli' and state = 'idle'"
                 " and query like '/* celery_sharding:list_layers %'"
             )
-            eventually(lambda: connection.execute(watching).fetchone() == (1,), 10.0)
+            eventually(lambda: connection.execute(watching).fetchone() == (1,), 30.0)
             seen.append("watched")
             connection.execute(
                 "update pecker_jobs set stage = 'ended', outcome = 'succeeded',"
@@ -123,7 +123,7 @@ def test_watch_ends_with_the_job(
     thread = threading.Thread(target=finish)
     thread.start()
     shown = line("watch", "job-a", "--every", "0.1")
-    thread.join(20)
+    thread.join(30.0)
     assert seen
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()

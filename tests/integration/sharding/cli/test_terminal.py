@@ -76,7 +76,7 @@ def test_bars_go_on_while_postgresql_is_away_and_end_with_the_job(
             assert terminal.shows("140/200")
             proxy.refuse()
             proxy.cut()
-            eventually(lambda: terminal.shows("got no answer"), 20.0, "the outage")
+            eventually(lambda: terminal.shows("got no answer"), 30.0, "the outage")
             proxy.open()
             with psycopg.connect(dsn, autocommit=True) as connection:
                 connection.execute(
@@ -84,7 +84,7 @@ def test_bars_go_on_while_postgresql_is_away_and_end_with_the_job(
                     " ended_at = clock_timestamp() where job = %s",
                     [job],
                 )
-            eventually(lambda: terminal.shows("succeeded"), 20.0, "its end")
-            assert terminal.process.wait(20) == 0
+            eventually(lambda: terminal.shows("succeeded"), 30.0, "its end")
+            assert terminal.process.wait(30.0) == 0
         finally:
             terminal.close()

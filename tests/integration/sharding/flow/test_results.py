@@ -73,7 +73,7 @@ def test_the_ledger_answers_where_the_backend_has_nothing(
     flow.cancel(app, at(app), cancelled)
     for job in (str(result.id), refused, cancelled):
         app.backend.forget(job)
-    assert (result.state, result.get(timeout=5.0), result.ready()) == (
+    assert (result.state, result.get(timeout=30.0), result.ready()) == (
         "SUCCESS",
         3,
         True,
@@ -107,7 +107,7 @@ def test_a_job_that_ends_between_two_looks_has_its_result(
         return subscribe(pending, **options)
 
     monkeypatch.setattr(backend, "add_pending_result", end_first)
-    assert result.get(timeout=5.0) == 3
+    assert result.get(timeout=30.0) == 3
     assert result.ready()
 
 
@@ -124,4 +124,4 @@ def test_a_result_after_another_run_is_that_runs(
     result.retry_failed()
     ledger.database._connected().execute("update pecker_tickets set state = 'idle'")
     ended(app, ledger, str(result.id), lying, deliver)
-    assert result.get(timeout=5.0) == 3
+    assert result.get(timeout=30.0) == 3

@@ -57,7 +57,7 @@ class Rivals:
             yield answer
             asked = self.pool.submit(ask)
             eventually(lambda: self.rows(WAITING) == [(1,)], message="one that waits")
-        answer.set_result(asked.result(10))
+        answer.set_result(asked.result(30.0))
 
 
 @pytest.fixture

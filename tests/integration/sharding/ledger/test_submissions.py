@@ -273,7 +273,7 @@ def test_who_follows_waits_for_whoever_decides(
 
     def meanwhile() -> None:
         found.set()
-        deciding.wait(10)
+        deciding.wait(30.0)
 
     slow.meanwhile = meanwhile
     ledger.submissions.submit(call("a", "upload-1"))
@@ -281,7 +281,7 @@ def test_who_follows_waits_for_whoever_decides(
     new = call("b", "upload-1")
     thread = threading.Thread(target=lambda: made.append(slow.submit(new, follow=True)))
     thread.start()
-    assert found.wait(10)
+    assert found.wait(30.0)
     with ledger.database.transaction():
         decide(ledger, "a")
         deciding.set()

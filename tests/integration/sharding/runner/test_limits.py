@@ -141,7 +141,7 @@ def test_a_thread_that_hangs_is_done_without(
     hangs = threading.Thread(target=run, args=(0,))
     hangs.start()
     free = "select seq from pecker_tickets where ticket = 1 and state <> 'held'"
-    eventually(lambda: seen[4:] and rows(ledger, free) != [], 20.0, "it is free")
+    eventually(lambda: seen[4:] and rows(ledger, free) != [], 30.0, "it is free")
     assert shards(ledger, ready.job)[0] == (Code.WAITING, 5, 4, 1)
     assert errors(ledger)[0][:3] == (0, 4, Code.TIMED_OUT)
     other = threading.Thread(target=run, args=rows(ledger, free)[0])

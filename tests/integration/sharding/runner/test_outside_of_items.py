@@ -119,7 +119,7 @@ def test_work_that_hangs_with_no_item_in_hand_has_failed(
     hangs = threading.Thread(target=run)
     hangs.start()
     ended = "select 1 from pecker_shards where shard = 0 and status in (203, 301)"
-    eventually(lambda: rows(ledger, ended) != [], 20.0, "the shard was taken from it")
+    eventually(lambda: rows(ledger, ended) != [], 30.0, "the shard was taken from it")
     wakes.set()
     hangs.join(LONG)
     if policy is None:

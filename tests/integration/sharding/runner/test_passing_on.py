@@ -150,7 +150,7 @@ def test_a_slice_ends_between_shards_and_the_ticket_is_passed_on(
         app.connection_for_read() as connection,
         connection.SimpleQueue(app.conf.task_default_queue) as queue,
     ):
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=30.0)
         assert message.payload[0] == [ready.job, 1, 1]
         message.ack()
 

@@ -103,7 +103,7 @@ def test_a_frozen_worker_that_wakes_writes_nothing(jobs: Make) -> None:
     assert result.get(timeout=40.0) == {"total": 60, "done": 60, "failed": 0}
     before = made.rows("select shard, at, body from pecker_results order by 1, 2")
     frozen.kill("SIGCONT")
-    eventually(lambda: "is lost" in frozen.life_log(), 20.0, "it found out")
+    eventually(lambda: "is lost" in frozen.life_log(), 30.0, "it found out")
     assert noted(result) == sorted(map(str, items))
     after = made.rows("select shard, at, body from pecker_results order by 1, 2")
     assert after == before
@@ -120,7 +120,7 @@ def test_pause_and_cancel_hold_at_the_next_item(jobs: Make, pool: str) -> None:
     result = made.note.apply_async((items,), {"pace": 0.02})
     eventually(lambda: len(made.seen()) > 10, 30.0, "it runs")
     result.pause()
-    eventually(lambda: not made.held(), 10.0, "nobody holds a ticket")
+    eventually(lambda: not made.held(), 30.0, "nobody holds a ticket")
     paused = len(made.seen())
     assert paused < len(items)
     result.resume()
@@ -129,7 +129,7 @@ def test_pause_and_cancel_hold_at_the_next_item(jobs: Make, pool: str) -> None:
     second = made.note.apply_async(([*range(100, 200)],), {"pace": 0.02})
     eventually(lambda: len(made.seen()) > 110, 30.0, "it runs")
     second.cancel()
-    eventually(lambda: not made.held(), 10.0, "nobody holds a ticket")
+    eventually(lambda: not made.held(), 30.0, "nobody holds a ticket")
     assert len(made.seen()) < 200
 
 
@@ -141,7 +141,7 @@ def test_a_worker_that_is_to_stop_begins_no_further_item(jobs: Make, pool: str) 
     result = made.note.apply_async(([*range(2000)],), {"pace": 0.05})
     eventually(lambda: len(made.seen()) > 10, 30.0, "it runs")
     os.kill(worker.pid, signal.SIGTERM)
-    assert worker.wait(20.0) == 0
+    assert worker.wait(30.0) == 0
     told = made.rows(
         "select sum(cursor), max(deaths), count(*) filter (where status = 202)"
         " from pecker_shards"
@@ -156,9 +156,9 @@ def test_a_worker_is_known_while_it_lives(jobs: Make) -> None:
     made = jobs()
     worker = made.worker("-P", "threads", "-c", "3")
     known = "select slots from pecker_executors"
-    eventually(lambda: made.rows(known) == [(3,)], 10.0, "it is known")
+    eventually(lambda: made.rows(known) == [(3,)], 30.0, "it is known")
     os.kill(worker.pid, signal.SIGTERM)
-    worker.wait(20.0)
+    worker.wait(30.0)
     assert made.rows(known) == []
 
 

@@ -29,16 +29,16 @@ def test_post_holds_no_message_and_a_time_limit_fails_its_job_once(
     posted: Any = made.app.tasks["jobs.posted"]
     blamed: Any = made.app.tasks["jobs.blamed"]
     result = posted.apply_async(([1],), {"pace": 60}, link_error=blamed.s())
-    eventually(lambda: made.seen()["post"] == 1, 20.0, "Post runs")
+    eventually(lambda: made.seen()["post"] == 1, 30.0, "Post runs")
     client: Any = redis.Redis.from_url(redis_url)
     eventually(
         lambda: client.hlen("unacked") == 0 and str(result.progress.stage) == "posting",
-        20.0,
+        30.0,
         "no message is held while it does",
     )
     with pytest.raises(TimeLimitExceeded):
         result.get(timeout=30.0)
-    eventually(lambda: str(result.progress.stage) == "ended", 20.0, "it has ended")
+    eventually(lambda: str(result.progress.stage) == "ended", 30.0, "it has ended")
     # Whoever comes next comes behind a second errback, if there is one.
     assert posted.apply_async(([1, 2],)).get(timeout=30.0) == 3
     assert made.seen() == {"post": 2, "blamed": 1}

@@ -197,4 +197,4 @@ def test_what_follows_is_not_sent_while_results_cannot_be_stored(
             "it has ended",
         )
         assert str(result.state) == "SUCCESS"
-        eventually(lambda: made.seen() == {"told": 1}, 20.0, "the next step ran")
+        eventually(lambda: made.seen() == {"told": 1}, 30.0, "the next step ran")

@@ -46,7 +46,7 @@ def web_server() -> Iterator[str]:
         thread.start()
         yield f"redis://127.0.0.1:{server.server_address[1]}/0"
         server.shutdown()
-        thread.join(10.0)
+        thread.join(30.0)
 
 
 @pytest.fixture

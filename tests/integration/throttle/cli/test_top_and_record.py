@@ -46,7 +46,7 @@ def test_top_shows_what_redis_knows(line: Line, crew: Crew) -> None:
             re.search(r"│  (4\d|5\d)%  2,\d\d\d of 5,000/s, \d+\.\d of 40", shown)
         )
 
-    eventually(seen, 20.0, "the traffic of all")
+    eventually(seen, 30.0, "the traffic of all")
     shown = line("top", "--once").stdout
     assert " HOLDING  main  40 tasks wait, the oldest for 3.5 s" in shown
     # A pipe is no reason to cut a figure
@@ -67,7 +67,7 @@ def test_top_tells_programs_the_same(line: Line, crew: Crew) -> None:
         assert sum(shares.values()) <= 1.0
         return shares["w1@node"] > shares["w2@node"] > 0
 
-    eventually(shares, 20.0, "who wants more gets more")
+    eventually(shares, 30.0, "who wants more gets more")
     main = database(line)
     assert 0 < main["outside"]["operations"] < main["traffic"]["operations"]
     assert (main["state"], main["held"], main["admitted"]) == ("holding", 40, 140)

@@ -58,7 +58,7 @@ def test_who_has_both_pages_has_the_schedules_first(
 
 def test_it_says_how_each_database_stands(site: Site) -> None:
     """What needs a look comes first; shares, tenants, the last minutes."""
-    eventually(lambda: database(site, STRANGE)["state"] == "over", 20.0, "the rush")
+    eventually(lambda: database(site, STRANGE)["state"] == "over", 30.0, "the rush")
     told = site.data("/throttle")
     assert [one["name"] for one in told["databases"]] == [STRANGE, "main", "quiet"]
     main = database(site)
@@ -71,7 +71,7 @@ def test_it_says_how_each_database_stands(site: Site) -> None:
         STRANGE: 0,
     }
     assert sum(worker["share"] for worker in main["workers"]) <= 1.0
-    eventually(lambda: len(database(site)["past"]) >= 3, 20.0, "the last seconds")
+    eventually(lambda: len(database(site)["past"]) >= 3, 30.0, "the last seconds")
     traffic, limit, held = database(site)["past"][-1]
     assert traffic > 3_000
     assert (limit, held) == (5_000, 42)
@@ -106,21 +106,21 @@ def test_redis_that_is_away_is_said_and_comes_back(
     site: Site, counting: EmbeddedRedis
 ) -> None:
     """The page answers all the while, with what was seen last."""
-    eventually(lambda: database(site)["held"] == 42, 20.0)
+    eventually(lambda: database(site)["held"] == 42, 30.0)
     counting.kill()
     try:
-        eventually(lambda: site.data("/throttle")["away"], 20.0, "the outage")
+        eventually(lambda: site.data("/throttle")["away"], 30.0, "the outage")
         told = site.data("/throttle")
         assert "is away" in told["away"]
         assert told["policies"]["main"] == "safe"
         assert any(one["held"] == 42 for one in told["databases"])
         assert site.get("/throttle").status_code == 200
         assert "throttle_up 0.0" in site.get("/metrics").text
-        eventually(lambda: database(site)["past"][-1] is None, 20.0, "the gap")
+        eventually(lambda: database(site)["past"][-1] is None, 30.0, "the gap")
     finally:
         counting.start()
-    eventually(lambda: not site.data("/throttle")["away"], 20.0, "the return")
-    eventually(lambda: database(site)["held"] == 42, 20.0, "the workers")
+    eventually(lambda: not site.data("/throttle")["away"], 30.0, "the return")
+    eventually(lambda: database(site)["held"] == 42, 30.0, "the workers")
 
 
 def test_an_app_without_limits_has_no_such_entry(

@@ -173,7 +173,7 @@ def test_a_scheduler_in_its_own_process_waits_for_the_database(
     busy.operations = 500
     worker.start()
     try:
-        assert worker.wait(10)
+        assert worker.wait(30.0)
         node.process.start()
         eventually(lambda: ran.look()["of another"] >= 4, 60)
         assert not HOT & {*ran.look()}

@@ -153,7 +153,7 @@ class Desk:
             self.turn(until=condition)
             return bool(condition())
 
-        eventually(turned, 10.0, said)
+        eventually(turned, 30.0, said)
 
     def turn(self, until: Callable[[], Any] = bool) -> None:
         """Once, as the worker's loop; nothing is fetched any more if that came true."""

@@ -303,7 +303,7 @@ def test_redis_that_hangs_does_not_stop_the_service(
         assert stand.ask("GET", "/live", timeout=4.0)[0] == 200
         assert not waiting.done(), "the loop waited for Redis"
         proxy.open()
-        assert waiting.result(20).databases
+        assert waiting.result(30.0).databases
 
 
 def test_redis_that_is_away_is_told(
@@ -403,7 +403,7 @@ def test_what_is_no_service_is_a_wrong_setting(
     client = clients(f"http://127.0.0.1:{listener.getsockname()[1]}")
     with pytest.raises(Misconfigured, match="is no throttle service"):
         client.check()
-    thread.join(10)
+    thread.join(30.0)
     listener.close()
     redis = own_redis(fast=True)
     with pytest.raises(Away):
@@ -427,8 +427,8 @@ def test_a_service_that_ends_answers_what_it_was_asked(
             ending = aside.submit(stand.close)
             eventually(lambda: not listens(stand.port))
             proxy.open()
-            assert waiting.result(10).databases["main"].traffic
-            ending.result(10)
+            assert waiting.result(30.0).databases["main"].traffic
+            ending.result(30.0)
 
 
 def listens(port: int) -> bool:

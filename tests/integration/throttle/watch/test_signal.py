@@ -165,7 +165,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
         before = SYSTEM.monotonic()
         with pytest.raises(Unanswered, match="does not say how it is"):
             signal.ask()
-        assert SYSTEM.monotonic() - before < ANSWER + 4
+        assert SYSTEM.monotonic() - before < 10 * ANSWER
         with pytest.raises(Unanswered, match="not asked again yet"):
             signal.ask()
         proxy.open()

@@ -30,7 +30,7 @@ class Slow(Night):
     def look(self) -> Mapping[str, View]:
         """Return what is known, once it may."""
         self.asked += 1
-        self.may.wait(20.0)
+        self.may.wait(30.0)
         return super().look()
 
 
@@ -75,7 +75,7 @@ def watching(
 
 def until(condition: Callable[[], object]) -> None:
     """The condition came true."""
-    eventually(condition, 20.0)
+    eventually(condition, 30.0)
 
 
 def test_the_first_who_asks_gets_an_answer(watching: Watching, store: Slow) -> None:
