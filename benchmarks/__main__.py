@@ -53,6 +53,7 @@ from benchmarks.rows import (
     throttle_loop,
     throttle_meter,
     throttle_step,
+    throttle_turns,
 )
 from benchmarks.run import Run
 
@@ -62,7 +63,7 @@ ROWS: dict[str, ModuleType] = {
         *(consumer, pace, precision, failover, doubles, asked),
         *(claims, deadline, deadline_cost, flower, statements, snapshot, anatomy),
         *(throttle_meter, throttle_gate, throttle_step),
-        *(throttle_loop, throttle_hook, throttle_hold),
+        *(throttle_loop, throttle_turns, throttle_hook, throttle_hold),
         *(sharding_many, sharding_submit, sharding_items, sharding_kill),
         *(sharding_poison, sharding_post, sharding_control, sharding_flower),
         *(sharding_short, sharding_open),

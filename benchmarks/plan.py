@@ -138,6 +138,7 @@ class Plan:
             "statements": 2 * (self.statements + CALM),
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
             "throttle_loop": 12 + 6 * (self.loop + 19.0),
+            "throttle_turns": 4 * (2 * self.loop + 25.0),
             "throttle_hook": 4 * (14 + self.pairs * self.batch / 350),
             "throttle_hold": 40
             + self.limited

@@ -13,6 +13,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_gate(results.samples("throttle_gate")),
         *_step(results.samples("throttle_step")),
         *_loop(results.samples("throttle_loop")),
+        *_turns(results.samples("throttle_turns")),
         *_hook(results.samples("throttle_hook")),
         *_hold(results.samples("throttle_hold")),
     ]
@@ -28,6 +29,18 @@ def _loop(samples: list[Sample]) -> list[Verdict]:
         )
         for one in samples
         if one["what"] == "gate"
+    ]
+
+
+def _turns(samples: list[Sample]) -> list[Verdict]:
+    return [
+        Verdict(
+            target="large runs, by PostgreSQL: busiest second ≤ limit + one run,"
+            f" use ≥ 85 %: {one['workers']} workers, {one['estimator']}",
+            measured=f"busiest second {one['peak']:.1%}, use {one['use']:.1%}",
+            met=one["peak"] <= 1.0 + one["part"] and one["use"] >= 0.85,
+        )
+        for one in samples
     ]
 
 

@@ -60,6 +60,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "anatomy": ("Where the time goes", kernel.anatomy),
     "consumer": ("What counting adds", kernel.consumer),
     "throttle_loop": ("An endless backlog", holding.loop),
+    "throttle_turns": ("Turns of large runs", holding.turns),
     "throttle_hook": ("What the gate costs", holding.hook),
     "throttle_hold": ("What is held", holding.hold),
     "throttle_gate": ("May a task start", asking.gate),

@@ -36,6 +36,25 @@ def loop(samples: list[Sample]) -> str:
     return grid((*head, "busiest second, wherever it begins", "processor idle"), lines)
 
 
+def turns(samples: list[Sample]) -> str:
+    """Return what fleets made of runs that are large, as parts of the limit."""
+    head = ("fleet", "runs", "statements", "use of the limit")
+    return grid(
+        (*head, "busiest second, wherever it begins", "commits / statements"),
+        [
+            [
+                f"{one['workers']} workers, {one['estimator']}",
+                f"{one['runs']} of {one['part']:.0%} of the limit",
+                f"{one['statements']:,.0f}",
+                f"{one['use']:.1%}",
+                f"{one['peak']:.1%}",
+                f"{one['committed']:.3f}",
+            ]
+            for one in samples
+        ],
+    )
+
+
 def hook(samples: list[Sample]) -> str:
     """Return what the gate costs tasks that it lets through."""
     lines = [

@@ -31,7 +31,7 @@ class Report(IntEnum):
     RUNNING = 14
     """A worker runs it, for some seconds by now."""
     LOST = 15
-    """The process that ran it has ended without a word."""
+    """The process that ran it has ended without a report, or shows no life."""
     REFUSED_LATE = 20
     """The worker got it after its deadline."""
     REFUSED_OVERTAKEN = 21

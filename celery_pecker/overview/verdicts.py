@@ -98,8 +98,14 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
     ),
     "lost": (
         "lost",
-        "the process that ran its slot of {due} ended without a word, seen at {when}",
-        "see the worker's log: it was killed, or out of memory",
+        (
+            "the process that ran its slot of {due} ended without a report, or has not"
+            " shown life for a minute, as was seen at {when}"
+        ),
+        (
+            "see the worker's log: it was killed, or out of memory; one that was frozen"
+            " or cut off reports when it is back"
+        ),
     ),
     "succeeded": ("succeeded", "its run of {due} ended well at {when}{late}", None),
     "failed": (
