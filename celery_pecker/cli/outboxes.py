@@ -11,4 +11,5 @@ def known(context: Context) -> dict[str, Settings]:
     """Return the settings of each outbox by its name, those of task modules too."""
     context.app.loader.import_default_modules()
     context.app.finalize()
-    return settings_of(context.app, context.settings)
+    default = context.settings
+    return {"default": default, **settings_of(context.app, default)}

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox import operations
+from celery_pecker.outbox.app import settings_of
 from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import MessageRow, Overview
 
@@ -33,6 +35,11 @@ def shown(app: Celery) -> bool:
     from celery_pecker.outbox import outboxes  # noqa: PLC0415  # loads psycopg
 
     return bool(app.conf.get("pecker_dsn")) and bool(outboxes(app))
+
+
+def places(app: Celery) -> dict[str, Settings]:
+    """Return the settings of each outbox of the app by its name."""
+    return settings_of(app, Settings.read(app.conf, main=app.main))
 
 
 def read(source: Source, query: Query) -> dict[str, Any]:
@@ -108,6 +115,7 @@ OUTBOX = Page(
     read=read,
     acts={"retry": retry, "park": park, "drop": drop},
     shown=shown,
+    places=places,
     unread="The outbox cannot be read",
     comfort=(
         "This says nothing about the messages themselves: relays that reach the"

@@ -37,6 +37,8 @@ class Source:
     settings: Settings
 
 
+PLACE = "outbox"
+"""What chooses a database in the address of a page that has several."""
 Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
@@ -67,6 +69,9 @@ class Page:
     opens: Callable[[Celery], Any] | None = None
     """What it reads from instead of our tables, made once for an app; its `read` may
     be called by several threads at once."""
+    places: Callable[[Celery], Mapping[str, Settings]] | None = None
+    """Databases by name, of which ``?outbox=`` in its address chooses one; the first is
+    read where it names none."""
     shown: Callable[[Celery], bool] = always
     """Whether the menu of an app's Flower has it. Must not wait for a server."""
     figures: Callable[[Celery], Iterable[Any]] | None = None

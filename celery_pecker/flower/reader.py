@@ -1,6 +1,7 @@
-"""Asks the database on threads of its own: Flower's loop never waits for it.
+"""Asks databases on threads of their own: Flower's loop never waits for them.
 
-Each thread has a connection. Whatever happens to the database, a question ends: with an
+Each thread has a connection, and each database threads of its own: one that hangs holds
+up no question to another. Whatever happens to the database, a question ends: with an
 answer, or with the error that the page shows.
 """
 
@@ -15,11 +16,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from celery import Celery
 
-from celery_pecker.flower.pages import Page, Query, Source
+from celery_pecker.flower.pages import PLACE, Act, Page, Query, Source
 from celery_pecker.flower.upcoming import Upcoming
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 
 FRESH = 1.0
@@ -27,8 +28,10 @@ FRESH = 1.0
 KEPT = 256
 """Answers, at most."""
 THREADS = 4
+"""Of each database."""
 WAITING = 64
-"""Questions at once, at most; the next is refused. A browser asks again anyway."""
+"""Questions to one database at once, at most; the next is refused. A browser asks again
+anyway."""
 TURN = 4.0
 """Seconds until a question that had no turn is given up. A browser waits for ten, and
 what somebody was told to have failed must not be done a minute later."""
@@ -37,6 +40,10 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 _Key = tuple[str, frozenset[tuple[str, str]]]
 Question = Callable[Concatenate[Source, Given], Answer]
+
+
+class NoSuchPlace(PeckerError, LookupError):
+    """An address chooses a database that the page does not have."""
 
 
 class NotAsked(DatabaseUnavailable):
@@ -57,61 +64,15 @@ class _Recent:
         return self.answer.done() and now - self.asked > FRESH
 
 
-class Reader:
-    """Questions of pages to the database of an app."""
+class Lane:
+    """Questions to one database, on threads of their own."""
 
-    def __init__(self, app: Celery) -> None:
-        self._app = app
+    def __init__(self, app: Celery, settings: Callable[[], Settings]) -> None:
+        self._settings = settings
         self._upcoming = Upcoming(app)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
         self._mine = threading.local()
-        self._opening = threading.Lock()
-        self._opened: dict[str, Any] = {}
         self._waiting = 0
-        self._recent: dict[_Key, _Recent] = {}
-
-    async def read(self, page: Page, query: Query) -> dict[str, Any] | None:
-        """Return what a page shows; asked once a second, however many look at it."""
-        key = (page.name, frozenset(query.items()))
-        now = SYSTEM.monotonic()
-        known = self._recent.get(key)
-        if known is None or known.old(now):
-            known = self._begin(key, self._read(page, query), now)
-        # Shielded, because others wait for the same when one browser is closed.
-        data = await asyncio.shield(known.answer)
-        if data is None or "now" not in data:
-            return data
-        # From when it came, not from when it was asked: on a busy database an entry
-        # would be shown as overdue by as long as the answer took.
-        age_us = int((SYSTEM.monotonic() - known.told) * 1_000_000)
-        return {**data, "now": data["now"] + age_us}
-
-    async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
-        if page.opens is None:
-            return await self.ask(page.read, query)
-        return await self._wait(lambda: page.read(self._open(page), query))
-
-    def _begin(
-        self,
-        key: _Key,
-        question: Coroutine[Any, Any, dict[str, Any] | None],
-        now: float,
-    ) -> _Recent:
-        """Ask; what was told a while ago is kept no more, and it may be much."""
-        for other in [key for key, known in self._recent.items() if known.old(now)]:
-            del self._recent[other]
-        while len(self._recent) >= KEPT:
-            del self._recent[next(iter(self._recent))]
-        mine = self._recent[key] = _Recent(asyncio.ensure_future(question), now)
-        mine.answer.add_done_callback(lambda _: self._end(key, mine))
-        return mine
-
-    def _end(self, key: _Key, mine: _Recent) -> None:
-        """An error is told to those who waited for it, and to nobody after them."""
-        mine.told = SYSTEM.monotonic()
-        failed = mine.answer.cancelled() or mine.answer.exception() is not None
-        if failed and self._recent.get(key) is mine:
-            del self._recent[key]
 
     async def ask(
         self,
@@ -120,7 +81,7 @@ class Reader:
         **kwargs: Given.kwargs,
     ) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
-        return await self._wait(lambda: self._ask(question, *args, **kwargs))
+        return await self.wait(lambda: self._ask(question, *args, **kwargs))
 
     async def tell(
         self,
@@ -129,12 +90,10 @@ class Reader:
         **kwargs: Given.kwargs,
     ) -> Answer:
         """Return the answer to what must not be said twice: over a new connection."""
-        try:
-            return await self._wait(lambda: self._tell(question, *args, **kwargs))
-        finally:
-            self._recent.clear()  # who did it wants to see it
+        return await self.wait(lambda: self._tell(question, *args, **kwargs))
 
-    async def _wait(self, call: Callable[[], Answer]) -> Answer:
+    async def wait(self, call: Callable[[], Answer]) -> Answer:
+        """Return what a call returns, when it has had its turn."""
         if self._waiting >= WAITING:
             message = f"{WAITING} questions wait for the database already"
             raise NotAsked(message)
@@ -179,6 +138,100 @@ class Reader:
         source.database.close()
         return question(source, *args, **kwargs)
 
+    def _source(self) -> Source:
+        """Return this thread's own; settings are read here, so that a page tells."""
+        source: Source | None = getattr(self._mine, "source", None)
+        if source is None:
+            settings = self._settings()
+            database = Database.of(settings, role="flower")
+            source = self._mine.source = Source(
+                database=database, upcoming=self._upcoming, settings=settings
+            )
+        return source
+
+
+class Reader:
+    """Questions of pages to the database of an app."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._main = Lane(app, self._main_settings)
+        self._lanes: dict[str, Lane] = {}
+        self._opening = threading.Lock()
+        self._opened: dict[str, Any] = {}
+        self._recent: dict[_Key, _Recent] = {}
+
+    async def read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        """Return what a page shows; asked once a second, however many look at it."""
+        key = (page.name, frozenset(query.items()))
+        now = SYSTEM.monotonic()
+        known = self._recent.get(key)
+        if known is None or known.old(now):
+            known = self._begin(key, self._read(page, query), now)
+        # Shielded, because others wait for the same when one browser is closed.
+        data = await asyncio.shield(known.answer)
+        if data is None or "now" not in data:
+            return data
+        # From when it came, not from when it was asked: on a busy database an entry
+        # would be shown as overdue by as long as the answer took.
+        age_us = int((SYSTEM.monotonic() - known.told) * 1_000_000)
+        return {**data, "now": data["now"] + age_us}
+
+    async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        if page.opens is not None:
+            return await self._main.wait(lambda: page.read(self._open(page), query))
+        if page.places is None:
+            return await self._main.ask(page.read, query)
+        places = page.places(self._app)
+        place = query.get(PLACE, next(iter(places)))
+        if place not in places:
+            return None
+        data = await self._lane(place, places[place]).ask(page.read, query)
+        return None if data is None else {**data, "place": place, "places": [*places]}
+
+    def _begin(
+        self,
+        key: _Key,
+        question: Coroutine[Any, Any, dict[str, Any] | None],
+        now: float,
+    ) -> _Recent:
+        """Ask; what was told a while ago is kept no more, and it may be much."""
+        for other in [key for key, known in self._recent.items() if known.old(now)]:
+            del self._recent[other]
+        while len(self._recent) >= KEPT:
+            del self._recent[next(iter(self._recent))]
+        mine = self._recent[key] = _Recent(asyncio.ensure_future(question), now)
+        mine.answer.add_done_callback(lambda _: self._end(key, mine))
+        return mine
+
+    def _end(self, key: _Key, mine: _Recent) -> None:
+        """An error is told to those who waited for it, and to nobody after them."""
+        mine.told = SYSTEM.monotonic()
+        failed = mine.answer.cancelled() or mine.answer.exception() is not None
+        if failed and self._recent.get(key) is mine:
+            del self._recent[key]
+
+    async def ask(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """Return the answer, from a connection that may have been dropped meanwhile."""
+        return await self._main.ask(question, *args, **kwargs)
+
+    async def tell(
+        self,
+        question: Question[Given, Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """Return the answer to what must not be said twice: over a new connection."""
+        try:
+            return await self._main.tell(question, *args, **kwargs)
+        finally:
+            self._recent.clear()  # who did it wants to see it
+
     def _open(self, page: Page) -> Any:
         """Return what the page reads from; made once, by the first who asks."""
         assert page.opens is not None  # noqa: S101 — asked before
@@ -187,13 +240,31 @@ class Reader:
                 self._opened[page.name] = page.opens(self._app)
             return self._opened[page.name]
 
-    def _source(self) -> Source:
-        """Return this thread's own; settings are read here, so that a page tells."""
-        source: Source | None = getattr(self._mine, "source", None)
-        if source is None:
-            settings = Settings.read(self._app.conf, main=self._app.main)
-            database = Database.of(settings, role="flower")
-            source = self._mine.source = Source(
-                database=database, upcoming=self._upcoming, settings=settings
-            )
-        return source
+    async def act(
+        self, page: Page, query: Query, act: Act, name: str, by: str
+    ) -> dict[str, Any]:
+        """Do something on a page, in the database that its address has chosen.
+
+        Raises:
+            NoSuchPlace: the address names none of them.
+        """
+        if page.places is None:
+            return await self.tell(act, name, by)
+        places = page.places(self._app)
+        place = query.get(PLACE, next(iter(places)))
+        if place not in places:
+            message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
+            raise NoSuchPlace(message)
+        try:
+            return await self._lane(place, places[place]).tell(act, name, by)
+        finally:
+            self._recent.clear()  # who did it wants to see it
+
+    def _lane(self, place: str, settings: Settings) -> Lane:
+        """Return the lane of a place: its server may hang, and the others go on."""
+        if place not in self._lanes:
+            self._lanes[place] = Lane(self._app, lambda: settings)
+        return self._lanes[place]
+
+    def _main_settings(self) -> Settings:
+        return Settings.read(self._app.conf, main=self._app.main)

@@ -20,7 +20,7 @@ from tornado.web import HTTPError, RequestHandler, authenticated
 from celery_pecker.flower.files import version_of
 from celery_pecker.flower.install import READ_ONLY
 from celery_pecker.flower.loader import OURS
-from celery_pecker.flower.pages import Page, Query, Unreadable
+from celery_pecker.flower.pages import PLACE, Page, Query, Unreadable
 from celery_pecker.flower.reader import NotAsked, Reader
 from celery_pecker.flower.schedules import SCHEDULES
 from celery_pecker.kernel.errors import (
@@ -131,11 +131,22 @@ class PageView(View):
             data = await self.read()
         except AWAY as error:
             self.set_status(503)
-            self.show("unavailable.html", message=str(error))
+            self.show("unavailable.html", message=str(error), others=self.others)
             return
         if data is None:
             raise HTTPError(404, "There is no such entry.")
         self.show(self.page.template, data=data)
+
+    @property
+    def others(self) -> list[str]:
+        """The other databases that the page may be of."""
+        if self.page.places is None:
+            return []
+        try:
+            places = [*self.page.places(self.capp)]
+        except PeckerError:
+            return []
+        return [place for place in places if place != self.query.get(PLACE, places[0])]
 
     def show(self, template: str, **given: Any) -> None:
         """Render a template of ours inside Flower's frame."""
@@ -215,7 +226,9 @@ class ActView(ScriptView):
             return
         name, act = self.asked()
         try:
-            told = await self.reader.tell(self.page.acts[act], name, self.user)
+            told = await self.reader.act(
+                self.page, self.query, self.page.acts[act], name, self.user
+            )
         except NotAsked as error:
             answer(self, 503, error=f"Not done: {error}")
         except AWAY as error:

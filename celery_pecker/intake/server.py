@@ -2,6 +2,7 @@
 
     POST /v1/tasks   record one task, or a list of them; answered once committed
     GET  /health     can tasks be recorded? no token
+    GET  /outboxes   which outboxes of the app can be reached? no token
     GET  /live       does this process answer? no token
 
 An error is ``{"error": "…"}``.
@@ -18,6 +19,8 @@ from tornado.web import Application
 from celery_pecker.intake.record import Intake, OtherBody
 from celery_pecker.intake.request import Malformed, NotAllowed, read, read_key
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded, PeckerError
+from celery_pecker.outbox.app import outboxes
+from celery_pecker.outbox.several import Several
 from celery_pecker.service import page
 from celery_pecker.service.listener import END_TIMEOUT, LARGEST, Listener, make_server
 from celery_pecker.service.threads import InFlight, Threads
@@ -55,6 +58,9 @@ class Service:
             raise Misconfigured(TASKLESS)
         self.settings: Settings = settings
         self.intake = Intake(outbox)
+        self.outboxes = Several(
+            {one.name: Intake(one).check for one in outboxes(outbox.app)}
+        )
         self.threads = Threads(wait=WAIT)
         self.in_flight = InFlight()
         self._listener = listener
@@ -67,6 +73,7 @@ class Service:
             [
                 ("/v1/tasks", Tasks, options),
                 ("/health", Health, options),
+                ("/outboxes", Outboxes, options),
                 ("/live", Live, options),
             ],
             default_handler_class=Nothing,
@@ -153,6 +160,24 @@ class Health(page.OpenPage, Page):
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"database": "away"})
         else:
             self.reply(HTTPStatus.OK, {"database": "answers"})
+
+
+class Outboxes(page.OpenPage, Page):
+    """Each outbox of the app, whichever this intake records in."""
+
+    async def get(self) -> None:
+        """Say which of them can be reached; what hangs holds up no other."""
+        service = self.service
+        try:
+            answers = await service.threads.run(service.outboxes.ask)
+        except PeckerError as error:
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+            return
+        states = {
+            name: "away" if isinstance(one, PeckerError) else "answers"
+            for name, one in answers.items()
+        }
+        self.reply(HTTPStatus.OK, {"outboxes": states})
 
 
 class Live(page.OpenPage, Page):

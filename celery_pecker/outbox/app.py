@@ -297,9 +297,7 @@ def settings_of(app: Any, default: Settings) -> dict[str, Settings]:
         app: whose outboxes.
         default: the settings of the app.
     """
-    settings = {one.name: one.settings for one in outboxes(app)}
-    settings.setdefault("default", default)
-    return settings
+    return {one.name: one.settings for one in outboxes(app)} or {"default": default}
 
 
 def _real(app: Any) -> Any:

@@ -6,6 +6,7 @@ from tests.guards.guard import Guard
 
 RECORD = "celery_pecker/intake/record.py"
 TESTS = "tests/integration/intake/test_intake.py"
+OUTAGES = "tests/integration/intake/test_outages.py"
 
 GUARDS = (
     Guard(
@@ -37,5 +38,23 @@ GUARDS = (
         "        ids = [self._one(order) for order in orders]\n"
         "        with self._outbox.transaction() as database:\n",
         f"{TESTS}::test_the_tasks_of_a_request_are_recorded_together",
+    ),
+    Guard(
+        "intake: who gets no answer is told when to come again",
+        "celery_pecker/intake/server.py",
+        '            self.set_header("Retry-After", RETRY_AFTER)\n',
+        "",
+        OUTAGES,
+    ),
+    Guard(
+        "intake: a commit whose answer is lost is known by its key",
+        RECORD,
+        "if key is not None and (known := self._known(key, digest)):",
+        "if False:",
+        f"{OUTAGES}::test_a_commit_whose_answer_is_lost_is_recorded_once",
+        also=(
+            'if not database.run("keep_intake_key", now=None, **row):',
+            'if database.run("keep_intake_key", now=None, **row) is None:',
+        ),
     ),
 )

@@ -419,6 +419,20 @@ GUARDS = (
         "beyond = 0",
         "tests/unit/outbox/test_counts.py",
     ),
+    Guard(
+        "outbox: a server that hangs holds up no other's page",
+        "celery_pecker/flower/reader.py",
+        "            self._lanes[place] = Lane(self._app, lambda: settings)\n",
+        "            self._lanes[place] = self._main\n",
+        "tests/unit/flower/test_reader.py",
+    ),
+    Guard(
+        "outbox: what is done in Flower is done in the outbox that was chosen",
+        "celery_pecker/flower/reader.py",
+        "await self._lane(place, places[place]).tell(act, name, by)",
+        "await self._main.tell(act, name, by)",
+        "tests/integration/flower/test_outbox.py",
+    ),
     # Django's admin
     Guard(
         "django: a body that is no text is not decoded",

@@ -8,11 +8,13 @@
     const parked = document.getElementById("parked");
     const all = document.getElementById("all-tasks");
     const given = new URLSearchParams(location.search);
-    const wanted = {task: given.get("task") || "", parked: given.get("parked") === "1"};
+    const wanted = {task: given.get("task") || "", parked: given.get("parked") === "1", outbox: given.get("outbox") || ""};
+    const place = document.getElementById("place");
     let taskRows = new Map(), messageRows = new Map();
 
     function query() {
         const asked = new URLSearchParams();
+        if (wanted.outbox) { asked.set("outbox", wanted.outbox); }
         if (wanted.task) { asked.set("task", wanted.task); }
         if (wanted.parked) { asked.set("parked", "1"); }
         return asked.toString();
@@ -80,7 +82,7 @@
                 setTimeout(() => text(made, words), 4000);
                 return;
             }
-            await pecker.act(what, message.id);
+            await pecker.act(what, message.id, wanted.outbox ? "?" + new URLSearchParams({outbox: wanted.outbox}) : "");
             ask();
         });
         if (pecker.root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
@@ -121,7 +123,17 @@
             away.length || !summary.relays.length ? "danger" : "success");
     }
 
+    // The outboxes of the app; most have one.
+    function drawPlaces(data) {
+        document.getElementById("choice").hidden = data.places.length < 2;
+        if (place.options.length !== data.places.length) {
+            place.replaceChildren(...data.places.map(name => el("option", {value: name}, name)));
+        }
+        if (document.activeElement !== place) { place.value = data.place; }
+    }
+
     function show(data) {
+        drawPlaces(data);
         drawCards(data.summary);
         taskRows = drawRows(tasks, taskRows, data.summary.tasks, "task", newTask, drawTask);
         messageRows = drawRows(messages, messageRows, data.rows, "id", newMessage, drawMessage);
@@ -141,6 +153,9 @@
 
     parked.checked = wanted.parked;
     const ask = pecker.watch(query, show);
+    place.addEventListener("change", () => {
+        location.search = "?" + new URLSearchParams({outbox: place.value});
+    });
     parked.addEventListener("change", () => turn({parked: parked.checked}));
     all.addEventListener("click", () => turn({task: ""}));
     document.getElementById("tools").addEventListener("submit", event => event.preventDefault());

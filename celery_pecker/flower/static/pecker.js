@@ -196,13 +196,13 @@ window.pecker = (function () {
         setTimeout(() => toast.remove(), bad ? 10000 : 5000);
     }
 
-    async function act(what, name) {
+    async function act(what, name, where) {
         if (root.dataset.refusal) {
             say(root.dataset.refusal, true);
             return false;
         }
         try {
-            const told = await question(root.dataset.url + "/act", {
+            const told = await question(root.dataset.url + "/act" + (where || ""), {
                 method: "POST", body: JSON.stringify({act: what, name: name}),
                 headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
             say(told.said);

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import eventually
+from celery_pecker.testing.proxy import Proxy
 from tests.integration.flower.outbox_rows import (
     ANYBODY,
     APP,
@@ -17,6 +20,7 @@ from tests.integration.flower.outbox_rows import (
     write_outbox,
 )
 from tests.integration.flower.site import Site
+from tests.services import PostgresStand
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +103,51 @@ def test_people_act_on_one_message(site: Site, shared_dsn: str) -> None:
         gone = act("drop", name)
         assert gone.status_code == 404, name
         assert "not in the outbox" in gone.json()["error"]
+
+
+@pytest.fixture
+def two(
+    shared_dsn: str, postgres_server: PostgresStand, start: Callable[..., Site]
+) -> Iterator[tuple[Site, str, Proxy]]:
+    """Give a Flower over two outboxes, the other's address, and the way to it."""
+    at = conninfo_to_dict(shared_dsn)
+    with (
+        postgres_server.fresh(migrated=True) as other,
+        Proxy(str(at["host"]), int(str(at["port"]))) as way,
+    ):
+        there = make_conninfo(other, host="127.0.0.1", port=way.port)
+        more = f"{APP}eu = Outbox(app, dsn={there!r}, name='eu')\n"
+        yield start(shared_dsn, more=more, env=ANYBODY), other, way
+
+
+def test_each_outbox_of_an_app_is_chosen_by_its_name(
+    two: tuple[Site, str, Proxy], shared_dsn: str
+) -> None:
+    """Its figures, its messages, what is done to them; metrics have a label for it."""
+    site, other, way = two
+    write_outbox(other, due=5, parked=1)
+    once(lambda: site.data("/outbox", outbox="eu")["summary"]["depth"], 5)
+    assert site.data("/outbox")["summary"]["depth"] == 3
+    known = site.data("/outbox", outbox="eu")
+    assert (known["place"], known["places"]) == ("eu", ["default", "eu"])
+    [parked] = site.data("/outbox", outbox="eu", parked="1")["rows"]
+    before = states(shared_dsn)
+    drop = {"act": "drop", "name": parked["id"]}
+    assert site.post("/outbox/act?outbox=eu", **drop).status_code == 200
+    assert STRANGE not in states(other)
+    assert states(shared_dsn) == before
+    for path in ("/outbox", "/outbox/data"):
+        assert site.get(path, outbox="us").status_code == 404
+    assert site.post("/outbox/act?outbox=us", **drop).status_code == 404
+
+    def depths() -> set[str]:
+        found = r'celery_pecker_outbox_depth\{outbox="(\w+)"\}'
+        return {*re.findall(found, site.get("/metrics").text)}
+
+    once(depths, {"default", "eu"})
+    way.refuse()
+    once(lambda: site.get("/outbox", outbox="eu").status_code, 503)
+    page = site.get("/outbox", outbox="eu").text
+    assert 'href="/outbox?outbox=default"' in page
+    assert site.get("/outbox").status_code == 200
+    once(depths, {"default"})

@@ -14,6 +14,7 @@ from celery_pecker.flower import reader
 from celery_pecker.flower.pages import Page, Source
 from celery_pecker.flower.reader import THREADS, TURN, NotAsked, Reader
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.settings import Settings
 
 SECOND = 1_000_000
 
@@ -173,3 +174,39 @@ def test_an_old_error_takes_no_new_answer_away(made: Reader) -> None:
 
     asyncio.run(people())
     assert new.asked == 1
+
+
+def test_a_database_that_hangs_holds_up_no_other(made: Reader) -> None:
+    """Each of a page's databases has threads of its own; an unknown one is none."""
+    gate = Gate()
+    settings = Settings(dsn="postgresql://nobody@localhost/nothing", app="shop")
+
+    def read(source: Source, query: Mapping[str, str]) -> dict[str, Any]:
+        if query.get("outbox") == "eu":
+            return gate.read(source, query)
+        return {"depth": 7}
+
+    page = Page(
+        name="several",
+        title="",
+        url="/several",
+        template="",
+        read=read,
+        places=lambda _: {"home": settings, "eu": settings},
+    )
+
+    async def people() -> tuple[Any, Any]:
+        hang = [
+            asyncio.ensure_future(made.read(page, {"outbox": "eu", "task": str(nth)}))
+            for nth in range(2 * THREADS)
+        ]
+        await gate.entered(THREADS)
+        home = await made.read(page, {})
+        nobody = await made.read(page, {"outbox": "us"})
+        gate.open.set()
+        await asyncio.gather(*hang)
+        return home, nobody
+
+    home, nobody = asyncio.run(people())
+    assert home == {"depth": 7, "place": "home", "places": ["home", "eu"]}
+    assert nobody is None
