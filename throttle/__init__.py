@@ -8,11 +8,12 @@ the database's limit is used up: no retry, no message, no slot is spent on waiti
 Nouns
     *meter*      counts statements, their seconds and rows, by database
     *window*     what all processes counted within a second, in Redis
-    *traffic*    what a database gets per second, told from the windows by an estimator
+    *traffic*    what a database gets per second, computed from the windows by an
+    estimator
     *limit*      what it bears per second
     *share*      a worker's part of the limit; the parts never add up to more than it
     *cost*       what a run of a task does to its database, learned by task and tenant
-    *admission*  the answer of a gate: yes, or when to ask again
+    *admission*  the answer of a gate: yes, or when to retry
     *hold*       a task waits in its worker, unacknowledged; others pass
     *parking*    where messages wait when a worker holds as many as it may
     *route*      from a task to its database and tenant
@@ -22,7 +23,7 @@ Under failure
                            last share, counted by each worker alone)
     the broker is away     what is held goes back to its queue, once
     a worker dies          its share is the others' after a second; what it held is
-                           delivered again by the broker
+                           redelivered by the broker
     a route fails          the task passes; it is counted and logged
 
 Not promised

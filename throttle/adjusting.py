@@ -17,7 +17,7 @@ LONGEST_NAME = 100
 def adjust(
     store: Store, limit: Limit, operations: float | None, seconds: float, who: str
 ) -> str:
-    """Set a database's limit for so many seconds; None: the settings' again.
+    """Set a database's limit for so many seconds; None: that of the settings.
 
     What is limited in seconds changes in the same proportion. Return what people are
     shown of it. Raises `Misconfigured` for what cannot be, and `Away`.
@@ -34,6 +34,6 @@ def adjust(
         message = f"seconds must be 1 to {LONGEST}, not {seconds!r}"
         raise Misconfigured(message)
     until = (now() + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
-    said = f"{operations:g} operations/s until {until}, set by {who[:LONGEST_NAME]}"
-    store.adjust(limit.database, factor, said, seconds)
-    return said
+    message = f"{operations:g} operations/s until {until}, set by {who[:LONGEST_NAME]}"
+    store.adjust(limit.database, factor, message, seconds)
+    return message

@@ -15,7 +15,7 @@ class Throttle:
         Throttle(app, redis_url="redis://localhost:6379/1", limits={"main": 5000})
 
     The same as the settings ``throttle_redis_url``, ``throttle_limits`` and so on; what
-    is given here goes before what a configuration says. Nothing is asked of any server
+    is an argument goes before what a configuration says. Nothing is asked of any server
     until a worker starts.
 
     Raises:
@@ -37,5 +37,5 @@ class Throttle:
 
     @property
     def settings(self) -> Settings:
-        """What the app's configuration says now, checked."""
+        """Return what the app's configuration says now, checked."""
         return Settings.read(self.app.conf)

@@ -1,6 +1,6 @@
 """The one place that reads time and chance.
 
-Which second traffic belongs to is decided by Redis' clock, in Lua, never here. The
+Which second traffic belongs to is decided by Redis' clock, in Lua, never by Python. The
 monotonic clock says how old something is that this process saw; the wall clock is
 shown to people and put beside `expires` of a task, which Celery compares with it too.
 """

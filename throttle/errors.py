@@ -11,7 +11,7 @@ class ThrottleError(Exception):
 
 
 class Misconfigured(ThrottleError, ValueError):
-    """A setting, a limit or a route is wrong: mend it and start again."""
+    """A setting, a limit or a route is wrong: correct it and restart."""
 
 
 class Away(ThrottleError):

@@ -22,12 +22,12 @@ def read_limits(value: object, *, policy: Policy, shadow: bool) -> dict[str, Lim
     or a mapping with `operations` and what else it has.
     """
     limits: dict[str, Limit] = {}
-    for name, given in _pairs(value):
+    for name, limit in _pairs(value):
         _check_name(name)
         if name in limits:
             message = f"throttle_limits has two limits for {name!r}; leave one"
             raise Misconfigured(message)
-        limits[name] = _limit(name, given, policy=policy, shadow=shadow)
+        limits[name] = _limit(name, limit, policy=policy, shadow=shadow)
     folded: dict[str, str] = {}
     for name in limits:
         other = folded.setdefault(name.strip().casefold(), name)
@@ -69,16 +69,16 @@ def _check_name(name: object) -> None:
         raise Misconfigured(message)
 
 
-def _limit(name: str, given: object, *, policy: Policy, shadow: bool) -> Limit:
+def _limit(name: str, limit: object, *, policy: Policy, shadow: bool) -> Limit:
     key = f"throttle_limits[{name!r}]"
-    parts = given if isinstance(given, Mapping) else {"operations": given}
+    parts = limit if isinstance(limit, Mapping) else {"operations": limit}
     _refuse_others(key, parts, ALLOWED)
     if "operations" not in parts:
         message = f"{key} needs 'operations', the limit per second"
         raise Misconfigured(message)
     seconds = parts.get("seconds")
     # Named as it was written: a number alone, or one among others
-    whole = f"{key}['operations']" if parts is given else key
+    whole = f"{key}['operations']" if parts is limit else key
     return Limit(
         database=name,
         operations=positive(whole, parts["operations"]),

@@ -2,7 +2,7 @@
 
 One process of a system is enough: Flower's ``/metrics`` has them, and `register` puts
 them into the registry of any process that is scraped anyway. While the store is away
-``throttle_up`` is 0 and of the others only the limits are told: a figure that is
+``throttle_up`` is 0 and of the others only the limits are exported: a figure that is
 minutes old is worse than none.
 
 Workers are not labels: they come and go, and each would leave series behind. Tenants
@@ -52,7 +52,7 @@ class Admissions:
         self._dropped: dict[str, int] = {}
 
     def add(self, status: Status) -> None:
-        """What workers have counted since the last call is in the sums."""
+        """Add what workers have counted since the last call to the sums."""
         seen = {}
         for worker in status.workers:
             for kind, count in (
@@ -72,12 +72,12 @@ class Admissions:
         self._last.update(seen)
 
     def drop(self, counts: Mapping[str, int]) -> None:
-        """What each worker has dropped of all databases, by id, is in the sum."""
+        """Add what each worker has dropped of all databases, by id."""
         last = self._dropped
         self.dropped += sum(
             max(count - last.get(worker, 0), 0) for worker, count in counts.items()
         )
-        # Who was missed by one look comes again; old lives are bounded
+        # Who was missed by one look returns; old lives are bounded
         gone = [worker for worker in last if worker not in counts]
         for worker in gone[: max(len(gone) - MOST_GONE, 0)]:
             del last[worker]
@@ -88,7 +88,7 @@ class Admissions:
         return self._sums.get((database, kind), 0)
 
 
-def told(picture: Picture, admissions: Admissions) -> tuple[Metric, ...]:
+def families(picture: Picture, admissions: Admissions) -> tuple[Metric, ...]:
     """Return the figures of a picture."""
     up = GaugeMetricFamily(
         "throttle_up",
@@ -122,7 +122,7 @@ def told(picture: Picture, admissions: Admissions) -> tuple[Metric, ...]:
 
 def _gauges(databases: Iterable[Status]) -> Iterator[Metric]:
     every = tuple(databases)
-    for name, said, values in (
+    for name, help_text, values in (
         (
             "limit_in_force_ratio",
             "So much of the limit is in force: the second signal's word",
@@ -163,7 +163,9 @@ def _gauges(databases: Iterable[Status]) -> Iterator[Metric]:
         ("workers", "Workers heard of", [(one, len(one.workers)) for one in every]),
     ):
         yield _gauge(
-            f"throttle_{name}", said, (((one.name,), value) for one, value in values)
+            f"throttle_{name}",
+            help_text,
+            (((one.name,), value) for one, value in values),
         )
     tenants = GaugeMetricFamily(
         "throttle_held_tasks_by_tenant",
@@ -178,12 +180,14 @@ def _gauges(databases: Iterable[Status]) -> Iterator[Metric]:
 
 def _sums(databases: Iterable[Status], admissions: Admissions) -> Iterator[Metric]:
     names = [one.name for one in databases]
-    for kind, said in (
+    for kind, help_text in (
         ("admitted", "Tasks let in by the workers that were heard of"),
         ("would_hold", "Tasks that would have been held, in shadow mode"),
         ("parked", "Tasks sent to the parking queue"),
     ):
-        family = CounterMetricFamily(f"throttle_{kind}_tasks", said, labels=DATABASE)
+        family = CounterMetricFamily(
+            f"throttle_{kind}_tasks", help_text, labels=DATABASE
+        )
         for name in names:
             family.add_metric((name,), float(admissions.of(name, kind)))
         yield family
@@ -195,9 +199,9 @@ def _sums(databases: Iterable[Status], admissions: Admissions) -> Iterator[Metri
 
 
 def _gauge(
-    name: str, said: str, values: Iterable[tuple[tuple[str, ...], float]]
+    name: str, help_text: str, values: Iterable[tuple[tuple[str, ...], float]]
 ) -> Metric:
-    family = GaugeMetricFamily(name, said, labels=DATABASE)
+    family = GaugeMetricFamily(name, help_text, labels=DATABASE)
     for labels, value in values:
         family.add_metric(labels, float(value))
     return family
@@ -218,13 +222,13 @@ class ThrottleCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Give the figures of now."""
         with self._turn:
-            yield from told(self._looking.look(), self._admissions)
+            yield from families(self._looking.look(), self._admissions)
 
 
 def register(
     settings: Settings, registry: CollectorRegistry = REGISTRY
 ) -> ThrottleCollector:
-    """The registry tells the figures of the store that the settings name.
+    """Register the figures of the store that the settings name.
 
     Raises Misconfigured if they name none, ValueError if it tells them already.
     """

@@ -41,7 +41,7 @@ NOTHING = Amount()
 
 
 class Estimator(StrEnum):
-    """How traffic is told from the buckets."""
+    """How traffic is computed from the buckets."""
 
     WEIGHTED = "weighted"
     """80, 15 and 5 % of the last three complete seconds."""
@@ -85,7 +85,7 @@ class Limit:
     shadow: bool = False
     """Nothing is held, what would have been is counted."""
     tenants: Mapping[str, float] = field(default_factory=dict)
-    """Weights of tenants when they wait; 1 where none is given."""
+    """Weights of tenants when they wait; 1 where none is set."""
     watch: Watch | None = None
 
     def fraction(self, amount: Amount) -> float:
@@ -111,7 +111,7 @@ class Admission(NamedTuple):
     """What could still be admitted now: operations for a worker, tasks for a
     dispatcher."""
     retry_after: float
-    """Seconds until it is worth asking again; 0 if admitted."""
+    """Seconds until a retry is of use; 0 if admitted."""
 
 
 # What a process counted
@@ -147,7 +147,7 @@ class Reading(NamedTuple):
     runs: tuple[Run, ...] = ()
     """Those that ended since, and those that are running."""
     dropped: int = 0
-    """Counts that found no place since: they are in no sum."""
+    """Counts without a place since: they are in no sum."""
 
 
 # What a process tells the store, and hears
@@ -170,7 +170,7 @@ class Holding:
     would_hold: int = 0
     """Since its start; in shadow mode."""
     dropped: int = 0
-    """Operations that its process counted since its start and are in no sum: they found
+    """Operations that its process counted since its start and are in no sum: there was
     no place, or Redis was away for longer than they are kept. Of all databases."""
     oldest: float = 0.0
     """Seconds that the oldest held task has waited."""
@@ -182,7 +182,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DatabaseReport:
     """What a process says of one database."""
 
     samples: tuple[Sample, ...] = ()
@@ -198,11 +198,11 @@ class Report:
     """Unique per process life."""
     name: str
     """For people: a worker's host name."""
-    databases: Mapping[str, Told]
+    databases: Mapping[str, DatabaseReport]
     number: int = 0
     """Of its samples, rising from 1 in a holder's life. A report whose answer was lost
-    comes again with the same number and the same samples (older by then): they count
-    once. What is held is said anew each time. 0: there are no samples."""
+    is repeated with the same number and the same samples (older by then): they count
+    once. What is held is reported anew each time. 0: there are no samples."""
     heard: bool = True
     """Whether the answer to its last report came, as far as who hands it on knows. If
     not, it may still go by a share from before that."""
@@ -260,7 +260,7 @@ class Store(Protocol):
     """Where processes meet: Redis, or the service before it. Raises `Away`."""
 
     def exchange(self, report: Report) -> Answer:
-        """The report counts; what is known of its databases comes back."""
+        """Count the report; return what is known of its databases."""
         ...
 
     def look(self) -> Mapping[str, View]:
@@ -272,7 +272,7 @@ class Store(Protocol):
         ...
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
-        """The limit in force is so much of the limit, for so long."""
+        """Put so much of the limit in force, for so long."""
         ...
 
     def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
@@ -292,5 +292,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Connections are closed."""
+        """Close the connections."""
         ...

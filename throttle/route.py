@@ -114,7 +114,7 @@ def load(where: str | RouteFunction | None) -> RouteFunction | None:
     """Return the function of a dotted path ``package.module:name`` or ``….name``."""
     if where is None:
         return None
-    function: Any = _found(where) if isinstance(where, str) else where
+    function: Any = _load(where) if isinstance(where, str) else where
     if not callable(function):
         message = f"throttle_route {where!r} is {function!r}, which cannot be called"
         raise Misconfigured(message)
@@ -130,7 +130,7 @@ def load(where: str | RouteFunction | None) -> RouteFunction | None:
     return function  # type: ignore[no-any-return]  # asked above
 
 
-def _found(where: str) -> object:
+def _load(where: str) -> object:
     path, colon, name = where.partition(":")
     if not colon:
         path, _, name = where.rpartition(".")
@@ -141,10 +141,10 @@ def _found(where: str) -> object:
         )
         raise Misconfigured(message)
     try:
-        found: object = user_code.load_module(path)
+        loaded: object = user_code.load_module(path)
         for part in name.split("."):
-            found = getattr(found, part)
+            loaded = getattr(loaded, part)
     except (ImportError, AttributeError, ValueError) as error:
         message = f"throttle_route {where!r} cannot be imported: {error}"
         raise Misconfigured(message) from error
-    return found
+    return loaded

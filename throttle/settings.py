@@ -22,13 +22,13 @@ class Settings:
     service_url: str | None = None
     """The service to report to instead of Redis: ``http://host:8585``."""
     service_token: str | None = field(default=None, repr=False)
-    """What the service asks for, and what is told to it."""
+    """What the service asks for, and what it is sent."""
     limits: Mapping[str, Limit] = field(default_factory=dict)
     """What each database bears: ``{"main": 5000}``."""
     route: str | Callable[..., object] | None = None
     """Dotted path of ``(task, args, kwargs, headers) -> database``."""
     estimator: Estimator = Estimator.WEIGHTED
-    """How traffic is told: ``weighted`` or ``fast``."""
+    """How traffic is computed: ``weighted`` or ``fast``."""
     policy: Policy = Policy.SAFE
     """While Redis is away: ``open``, ``closed``, ``safe``; a limit may have its own."""
     shadow: bool = False
@@ -53,28 +53,28 @@ class Settings:
         """Return the checked settings of an app's configuration."""
         known = {PREFIX + name: name for name in cls.__dataclass_fields__}
         _refuse_unknown(conf, known)
-        given = {
+        options = {
             name: conf.get(key)
             for key, name in known.items()
             if conf.get(key) is not None
         }
         read: dict[str, object] = {}
-        for name, value in given.items():
+        for name, value in options.items():
             if name not in {"limits", "queues"}:
                 read[name] = CHECKS[name](PREFIX + name, value)
         policy = read.get("policy", Policy.SAFE)
         shadow = read.get("shadow", False)
         read["limits"] = read_limits(
-            given.get("limits", {}), policy=Policy(str(policy)), shadow=bool(shadow)
+            options.get("limits", {}), policy=Policy(str(policy)), shadow=bool(shadow)
         )
-        read["queues"] = _queues(given.get("queues", {}), read["limits"])
+        read["queues"] = _queues(options.get("queues", {}), read["limits"])
         settings = cls(**read)  # type: ignore[arg-type]  # checked one by one above
         settings._check_together()
         return settings
 
     @property
     def asked_for(self) -> bool:
-        """Whether workers of this app have a gate."""
+        """Return whether workers of this app have a gate."""
         return bool(self.limits) and bool(self.redis_url or self.service_url)
 
     def _check_together(self) -> None:
@@ -240,3 +240,10 @@ CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "parking": _text,
     "prefix": _text,
 }
+
+
+def settings_of(where: object) -> Settings:
+    """Return the settings of an app, of its configuration, or as they are."""
+    if isinstance(where, Settings):
+        return where
+    return Settings.read(getattr(where, "conf", where))  # type: ignore[arg-type]  # as an app has it

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from throttle.exchange import Exchanger
-from throttle.model import Amount, Answer, Estimator, Reading, Report, Told
+from throttle.model import Amount, Answer, DatabaseReport, Estimator, Reading, Report
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 
@@ -141,4 +141,6 @@ def _note(seen: dict[Any, float], place: str, answer: Answer | None, at: float) 
                 seen.setdefault((place, estimator), at)
 
 
-ASKING = Report(holder="benchmark", name="benchmark", databases={"main": Told()})
+ASKING = Report(
+    holder="benchmark", name="benchmark", databases={"main": DatabaseReport()}
+)

@@ -149,7 +149,7 @@ def main() -> None:
         eventually(lambda: driver.execute_script(live) == "Live")
         driver.execute_script(
             "document.getElementById('source').textContent ="
-            "'Counted at redis://redis:6379/1, told by the fast estimator'"
+            "'Counted at redis://redis:6379/1, computed by the fast estimator'"
         )
         driver.save_screenshot(str(TARGET / "flower-throttle.png"))
         app = Celery("scene", broker="memory://", set_as_current=False)

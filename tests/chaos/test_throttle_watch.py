@@ -16,7 +16,7 @@ from celery_pecker.testing.processes import ProcessContainer
 from tests.chaos import throttle_watcher
 from tests.integration.throttle.watch.backend import LOCK, at_work
 from throttle.errors import Away
-from throttle.model import Amount, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.store.redis import RedisStore
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -65,7 +65,7 @@ class Watch:
     def factor(self) -> float:
         """Return how much of the limit is in force, while there is traffic of ours."""
         self._reports += 1
-        told = Told(samples=(Sample(0.0, Amount(100)),))
+        told = DatabaseReport(samples=(Sample(0.0, Amount(100)),))
         report = Report(
             holder="web", name="", databases={"main": told}, number=self._reports
         )

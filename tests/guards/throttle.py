@@ -34,7 +34,7 @@ GUARDS = (
     Guard(
         "throttle: what finds no place is counted as dropped",
         "throttle/meter/rows.py",
-        "        sums.dropped += dropped - self._dropped_told\n",
+        "        sums.dropped += dropped - self._dropped_reported\n",
         "",
         f"{METER}::test_threads_beyond_the_lanes_are_dropped_and_counted",
     ),
@@ -84,7 +84,7 @@ GUARDS = (
     Guard(
         "throttle: a limit that a person set ends by itself",
         "throttle/store/redis/windows.lua",
-        "            if now < said[3] then\n",
+        "            if now < lowered[3] then\n",
         "            if true then\n",
         f"{STORE}::test_a_person_sets_a_limit_for_a_while",
     ),
@@ -386,7 +386,7 @@ GUARDS = (
     Guard(
         "throttle: RabbitMQ gets back in time what is held",
         "throttle/worker/overflow.py",
-        "self._hand_back(broker, broker.patience)",
+        "self._hand_back(broker, broker.hold_timeout)",
         "pass",
         OVERFLOW,
     ),

@@ -18,12 +18,12 @@ from tests.oracle.windows import KEPT, Windows
 from throttle import units
 from throttle.model import (
     Answer,
+    DatabaseReport,
     Estimator,
     Holder,
     Holding,
     Report,
     Seen,
-    Told,
     View,
 )
 from throttle.units import WHOLE
@@ -135,7 +135,7 @@ class Oracle:
     def _one(  # what a report says of one database, and when
         self,
         name: str,
-        told: Told,
+        told: DatabaseReport,
         report: Report,
         now: int,
         *,

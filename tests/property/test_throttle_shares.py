@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.shares import fair
 from tests.oracle.store import Oracle
-from throttle.model import STALE, Amount, Holding, Report, Sample, Told
+from throttle.model import STALE, Amount, DatabaseReport, Holding, Report, Sample
 
 LIMIT = Amount(1000)
 TINY = 1e-5
@@ -54,7 +54,7 @@ class Cluster:
         worker = self.workers.setdefault(name, Worker())
         holding = Holding(want=want, limit=LIMIT)
         report = Report(
-            holder=name, name=name, databases={"main": Told(holding=holding)}
+            holder=name, name=name, databases={"main": DatabaseReport(holding=holding)}
         )
         others = self.believed() - worker.believes(self.now)
         seen = self.oracle.exchange(report, heard=worker.heard).databases["main"]
@@ -177,7 +177,7 @@ def test_what_comes_from_outside_is_nobodys() -> None:
     """A web process takes 300 of 1000: 0.7 are left for workers."""
     cluster = Cluster()
     sample = Sample(0.0, Amount(30))
-    told = {"main": Told(samples=(sample,))}
+    told = {"main": DatabaseReport(samples=(sample,))}
     for _ in range(40):
         cluster.oracle.exchange(Report(holder="web", name="web", databases=told))
         rounds(cluster, {"a": 1.0, "b": 1.0}, 1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.store import Oracle
 from tests.services import RedisStand
-from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore
 
 DATABASES = ("main", "a:b%3A", "Ü ")
@@ -47,7 +47,7 @@ holdings = st.builds(
     tenants=st.dictionaries(st.text(max_size=3), st.just((1, 2)), max_size=2),
 )
 told = st.builds(
-    Told,
+    DatabaseReport,
     samples=st.lists(samples, max_size=3).map(tuple),
     holding=st.one_of(st.none(), holdings),
 )
@@ -147,7 +147,7 @@ class Twins:
         self.now += seconds
 
     def exchange(
-        self, holder: str, databases: dict[str, Told], number: str, lost: bool
+        self, holder: str, databases: dict[str, DatabaseReport], number: str, lost: bool
     ) -> None:
         """A process reports; its number is new, or that of one of its last reports."""
         if number == "new":
@@ -170,21 +170,23 @@ class Twins:
         """A process reports tick after tick."""
         for count in counts:
             self.now += 0.1
-            told = Told(samples=(Sample(0.004, Amount(count, count / 10, count)),))
+            told = DatabaseReport(
+                samples=(Sample(0.004, Amount(count, count / 10, count)),)
+            )
             self.exchange(holder, {"main": told}, "new", False)
 
     def contest(self, turns: list[tuple[str, float, bool]]) -> None:
         """Holders want parts of one limit; some answers are lost."""
         for holder, want, lost in turns:
             self.now += 0.03
-            told = Told(holding=Holding(want=want, limit=Amount(1000)))
+            told = DatabaseReport(holding=Holding(want=want, limit=Amount(1000)))
             self.exchange(holder, {"main": told}, "new", lost)
 
     def queue(self, asks: list[tuple[str, float, float, float]]) -> None:
         """Holders wait for their turn, and do what they do meanwhile."""
         for holder, turn, spent, waited in asks:
             self.now += waited
-            told = Told(
+            told = DatabaseReport(
                 samples=(Sample(0.0, Amount(spent)),) if spent else (),
                 holding=Holding(want=1.0, limit=Amount(1000, 5), turn=turn),
             )

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from throttle.model import (
     Amount,
     Answer,
+    DatabaseReport,
     Estimator,
     Holder,
     Holding,
     Report,
     Sample,
     Seen,
-    Told,
     View,
 )
 from throttle.store import wire
@@ -49,7 +49,7 @@ holdings = st.builds(
     tenants=st.dictionaries(texts, st.tuples(counts, counts), max_size=3),
 )
 told = st.builds(
-    Told,
+    DatabaseReport,
     samples=st.lists(st.builds(Sample, numbers, amounts, numbers), max_size=3).map(
         tuple
     ),

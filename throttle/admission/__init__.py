@@ -1,6 +1,6 @@
 """How much a worker lets in: pure arithmetic under a lock, no I/O, no threads.
 
-`Accounts` is asked before each task (`admit`) and told every 100 ms what was counted
+`Accounts` is asked before each task (`admit`) and learns every 100 ms what was counted
 (`observe`) and what the store answered (`heard`).
 
 Where things are

@@ -44,7 +44,7 @@ AHEAD = 0.1
 LEAST_AHEAD, MOST_AHEAD = 4, 64
 """Runs that are let in ahead, at least (else one by one) and at most."""
 SOON = 0.001
-"""Seconds within which room need not be looked at again."""
+"""Seconds for which a reading of the room stays valid."""
 TENANTS = 1000
 NOBODY = Expected(Target(""), "", Cost(0.0))
 OVER = UnderWay(NOBODY, 0.0, NOTHING, 0.0)
@@ -56,13 +56,13 @@ class State:
     """One database as this worker sees it: for people."""
 
     share: float
-    """Its part of the limit, as told last."""
+    """Its part of the limit, by the last answer."""
     rate: float
     """Operations per second that it goes by now."""
     own: Amount
     """What it did within the last second."""
     expected: Amount
-    """What it let in and has not seen yet."""
+    """Return what it let in and has not seen yet."""
     policy: Policy | None
     """The one in force, because the store is away; None: it is not."""
     admitted: int
@@ -134,7 +134,7 @@ class Account:
         return opens
 
     def refill(self, now: float) -> None:
-        """Room has grown since it was looked at last."""
+        """Note that room has grown since the last look."""
         part = self.share
         if now - self._heard > STALE:
             part = UNHEARD if self.seen is None else self.share / 2
@@ -168,7 +168,7 @@ class Account:
 
         Until the next reading each of them is let in by a look at one number. They are
         a small part of what there is: others are not kept out, and what was not used
-        is given back.
+        is refunded.
         """
         if kind.young or self.limit.shadow or now - self._heard > STALE:
             return
@@ -243,7 +243,7 @@ class Account:
         return wait
 
     def _large(self, kind: Expected) -> bool:
-        """Whether a run is larger than a second of the share, beside other workers."""
+        """Return whether a run exceeds a second of the share, beside other workers."""
         if self.seen is None or self.seen.holders <= 1 or self.seen.turn is None:
             return False
         if kind.operations > self.operations.rate:
@@ -267,7 +267,7 @@ class Account:
         return TICK / 2
 
     def revise(self, was: Expected | UnderWay, now: UnderWay | None) -> None:
-        """Of a run under way so much is expected now; None: nothing more."""
+        """Expect so much of a run under way from now on; None: nothing more."""
         if now is None:
             self.runs -= 1
             now = OVER
@@ -288,7 +288,7 @@ class Account:
             )
 
     def end(self, kind: Expected, runs: int) -> None:
-        """So many of that kind are over, and no reading told of them under way."""
+        """End so many of that kind that no reading has shown under way."""
         self.runs -= runs
         self.operations.revise(
             kind.operations * runs,
@@ -303,7 +303,7 @@ class Account:
             )
 
     def observe(self, amount: Amount, now: float) -> None:
-        """The meter counted so much since it was read last."""
+        """Take what the meter counted since its last reading."""
         idle = self.runs == 0
         self.operations.observe(amount.operations, now, idle=idle)
         if self.seconds is not None:
@@ -316,7 +316,7 @@ class Account:
 
     @property
     def expected(self) -> Amount:
-        """What it let in and has not seen yet."""
+        """Return what it let in and has not seen yet."""
         seconds = self.seconds.ahead if self.seconds is not None else 0.0
         return Amount(self.operations.ahead, seconds)
 

@@ -28,13 +28,13 @@ from throttle.model import (
 MOST = 100_000
 """Admitted runs that are remembered; then the oldest are taken for ended."""
 LONGEST = 1.0
-"""Seconds after which it is worth asking again, whatever is owed."""
+"""Seconds until a retry, whatever is owed."""
 UNSEEN = 2
 """Readings after a run's end that tell nothing of it: then it counted nothing."""
 
 
 class Accounts:
-    """Says what may come in. Threads may share it; nothing here waits or does I/O."""
+    """Decides what may start. Threads may share it; no method waits or does I/O."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Accounts:
         clock: Monotonic = monotonic,
         phase: float | None = None,
     ) -> None:
-        """Know the limits; `phase` is drawn where none is given (see `turns`)."""
+        """Know the limits; `phase` is drawn where it is None (see `turns`)."""
         now = clock()
         phase = chance() if phase is None else phase
         self._clock = clock
@@ -58,7 +58,7 @@ class Accounts:
         """Forgotten at each reading: costs may have been learned."""
         self._runs: dict[int, Expected | UnderWay] = {}
         self._ended: dict[int, int] = {}
-        """Readings since the worker saw a run's end that told nothing of it."""
+        """Readings since the worker saw a run's end that did not show it."""
 
     # Asked by the worker
 
@@ -92,11 +92,11 @@ class Accounts:
             return not wait
 
     def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
-        """These runs are over, or will not start after all. Unknown ones are no error.
+        """End these runs, or cancel their start. Unknown ones are no error.
 
         What was expected of one that will not start (revoked, expired, handed on) is
-        free at once. Of one that ended it stays until a reading has told what it cost,
-        or two have told nothing: then it did nothing to the database, and that is
+        free at once. Of one that ended it stays until a reading has shown its cost,
+        or two have not shown it: then it did nothing to the database, and that is
         learned.
         """
         with self._lock:
@@ -113,13 +113,13 @@ class Accounts:
             return self._costs.expected(target, task).amount
 
     def waiting(self, database: str, amount: Amount) -> None:
-        """The worker holds tasks that will cost so much: for its share."""
+        """Set how much the tasks held by the worker will cost, for its share."""
         self._account(database).waiting = amount
 
-    # Told by the exchange
+    # Called by the exchange
 
     def observe(self, reading: Reading, now: float) -> None:
-        """The meter was read: `now` is the monotonic time of the reading."""
+        """Take a reading of the meter; `now` is its monotonic time."""
         with self._lock:
             self._forget_kinds()
             for account in self._accounts.values():
@@ -131,7 +131,7 @@ class Accounts:
                 account.observe(reading.databases.get(name, NOTHING), now)
 
     def heard(self, answer: Answer | None, now: float) -> None:
-        """The store answered; None: it did not. `now` is when it was asked."""
+        """Take the store's answer; None: there was none. `now` is when it was asked."""
         if answer is None:
             return
         with self._lock:
@@ -146,7 +146,7 @@ class Accounts:
         return opened
 
     def recall(self, database: str, text: str) -> None:
-        """Take from others what tasks cost of which no run has ended here."""
+        """Take from others the costs of tasks that have not run in this process."""
         known = memory.read(text)
         with self._lock:
             self._costs.recall(database, known)
@@ -176,7 +176,7 @@ class Accounts:
             return max(account.operations.room, 0.0)
 
     def holding(self, database: str) -> Holding:
-        """Return what is told of a database; what waits is the worker's to add."""
+        """Return the report on a database; the worker adds what waits."""
         account = self._account(database)
         limit = account.limit
         with self._lock:
@@ -211,7 +211,7 @@ class Accounts:
         return known
 
     def _forget_kinds(self) -> None:
-        """What is expected of a run may have changed; nothing is let in ahead."""
+        """Forget what was let in ahead: what is expected of a run may have changed."""
         for account, kind in self._kinds.values():
             account.settle(kind)
         self._kinds.clear()
@@ -231,11 +231,11 @@ class Accounts:
                     self._drop(old)
         return account, wait
 
-    def _see(self, told: Iterable[Run]) -> None:
+    def _see(self, shown: Iterable[Run]) -> None:
         """Learn what runs have cost: of those that ended, kind by kind."""
         ended: dict[Expected, list[Run]] = {}
         runs = self._runs
-        for run in told:
+        for run in shown:
             was = runs.get(run.run)
             if was is None:
                 continue
@@ -258,7 +258,7 @@ class Accounts:
             self._end(kind, [run.run for run in some])
 
     def _give_up(self, dropped: int) -> None:
-        """Take runs that no reading told of for runs that counted nothing."""
+        """Count runs that no reading has shown as runs that counted nothing."""
         unseen: dict[Expected, list[int]] = {}
         waits = self._ended
         for run, readings in waits.items():
@@ -276,7 +276,7 @@ class Accounts:
             self._end(kind, some)
 
     def _end(self, kind: Expected, ended: Iterable[int]) -> None:
-        """Runs of one kind are over: nothing more is expected of them."""
+        """End runs of one kind: nothing more is expected of them."""
         plain = 0
         for run in ended:
             if self._runs.get(run) is kind:

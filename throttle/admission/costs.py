@@ -61,11 +61,11 @@ class Cost:
 
     @property
     def amount(self) -> Amount:
-        """What is expected of the next run."""
+        """Return what is expected of the next run."""
         return Amount(self.operations, self.seconds)
 
     def learn(self, ends: Iterable[End]) -> None:
-        """Runs have ended: what each cost, and how long it took (None: not known).
+        """Learn from runs what each cost, and how long it took (None: not known).
 
         In local names, as a worker learns of a thousand a second.
         """
@@ -95,13 +95,13 @@ class Cost:
         self.seconds_variance = seconds_variance
 
     def enter(self, now: float) -> None:
-        """A run came in while the kind was not known."""
+        """Note a run that came in while the kind was not known."""
         if not self.since:
             self.since = now
         self.inside += 1
 
     def crowded(self, now: float) -> bool:
-        """Whether too many run of which nobody knows yet what they cost.
+        """Return whether too many run of which nobody knows yet what they cost.
 
         One at first; three for each that has ended; and twice as many every half
         second, for runs that take long or that nobody meters.
@@ -141,14 +141,14 @@ class Costs:
         }
 
     def recall(self, database: str, known: Mapping[str, Cost]) -> None:
-        """Take others' word for tasks of which no run has ended here."""
+        """Take from others the costs of tasks that have not run in this process."""
         for task, cost in known.items():
             mine = self._tasks.get((database, task))
             if mine is None or not mine.runs:
                 self._remember(self._tasks, (database, task), cost)
 
     def learn(self, target: Target, task: str, ends: Sequence[End]) -> None:
-        """Runs of one kind have ended."""
+        """Learn from runs of one kind that have ended."""
         kind = (target.database, task, target.tenant)
         self._learn(self._kinds, kind, ends)
         self._learn(self._tasks, (target.database, task), ends)

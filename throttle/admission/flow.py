@@ -4,11 +4,11 @@ Two things have to be true before a run may start.
 
 *Room.* It grows by the rate that this worker may use, and is taken by what is
 admitted, at its expected cost. What the meter counts beyond that is taken too, what was
-expected and never came is given back: debts are paid, so the mean is the rate whatever
+expected and never came is refunded: debts are paid, so the mean is the rate whatever
 the estimates are worth.
 
 *Windows.* In none of the next ten windows of a second that end at a tick may the worker
-do more than it was given: what was counted within the window, and what is expected of
+do more than it was granted: what was counted within the window, and what is expected of
 the runs that are under way, spread over the time that they take. That bounds what room
 does not: what was saved up, runs that waited in the pool and start together, and debts
 of others that are paid back all at once.
@@ -43,7 +43,7 @@ DOUBT = 1.0
 """Standard deviations of what is under way, in all workers, that are kept free."""
 QUIET = 0.5
 """Part of a second of the rate that is free when a run may pass alone, whatever else is
-said of it: share and readings are never quite even, so it is not the whole."""
+part of it: share and readings are never quite even, so it is not the whole."""
 LOOSE = 0.05
 """Part of the rate by which a run that takes longer than a tick may exceed a window: it
 will be seen before it has cost much."""
@@ -85,7 +85,7 @@ class Flow:
     def __init__(self, now: float) -> None:
         self.at = now
         self.rate = 0.0
-        """That it is given, per second."""
+        """Granted, per second."""
         self.room = 0.0
         """What may come in now; negative: a debt."""
         self._asked = 0.0
@@ -97,9 +97,9 @@ class Flow:
         self._doubt = 0.0
         """The variance of that."""
         self._past: deque[tuple[float, float, float]] = deque()
-        """Begin and end of a tick, and what was spent in it beyond what was given."""
+        """Begin and end of a tick, and what was spent in it beyond what was granted."""
         self._allowed = 0.0
-        """Given since the last reading."""
+        """Granted since the last reading."""
         self._read = now
         self._windows = [0.0] * TICKS
         """Room in the windows that end so many ticks after the last reading."""
@@ -110,11 +110,11 @@ class Flow:
 
     @property
     def ahead(self) -> float:
-        """What is expected of the runs under way."""
+        """Return what is expected of the runs under way."""
         return max(sum(self._ahead), 0.0)
 
     def refill(self, now: float, rate: float) -> None:
-        """The rate was in force since the last call."""
+        """Refill at the rate that was in force since the last call."""
         elapsed = now - self.at
         self.rate = rate
         if elapsed <= 0:
@@ -190,11 +190,11 @@ class Flow:
         return max(free / cost, 0.0)
 
     def save(self, cost: float) -> None:
-        """A run waits for its turn: what it costs is saved up meanwhile."""
+        """Save up the cost of a run that waits for its turn."""
         self._need = max(self._need, cost)
 
     def admit(self, cost: float, variance: float, spread: int) -> None:
-        """A run came in."""
+        """Charge a run that came in."""
         self.room -= cost
         self._asked = cost if cost > DEBT / 2 * self.rate else 0.0
         self._ahead[spread] += cost
@@ -210,16 +210,16 @@ class Flow:
     def revise(
         self, was: float, spread: int, now: float, spread_now: int, doubt: float
     ) -> None:
-        """Of a run under way is expected so much now, and the variance has changed."""
+        """Change what is expected of a run under way, and its variance."""
         self.room += was - now
         self._ahead[spread] -= was
         self._ahead[spread_now] += now
         self._doubt += doubt
 
     def observe(self, spent: float, now: float, *, idle: bool) -> None:
-        """So much was counted since the last reading; `idle`: no run is under way.
+        """Take what was counted since the last reading; `idle`: no run is under way.
 
-        After `refill` and after all that the reading told was revised.
+        After `refill` and after the runs of the reading were revised.
         """
         self.room -= spent
         self._past.append((self._read, now, spent - self._allowed))

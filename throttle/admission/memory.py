@@ -28,12 +28,12 @@ FIELDS = (
 
 def written(known: Mapping[str, Cost], before: str = "") -> str:
     """Return what tasks cost, as text, over what others had written `before`."""
-    told = {**read(before), **{name: known[name] for name in list(known)[-MOST:]}}
+    kept = {**read(before), **{name: known[name] for name in list(known)[-MOST:]}}
     return json.dumps(
         {
-            name: [round(getattr(told[name], one), 9) for one in FIELDS]
-            + [min(told[name].runs, RUNS)]
-            for name in list(told)[-MOST:]
+            name: [round(getattr(kept[name], one), 9) for one in FIELDS]
+            + [min(kept[name].runs, RUNS)]
+            for name in list(kept)[-MOST:]
         }
     )
 
@@ -41,20 +41,20 @@ def written(known: Mapping[str, Cost], before: str = "") -> str:
 def read(text: str) -> dict[str, Cost]:
     """Return what is written; what makes no sense is left out."""
     try:
-        found = json.loads(text or "{}")
-        entries = list(found.items())[-MOST:]
+        parsed = json.loads(text or "{}")
+        entries = list(parsed.items())[-MOST:]
     except (ValueError, AttributeError, RecursionError):
         return {}
     return {name: cost for name, one in entries if (cost := _cost(one)) is not None}
 
 
-def _cost(found: object) -> Cost | None:
-    if not isinstance(found, list) or len(found) != len(FIELDS) + 1:
+def _cost(value: object) -> Cost | None:
+    if not isinstance(value, list) or len(value) != len(FIELDS) + 1:
         return None
-    for one in found:
+    for one in value:
         if isinstance(one, bool) or not isinstance(one, (int, float)):
             return None
         if not isfinite(one) or not 0 <= one <= LARGEST:
             return None
-    *figures, runs = found
+    *figures, runs = value
     return Cost.of(figures, min(int(runs), RUNS))

@@ -56,7 +56,7 @@ class Expected:
 
 
 class UnderWay:
-    """A run that a reading told of."""
+    """A run of a reading."""
 
     __slots__ = (
         "kind",

@@ -24,7 +24,7 @@ it."""
 
 
 def may_start(period: float, phase: float, now: float) -> bool:
-    """Whether a worker may start a large run now that cannot ask for its turn.
+    """Return whether a worker may start a large run now that cannot ask for its turn.
 
     `period`: seconds in which its rate pays for the run; `phase`: of the worker, 0 … 1.
     All that waited for the store would start at one moment otherwise.
@@ -34,7 +34,7 @@ def may_start(period: float, phase: float, now: float) -> bool:
 
 
 def has_turn(part: float, holders: int, phase: float, now: float) -> bool:
-    """Whether a worker should want a share now.
+    """Return whether a worker should want a share now.
 
     `part`: of the limit, what one run costs; `phase`: of the worker, 0 … 1.
     """

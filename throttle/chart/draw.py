@@ -112,9 +112,9 @@ def _figures(one: Recording, left: float, top: float, width: float) -> Iterable[
     if one.use is not None and width > BROAD:
         figures.append((f"{one.use:.0%}", "mean use while tasks waited", "ink"))
     step = 160.0 if width > BROAD else (width - 10) / len(figures)
-    for place, (figure, said, fill) in enumerate(figures):
+    for place, (figure, label, fill) in enumerate(figures):
         yield text(left + place * step, top + 56, figure, "figure", fill)
-        yield text(left + place * step, top + 74, said, "small", "soft")
+        yield text(left + place * step, top + 74, label, "small", "soft")
 
 
 def _grid(scale: Scale) -> Iterable[str]:
@@ -128,8 +128,8 @@ def _grid(scale: Scale) -> Iterable[str]:
         yield edge([(left, y), (right, y)], "line", width=1)
         yield text(left - 8, y + 4, f"{value:,.0f}", "small end", "soft")
     for at in steps(scale.seconds, 6):
-        said = f"{at:g} s"
-        yield text(scale.x(at), scale.top + HELD[1] + 17, said, "small middle", "soft")
+        label = f"{at:g} s"
+        yield text(scale.x(at), scale.top + HELD[1] + 17, label, "small middle", "soft")
 
 
 def _traffic(moments: Sequence[Moment], scale: Scale) -> Iterable[str]:
@@ -173,13 +173,13 @@ def _legend(one: Recording, scale: Scale) -> Iterable[str]:
     x = scale.left + LABELS
     wide = scale.width > BROAD
     traffic = "operations/s" + (f", {one.estimator} estimator" if wide else "")
-    for said, fill, step in (
+    for label, fill, step in (
         (traffic, "traffic", 210.0 if wide else 100.0),
         ("above the limit", "over", 110.0),
         ("tasks held", "held", 80.0),
     ):
         yield box((x, y - 9), (10, 10), fill, 0.8)
-        yield text(x + 15, y, said, "small", "soft")
+        yield text(x + 15, y, label, "small", "soft")
         x += step + 10
     yield edge([(x, y - 4), (x + 18, y - 4)], "limit", dash="6 4")
     yield text(x + 23, y, "limit in force" if wide else "limit", "small", "soft")

@@ -40,33 +40,33 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Return how long it took."""
         return self.moments[-1].at if self.moments else 0.0
 
     @property
     def peak(self) -> float:
-        """The most traffic."""
+        """Return the most traffic."""
         return max((one.traffic for one in self.moments), default=0.0)
 
     @property
     def over(self) -> float:
-        """The most that the traffic was, as a part of the limit in force."""
+        """Return the most traffic, as a part of the limit in force."""
         parts = (one.traffic / one.limit for one in self.moments if one.limit > 0)
         return max(parts, default=0.0)
 
     @property
     def most_held(self) -> int:
-        """The most tasks that waited at once."""
+        """Return the most tasks that waited at once."""
         return max((one.held for one in self.moments), default=0)
 
     @property
     def admitted(self) -> int:
-        """How many tasks were let in."""
+        """Return how many tasks were let in."""
         return self.moments[-1].admitted if self.moments else 0
 
     @property
     def use(self) -> float | None:
-        """Mean part of the limit that was used while tasks waited; None: none did."""
+        """Return the mean part of the limit used while tasks waited; None: none did."""
         parts = [one.traffic / one.limit for one in self.moments if one.held]
         return sum(parts) / len(parts) if parts else None
 

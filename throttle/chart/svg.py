@@ -52,11 +52,11 @@ def style() -> str:
     return f"{STYLE}@media (prefers-color-scheme: dark) {{\n{rules}}}\n"
 
 
-def text(x: float, y: float, said: str, kind: str = "", fill: str = "ink") -> str:
+def text(x: float, y: float, label: str, kind: str = "", fill: str = "ink") -> str:
     """Return a line of text that begins (or, by its kind, centres or ends) at x."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" fill="{LIGHT[fill]}"'
-        f' class="f-{fill} {kind}">{escape(said)}</text>'
+        f' class="f-{fill} {kind}">{escape(label)}</text>'
     )
 
 

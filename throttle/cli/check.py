@@ -32,7 +32,7 @@ class Finding:
     what: str
     verdict: str
     """``ok``, ``fail``, or ``unknown``: a server gave no answer."""
-    said: str
+    message: str
     more: tuple[str, ...] = field(default=())
 
 
@@ -50,7 +50,7 @@ def check(
     Ends with 0 if it would, 1 if something must be mended, 3 if Redis (or the service)
     gave no answer. Nothing is changed.
     """
-    given = (_parsed("--args", arguments, list), _parsed("--kwargs", kwargs, dict))
+    parsed = (_parsed("--args", arguments, list), _parsed("--kwargs", kwargs, dict))
     app: Celery = ctx.obj.app
     try:
         settings = Settings.read(app.conf)
@@ -65,7 +65,7 @@ def check(
         ]
         if task is not None:
             findings.append(
-                _looked_at("task", lambda: _task(app, settings, task, *given))
+                _looked_at("task", lambda: _task(app, settings, task, *parsed))
             )
         if not context.print_json(findings):
             for finding in findings:
@@ -93,20 +93,22 @@ def _looked_at(what: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except Away as error:
-        return Finding(what=what, verdict="unknown", said=str(error))
+        return Finding(what=what, verdict="unknown", message=str(error))
     except ThrottleError as error:
-        return Finding(what=what, verdict="fail", said=str(error))
+        return Finding(what=what, verdict="fail", message=str(error))
 
 
 def _limits(settings: Settings) -> Finding:
     if not settings.limits:
-        said = "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
-        return Finding(what="limits", verdict="fail", said=said)
+        message = (
+            "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
+        )
+        return Finding(what="limits", verdict="fail", message=message)
     return Finding(
         what="limits",
         verdict="ok",
-        said=counted(len(settings.limits), "database")
-        + f", told by the {settings.estimator} estimator",
+        message=counted(len(settings.limits), "database")
+        + f", computed by the {settings.estimator} estimator",
         more=tuple(_limit(limit, settings) for limit in settings.limits.values()),
     )
 
@@ -135,16 +137,18 @@ def _store(context: Context) -> Finding:
     known = context.store.look()
     holders = {holder for view in known.values() for holder in view.holders}
     place = where(context.settings)
-    said = f"{place} answers; {counted(len(holders), 'worker')} there now"
-    return Finding(what="counted at", verdict="ok", said=said)
+    message = f"{place} answers; {counted(len(holders), 'worker')} there now"
+    return Finding(what="counted at", verdict="ok", message=message)
 
 
 def _route(settings: Settings) -> Finding:
     if settings.route is None:
-        said = "none; a task is held if it says so itself: throttle='main'"
-        return Finding(what="route", verdict="ok", said=said)
+        message = "none; a task is held if it says so itself: throttle='main'"
+        return Finding(what="route", verdict="ok", message=message)
     load(settings.route)
-    return Finding(what="route", verdict="ok", said=f"{settings.route} can be called")
+    return Finding(
+        what="route", verdict="ok", message=f"{settings.route} can be called"
+    )
 
 
 def _tasks(app: Celery, settings: Settings) -> Finding:
@@ -156,10 +160,12 @@ def _tasks(app: Celery, settings: Settings) -> Finding:
         for name, task in app.tasks.items()
         if getattr(task, "throttle", None) is not None
     ]
-    said = f"{counted(len(named), 'task')} with an option throttle=…"
+    message = f"{counted(len(named), 'task')} with an option throttle=…"
     if not named and settings.route is None:
-        said = "none has an option throttle=…, and there is no route: nothing is held"
-    return Finding(what="tasks", verdict="ok", said=said)
+        message = (
+            "none has an option throttle=…, and there is no route: nothing is held"
+        )
+    return Finding(what="tasks", verdict="ok", message=message)
 
 
 def _task(
@@ -171,26 +177,26 @@ def _task(
 ) -> Finding:
     known = app.tasks.get(name)
     if known is None:
-        said = f"this app has no task {name!r}"
-        return Finding(what="task", verdict="fail", said=said)
+        message = f"this app has no task {name!r}"
+        return Finding(what="task", verdict="fail", message=message)
     route = Route(load(settings.route), settings.limits)
     target = route.target(
         name, args, kwargs, {}, option=getattr(known, "throttle", None)
     )
     if route.failures:
-        said = f"the route fails for {name!r}, see above: such a task would pass"
-        return Finding(what="task", verdict="fail", said=said)
+        message = f"the route fails for {name!r}, see above: such a task would pass"
+        return Finding(what="task", verdict="fail", message=message)
     if target is None:
-        said = f"{name} passes: neither its option nor the route names a database"
+        message = f"{name} passes: neither its option nor the route names a database"
     else:
         tenant = f", tenant {target.tenant!r}" if target.tenant else ""
-        said = f"{name} goes to {target.database!r}{tenant}"
-    return Finding(what="task", verdict="ok", said=said)
+        message = f"{name} goes to {target.database!r}{tenant}"
+    return Finding(what="task", verdict="ok", message=message)
 
 
 def _print(context: Context, finding: Finding) -> None:
     mark, style = MARKS[finding.verdict]
     line = Text.assemble((f"{mark} ", style), (f"{finding.what}: ", "bold"))
-    context.console.print(line + Text(visible(finding.said)))
+    context.console.print(line + Text(visible(finding.message)))
     for one in finding.more:
         context.console.print(Text(f"    {visible(one)}"))

@@ -43,12 +43,12 @@ class Context(CommandContext):
 
     @cached_property
     def store(self) -> CheckedStore:
-        """Redis, or the service before it; connected when first asked."""
+        """Return Redis, or the service before it; connect at the first use."""
         return open_store(self.settings)
 
     @cached_property
     def looking(self) -> Looking:
-        """Pictures, one after the other."""
+        """Yield pictures, one after the other."""
         return Looking(self.store, self.settings)
 
     def picture(self, database: str | None = None) -> Picture:

@@ -23,7 +23,7 @@ from throttle.cli.context import Context, as_json
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long; then the limit of the settings is in force again.",
+    help="How long; then the limit of the settings is back in force.",
 )
 @click.option("--end", is_flag=True, help="The limit of the settings is back at once.")
 @click.option("--who", default=None, help="Shown beside it (default: user@host).")
@@ -50,6 +50,6 @@ def limit(  # noqa: PLR0913  # what a command line has
     with Context.open(ctx, json=json) as context:
         limits = context.settings.limits[context.known(database)]
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
-        said = adjust(context.store, limits, operations, seconds, who)
-        if not context.print_json({"database": database, "said": said}):
-            context.console.print(f"{database}: {said}", markup=False)
+        message = adjust(context.store, limits, operations, seconds, who)
+        if not context.print_json({"database": database, "message": message}):
+            context.console.print(f"{database}: {message}", markup=False)

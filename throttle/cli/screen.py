@@ -45,7 +45,7 @@ class Screen:
         self._traffic: dict[str, deque[float]] = {}
 
     def remember(self, picture: Picture) -> None:
-        """The traffic of this picture is in the line of those that follow."""
+        """Add the traffic of this picture to the line of the next ones."""
         for status in picture.databases:
             known = self._traffic.setdefault(status.name, deque(maxlen=REMEMBERED))
             known.append(0.0 if picture.away else status.used)
@@ -159,7 +159,7 @@ def _title(status: Status) -> Text:
     title.append(f" {visible(status.name)}", "bold")
     if status.shadow:
         title.append(" (shadow)", "magenta")
-    return title.append(f"  {visible(status.said)}")
+    return title.append(f"  {visible(status.summary)}")
 
 
 def _notes(status: Status) -> list[Text]:
@@ -168,10 +168,10 @@ def _notes(status: Status) -> list[Text]:
 
 def _bar(status: Status, wide: int) -> Text:
     """Return the traffic as a bar: full is the limit, its mark the one in force."""
-    told = _amounts(status)
+    amounts = _amounts(status)
     line = Text("  ")
     if status.operations is None:
-        return line + Text(told)
+        return line + Text(amounts)
     length = max(wide - FIGURES, 12)
     drawn = bar(status.used * status.factor, length)
     mark = min(int(status.factor * length), length)
@@ -181,7 +181,7 @@ def _bar(status: Status, wide: int) -> Text:
         line.append("┃", f"cyan {TRACK}")
         line.append(drawn[mark + 1 :], f"red {TRACK}")
     line.append("│", "red bold" if status.used > TOLERANCE else "")
-    return line + Text(f" {told}")
+    return line + Text(f" {amounts}")
 
 
 def _amounts(status: Status) -> str:
@@ -190,13 +190,13 @@ def _amounts(status: Status) -> str:
         busy = status.traffic.seconds
         return f"{operations} operations/s, {busy:.1f} connections busy"
     in_force = status.operations * status.factor
-    told = f"{status.used:4.0%}  {operations} of {in_force:,.0f}/s"
+    amounts = f"{status.used:4.0%}  {operations} of {in_force:,.0f}/s"
     if status.factor < 1:
-        told += f" (else {status.operations:,.0f})"
+        amounts += f" (else {status.operations:,.0f})"
     if status.seconds is not None:
         busy = status.seconds * status.factor
-        told += f", {status.traffic.seconds:.1f} of {busy:g} busy"
-    return told
+        amounts += f", {status.traffic.seconds:.1f} of {busy:g} busy"
+    return amounts
 
 
 def _tables(status: Status, rows: tuple[int, int], longest: int) -> Iterable[Table]:

@@ -38,7 +38,7 @@ def serve(
     *,
     redis_url: str | None,
     token: str | None,
-    **given: str | int | bool | None,
+    **options: str | int | bool | None,
 ) -> None:
     """Take reports and answer questions, so that only this needs to reach Redis."""
     try:
@@ -66,7 +66,7 @@ def serve(
         except Away as error:
             click.echo(f"not yet: {error}", err=True)
         try:
-            listener = Listener(**given)  # type: ignore[arg-type]  # the options
+            listener = Listener(**options)  # type: ignore[arg-type]  # the options
             run(
                 Service(settings, store, listener),
                 ready=lambda url: click.echo(f"serving on {url}"),

@@ -86,7 +86,7 @@ def _live(
 
 
 def _print(console: Console, screen: Screen, picture: Picture) -> None:
-    # Told, since it takes a pipe for 80 letters wide, and cuts figures to that
+    # Passed on, since it takes a pipe for 80 letters wide, and cuts figures to that
     console.width = _wide(console)
     console.print(screen.drawn(picture, console.width))
 

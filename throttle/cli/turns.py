@@ -16,11 +16,11 @@ def turns(
     look that took longer than a turn leaves turns out.
     """
     began = clock()
-    nth = told = 0
-    while times is None or told < times:
-        if told:
+    nth = done = 0
+    while times is None or done < times:
+        if done:
             passed = clock() - began
             nth = max(nth + 1, int(passed / every))
             pause(max(began + nth * every - clock(), 0.0))
         yield nth
-        told += 1
+        done += 1

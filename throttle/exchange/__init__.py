@@ -5,9 +5,9 @@ and puts what the store answers into an immutable snapshot that others read with
 asking anybody: no thread of a user's, and no loop of a worker's, ever waits for Redis.
 
 While the store is away samples are kept for ten seconds, older ones are dropped and
-counted; it is tried again five to ten times a second, so that all is well again within
-a second of its return. A report whose answer was lost is sent again under its number,
-and counts once.
+counted; it is retried five to ten times a second, so that all is well within
+a second of its return. A report whose answer was lost is sent once more under its
+number, and counts once.
 
 A web process reports by two lines, and ends by itself::
 
@@ -17,7 +17,6 @@ A web process reports by two lines, and ends by itself::
 
     ``backlog``    samples that the store has not confirmed (pure)
     ``exchanger``  the thread
-    ``given``      the settings of whoever asks
     ``process``    the one exchange of a process that is no worker, also after a fork
 """
 

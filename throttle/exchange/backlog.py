@@ -32,7 +32,7 @@ class Backlog:
     """Ticks in the order they came; those last sent stay together until confirmed.
 
     If the answer to a report is lost nobody knows whether it counted. So the very same
-    ticks are sent again under the same number, and newer ones wait for the next: the
+    ticks are resent under the same number, and newer ones wait for the next: the
     store skips a number that it knows.
     """
 
@@ -47,7 +47,7 @@ class Backlog:
         return len(self._sent) + len(self._waiting)
 
     def add(self, ended: float, span: float, databases: Mapping[str, Amount]) -> None:
-        """What was counted in the `span` seconds before waits for a report.
+        """Keep what was counted in the `span` seconds before, for a report.
 
         What is too old is dropped.
         """
@@ -74,5 +74,5 @@ class Backlog:
         return Batch(self._number, {name: tuple(s) for name, s in samples.items()})
 
     def confirm(self) -> None:
-        """What was last sent has been counted."""
+        """Forget what was sent last: it has been counted."""
         self._sent.clear()

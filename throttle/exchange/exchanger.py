@@ -12,7 +12,7 @@ from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
 from throttle.exchange.backlog import Backlog
 from throttle.exchange.snapshot import Snapshot
-from throttle.model import TICK, Answer, Holding, Reading, Report, Store, Told
+from throttle.model import TICK, Answer, DatabaseReport, Holding, Reading, Report, Store
 from throttle.settings import Settings
 
 logger = logging.getLogger("throttle")
@@ -68,7 +68,7 @@ class Exchanger:
         settings: Whose limits are asked about in each report.
         store: Where to tell. Closing it is left to who opened it, after `stop`.
         meter: What counts.
-        accounts: A worker's, told of each reading and each answer.
+        accounts: A worker's, called with each reading and each answer.
         name: For people.
         holdings: What a worker says of itself, by database; asked on this thread at
             each report. Without it the process holds no share.
@@ -95,7 +95,7 @@ class Exchanger:
         self.failures = 0
         """Tries that failed."""
         self.lost = 0
-        """Counts that found no place in the meter."""
+        """Counts for which the meter had no place."""
         self._databases = tuple(settings.limits)
         self._store = store
         self._meter = meter
@@ -117,7 +117,7 @@ class Exchanger:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs and had a turn lately. The store may be away."""
+        """Return whether the thread had a turn lately. The store may be away."""
         return (
             self._thread is not None
             and self._thread.is_alive()
@@ -126,11 +126,11 @@ class Exchanger:
 
     @property
     def dropped(self) -> float:
-        """Operations that are in no sum: no place in the meter, or ten seconds old."""
+        """Return operations in no sum: no place in the meter, or ten seconds old."""
         return self.lost + self._backlog.dropped
 
     def start(self) -> None:
-        """The thread runs, from the first turn on; again: nothing changes."""
+        """Start the thread; do nothing if it runs."""
         if self._thread is None:
             self._turned = self._clock()
             self._thread = threading.Thread(
@@ -139,7 +139,7 @@ class Exchanger:
             self._thread.start()
 
     def stop(self, timeout: float = TICK) -> None:
-        """What was counted is told a last time, without shares; then the thread ends.
+        """Report what was counted a last time, without shares; then end the thread.
 
         Waits for that at most `timeout` seconds.
         """
@@ -189,7 +189,7 @@ class Exchanger:
             number=batch.number,
             heard=self._answer_came,
             databases={
-                database: Told(
+                database: DatabaseReport(
                     samples=batch.samples.get(database, ()),
                     holding=holdings.get(database),
                 )
@@ -204,7 +204,7 @@ class Exchanger:
             self._failed(error)
         else:
             if not self._answer_came:
-                logger.info("throttle: the store answers again")
+                logger.info("throttle: the store answers now, after an outage")
             self._answer_came = True
             self._backlog.confirm()
             self.snapshot = Snapshot(answer, sent, away=False)
@@ -217,7 +217,7 @@ class Exchanger:
             self._heard()
 
     def _keep(self, accounts: Listening, now: float) -> None:
-        """Take what others have learned, at first; then add what is known here."""
+        """Take what others have learned, at first; then add what this process knows."""
         first = not self._keep_at
         least, most = KEEPS
         self._keep_at = now + least + (most - least) * chance()

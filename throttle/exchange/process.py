@@ -19,11 +19,10 @@ from typing import Any
 
 from throttle.errors import Away, Misconfigured
 from throttle.exchange.exchanger import Counts, Exchanger
-from throttle.exchange.given import settings_of
 from throttle.exchange.snapshot import Snapshot
 from throttle.meter import meter
 from throttle.model import Reading, Store
-from throttle.settings import Settings
+from throttle.settings import Settings, settings_of
 from throttle.store import open_store
 
 logger = logging.getLogger("throttle")
@@ -52,7 +51,7 @@ class Nothing:
         return Reading({})
 
 
-class Here:
+class ProcessExchange:
     """The exchange of this process."""
 
     def __init__(self) -> None:
@@ -62,26 +61,26 @@ class Here:
         self._name = ""
         self._exchanger: Exchanger | None = None
         self._store: Store | None = None
-        """Opened here, to be closed here."""
+        """Opened by this object, which closes it."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """What was heard last."""
-        exchanger = self._exchanger or self._again()
+        """Return the last answer."""
+        exchanger = self._exchanger or self._started()
         return NOTHING_HEARD if exchanger is None else exchanger.snapshot
 
     @property
     def exchanger(self) -> Exchanger | None:
-        """The exchange that runs in this process, if one does."""
+        """Return the exchange that runs in this process, if one does."""
         return self._exchanger
 
     def wait(self, timeout: float) -> bool:
         """Wait for the first answer, that many seconds; say whether there is one."""
-        exchanger = self._exchanger or self._again()
+        exchanger = self._exchanger or self._started()
         return exchanger is not None and exchanger.wait(timeout)
 
     def report(self, settings: Settings, name: str | None = None) -> None:
-        """This process counts and tells; nothing changes if it does already.
+        """Begin to count and report in this process; do nothing if it has begun.
 
         Raises:
             Misconfigured: It does so by other settings.
@@ -93,12 +92,12 @@ class Here:
                 self._part = Part.OWN
             if self._part is Part.OWN:
                 self._settings, self._name = settings, name or self._name
-                self._again()
+                self._started()
             elif self._settings is None:  # a child that is no fork: it only asks
                 self._settings = settings
 
     def take(self, exchanger: Exchanger, settings: Settings) -> None:
-        """The worker's exchange is this process' own; one that ran before ends.
+        """Use the worker's exchange for this process; end one that ran before.
 
         Call it before the worker's exchange starts and before its pool forks.
         """
@@ -109,13 +108,13 @@ class Here:
             self._exchanger = exchanger
 
     def become_child(self) -> None:
-        """This process is a child of a worker, and no fork of it."""
+        """Become a child of a worker that is no fork of it."""
         self.leave()
         with self._turn:
             self._part = Part.CHILD
 
     def leave(self) -> None:
-        """No exchange runs here; one that was started here has told all it knows."""
+        """End the exchange of this process, after a last report."""
         with self._turn:
             exchanger, self._exchanger = self._exchanger, None
             store, self._store = self._store, None
@@ -124,10 +123,10 @@ class Here:
             exchanger.stop()
             store.close()
 
-    def _again(self) -> Exchanger | None:
-        """Start it if it should run here and does not.
+    def _started(self) -> Exchanger | None:
+        """Start the exchange if it should run in this process; return it.
 
-        In a child of a worker only a gate's question comes here.
+        In a child of a worker only a gate calls this.
         """
         with self._turn:
             if self._exchanger is None and self._settings is not None:
@@ -143,21 +142,21 @@ class Here:
             return self._exchanger
 
     def forked(self) -> None:
-        """In a child: the parent's thread and connections are not ours."""
+        """Leave the parent's thread and connections alone, in a child."""
         self._turn = threading.RLock()
         self._exchanger = None
         self._store = None
         if self._part is Part.WORKER:
             self._part = Part.CHILD
         elif self._part is Part.OWN:
-            self._again()
+            self._started()
 
 
-here = Here()
+this_process = ProcessExchange()
 
 
 def report(where: Any, *, name: str | None = None) -> None:
-    """This process tells what it counts, from now on and in its forks.
+    """Report what this process counts, from now on and in its forks.
 
     Args:
         where: A Celery app, its configuration, or `Settings`.
@@ -166,10 +165,10 @@ def report(where: Any, *, name: str | None = None) -> None:
     Raises:
         Misconfigured: The settings are wrong, or it reports already, by others.
     """
-    here.report(settings_of(where), name)
+    this_process.report(settings_of(where), name)
 
 
-def asking(settings: Settings) -> Here:
+def asking(settings: Settings) -> ProcessExchange:
     """Return the exchange of this process, which runs from now on.
 
     If it did not, the store is tried first: that takes two seconds at most.
@@ -178,7 +177,7 @@ def asking(settings: Settings) -> Here:
         Misconfigured: The store is none, or refuses us, or this process reports
             already, by other settings. A store that is away is no mistake.
     """
-    if here.exchanger is None:
+    if this_process.exchanger is None:
         store = open_store(settings)
         try:
             store.check()
@@ -189,8 +188,8 @@ def asking(settings: Settings) -> Here:
             )
         finally:
             store.close()
-    here.report(settings)
-    return here
+    this_process.report(settings)
+    return this_process
 
 
 def _check_same(ours: Settings, theirs: Settings) -> None:
@@ -210,11 +209,11 @@ def _check_same(ours: Settings, theirs: Settings) -> None:
         raise Misconfigured(message)
 
 
-def _in_pool(ours: Here) -> None:
+def _in_pool(ours: ProcessExchange) -> None:
     Finalize(None, ours.leave, exitpriority=-1)
 
 
-os.register_at_fork(after_in_child=here.forked)
-atexit.register(here.leave)
+os.register_at_fork(after_in_child=this_process.forked)
+atexit.register(this_process.leave)
 # A child of `multiprocessing` forgets what was registered with `atexit`.
-register_after_fork(here, _in_pool)
+register_after_fork(this_process, _in_pool)

@@ -20,7 +20,7 @@ class Snapshot(NamedTuple):
     stale."""
 
     def fresh(self, now: float) -> bool:
-        """Whether the answer may be acted upon at that moment."""
+        """Return whether the answer may be acted upon at that moment."""
         return self.answer is not None and now - self.at <= STALE
 
     def seen(self, database: str) -> Seen | None:

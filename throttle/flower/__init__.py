@@ -4,7 +4,7 @@ It comes with the pages of celery_pecker (``celery_pecker.flower.install``, whic
 the entry points ``celery_pecker.flower_pages``), in the same frame, and is in the menu
 when the app has ``throttle_limits``.
 
-    page       what the page is, and what its script is given
+    page       what the page is, and what its script receives
     watching   one look a second, and the last five minutes
 
 The store is asked by a thread of Flower, once a second however many people look, from

@@ -1,4 +1,4 @@
-"""What the page is, and what its script is given."""
+"""What the page is, and what its script receives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celery_pecker.flower.pages import Page, Query, Unreadable
 from throttle.clock import now
 from throttle.errors import Misconfigured
 from throttle.flower.watching import EVERY, Point, Watching
-from throttle.metrics import Admissions, told
+from throttle.metrics import Admissions, families
 from throttle.overview import Status
 from throttle.overview.source import where
 from throttle.settings import Settings
@@ -22,7 +22,7 @@ from throttle.settings import Settings
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ROWS = 50
 """Workers and tenants of a database that a browser gets, at most."""
 UNLIMITED = (
@@ -53,7 +53,7 @@ def source(app: Celery) -> Source:
 
 
 def shown(app: Celery) -> bool:
-    """Whether the app has limits; wrong ones too: the page says what is wrong."""
+    """Return whether the app has limits, wrong ones too: the page shows the error."""
     return bool(app.conf.get("throttle_limits"))
 
 
@@ -62,7 +62,7 @@ def figures(app: Celery) -> Iterable[Metric]:
     if not shown(app):
         return ()
     mine = source(app)
-    return told(mine.watching.picture(), mine.admissions)
+    return families(mine.watching.picture(), mine.admissions)
 
 
 def read(mine: Source, query: Query) -> dict[str, Any]:
@@ -110,7 +110,7 @@ THROTTLE = Page(
     url="/throttle",
     template="throttle.html",
     read=read,
-    folder=HERE,
+    folder=FOLDER,
     opens=source,
     shown=shown,
     figures=figures,

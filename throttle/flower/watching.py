@@ -25,7 +25,7 @@ IDLE = 600.0
 FIRST = 2.0
 """Seconds that the first who asks waits for the first look."""
 OLD = 5.0
-"""Seconds after which a picture is told to be old: the thread hangs, or has died."""
+"""Seconds after which a picture counts as old: the thread hangs, or has died."""
 MOST = 40
 """Databases whose last minutes are kept: those that need a look come first."""
 
@@ -88,20 +88,20 @@ class Watching:
             return tuple(self._past)
 
     def close(self) -> None:
-        """Nobody looks any more."""
+        """End the looking."""
         self._ended.set()
         thread = self._thread
         if thread is not None:
             thread.join(FIRST)
 
     def _wake(self) -> None:
-        """A thread looks, or there is a new one."""
+        """Start a thread that looks, unless one does."""
         with self._change:
             self._asked = self._clock()
             if self._thread is not None and self._thread.is_alive():
                 return
             store = self._opens(self._settings)
-            self._past.clear()  # what was long ago is not told as if it were just now
+            self._past.clear()  # what was long ago is not shown as if it were recent
             self._thread = threading.Thread(
                 target=self._look_on, args=(store,), name="throttle-flower", daemon=True
             )
@@ -113,7 +113,7 @@ class Watching:
             while not self._ended.is_set():
                 self._keep(looking.look())
                 with self._change:
-                    # Under the lock: else somebody wakes a thread that is just going.
+                    # Under the lock: else a thread would be woken that is just ending.
                     if self._clock() - self._asked > IDLE:
                         self._thread = None
                         return

@@ -1,4 +1,4 @@
-"""The gate of a dispatcher: so many tasks per cycle, told from what is known here."""
+"""The gate of a dispatcher: so many tasks per cycle, by what this process knows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
-from throttle.exchange.given import settings_of
 from throttle.model import STALE, TICK, Admission, Limit
 from throttle.quota import IDLE, quota, unheard
+from throttle.settings import settings_of
 
 INFINITE = float("inf")
 CYCLE = 1.0
-"""Seconds: as long as the windows that traffic is told from."""
+"""Seconds: as long as the windows that traffic is computed from."""
 FIRST_ANSWER = 0.5
 """Seconds that a new gate waits for the store's first answer."""
 
@@ -26,7 +26,7 @@ class Known(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """What was last heard."""
+        """Return the last answer."""
         ...
 
     def wait(self, timeout: float) -> bool:
@@ -50,7 +50,7 @@ class Lane:
     begun: bool = False
     """Whether this cycle's quota is known."""
     heard: Snapshot | None = None
-    """What `left` was told from."""
+    """What `left` was computed from."""
     until: float = 0.0
     """When that becomes stale."""
     last: float | None = None
@@ -63,7 +63,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a gate has said about a database since its start, in tasks."""
+    """What a gate has answered for a database since its start, in tasks."""
 
     admitted: float
     refused: float
@@ -77,7 +77,7 @@ class Gate:
     A cycle is as long as the dispatcher makes it: `cycle()` begins the next one. It is
     a second where nobody says so. In one cycle at most
     ``max((limit - traffic) * 100 / limit, 0)`` tasks pass, by the traffic at its first
-    question; none while the database is at its limit. Nothing here waits or asks
+    question; none while the database is at its limit. No method waits or asks
     anybody: it goes by what the exchange of this process heard last. Threads may share
     a gate.
 
@@ -130,7 +130,7 @@ class Gate:
         self._known.wait(wait)
 
     def cycle(self) -> None:
-        """A new cycle has begun: its quotas are told at its first questions."""
+        """Begin a cycle; its quotas are computed at the first questions."""
         with self._turn:
             self._begin(self._clock())
 
@@ -183,7 +183,7 @@ class Gate:
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
-        """What was said so far, by database."""
+        """Return what was answered so far, by database."""
         with self._turn:
             return {
                 name: Tally(
@@ -203,7 +203,7 @@ class Gate:
             lane.heard = None
 
     def _look(self, lane: Lane, now: float) -> None:
-        """What may start is told from what is known now."""
+        """Compute what may start from what is known now."""
         lane.heard = snapshot = self._known.snapshot
         seen = snapshot.seen(lane.limit.database)
         if seen is not None:

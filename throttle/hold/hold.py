@@ -33,7 +33,8 @@ class Hold(Generic[Item]):
     """Items that wait, each until its database lets it pass. Threads may share it.
 
     Putting and removing cost the same however many wait; a turn costs the logarithm of
-    the number of tenants. Items are told apart by identity; they need not be hashable.
+    the number of tenants. Items are distinguished by identity; they need not be
+    hashable.
     """
 
     def __init__(
@@ -60,23 +61,23 @@ class Hold(Generic[Item]):
 
     @property
     def bytes(self) -> int:
-        """Bytes of all that waits."""
+        """Return the bytes of all that waits."""
         return self._bytes
 
     @property
     def full(self) -> bool:
-        """Whether it holds as much as it may: park, pause or hand back."""
+        """Return whether it holds as much as it may: park, pause or hand back."""
         return (
             len(self._entries) >= self._max_messages or self._bytes >= self._max_bytes
         )
 
     @property
     def databases(self) -> Collection[str]:
-        """Those that something waits for."""
+        """Return the databases that something waits for."""
         return [name for name, lanes in self._lanes.items() if len(lanes)]
 
     def must_wait(self, target: Target) -> bool:
-        """Whether a newcomer has to wait, because others wait for its database.
+        """Return whether a newcomer has to wait, because others wait for its database.
 
         Newcomers of the same tenant would overtake their elders; those of another would
         take, one by one, what the fair order gives to whom has waited.
@@ -92,7 +93,7 @@ class Hold(Generic[Item]):
         priority: int = 0,
         cost: Amount = NOTHING,
     ) -> None:
-        """It waits. The smaller `priority` goes first; `size` in bytes.
+        """Let it wait. The smaller `priority` goes first; `size` in bytes.
 
         It is taken in though `full`: where to go then is the caller's to know. An item
         that waits already is left where it is.
@@ -116,7 +117,7 @@ class Hold(Generic[Item]):
     def take(self, database: str, admit: Callable[[Item], Admission]) -> Iterator[Item]:
         """Give, one by one, those that are admitted; stop at the first that is not.
 
-        What was given waits no more. Ends if the caller does not go on.
+        What was yielded waits no more. Ends if the caller does not go on.
         """
         lanes = self._lanes[database]
         while True:
@@ -133,7 +134,7 @@ class Hold(Generic[Item]):
             yield entry.item
 
     def remove(self, item: Item) -> bool:
-        """It waits no more; return whether it did. It was revoked, or handed back."""
+        """Remove what was revoked or handed back; return whether it waited."""
         with self._lock:
             database, entry = self._entries.get(id(item), ("", None))
             if entry is None:
@@ -153,7 +154,7 @@ class Hold(Generic[Item]):
             return [entry.item for name in chosen for entry in self._lanes[name]]
 
     def clear(self) -> list[Item]:
-        """Nothing waits any more; return what did."""
+        """Remove all that waits; return it."""
         with self._lock:
             entries = list(self._entries.values())
             for database, entry in entries:

@@ -35,12 +35,12 @@ class Tenant(Generic[Item]):
 
     weight: float
     clock: float = 0.0
-    """Virtual time: what it was given so far, over its weight."""
+    """Virtual time: what it was granted so far, over its weight."""
     lanes: dict[int, OrderedDict[int, Entry[Item]]] = field(default_factory=dict)
     count: int = 0
 
     def add(self, key: int, entry: Entry[Item]) -> None:
-        """It is the last of its priority."""
+        """Put it last of its priority."""
         lane = self.lanes.get(entry.priority)
         if lane is None:
             lane = self.lanes[entry.priority] = OrderedDict()
@@ -48,7 +48,7 @@ class Tenant(Generic[Item]):
         self.count += 1
 
     def drop(self, key: int, entry: Entry[Item]) -> None:
-        """It waits no more."""
+        """Remove it."""
         lane = self.lanes[entry.priority]
         del lane[key]
         if not lane:
@@ -83,11 +83,11 @@ class Lanes(Generic[Item]):
 
     @property
     def oldest(self) -> Entry[Item] | None:
-        """The one that waits longest."""
+        """Return the one that waits longest."""
         return next(iter(self._order.values()), None)
 
     def waits(self, tenant: str) -> bool:
-        """Whether something of the tenant waits."""
+        """Return whether something of the tenant waits."""
         known = self._tenants.get(tenant)
         return known is not None and known.count > 0
 
@@ -96,7 +96,7 @@ class Lanes(Generic[Item]):
         return {name: one.count for name, one in self._tenants.items() if one.count}
 
     def add(self, key: int, entry: Entry[Item]) -> None:
-        """It waits, after those of its tenant and priority."""
+        """Put it after those of its tenant and priority."""
         tenant = self._tenants.get(entry.tenant)
         if tenant is None:
             weight = self._weights.get(entry.tenant, 1.0)
@@ -110,7 +110,7 @@ class Lanes(Generic[Item]):
         self.cost = self.cost.plus(entry.cost)
 
     def drop(self, key: int, entry: Entry[Item]) -> None:
-        """It waits no more, and its tenant was not served."""
+        """Remove it without counting its tenant as served."""
         tenant = self._tenants[entry.tenant]
         tenant.drop(key, entry)
         del self._order[key]
@@ -131,7 +131,7 @@ class Lanes(Generic[Item]):
         return None
 
     def serve(self, key: int, entry: Entry[Item]) -> None:
-        """It has had its turn: its tenant pays for it."""
+        """Remove it after its turn: its tenant pays for it."""
         tenant = self._tenants[entry.tenant]
         self.drop(key, entry)
         self._now = max(self._now, tenant.clock)

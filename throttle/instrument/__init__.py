@@ -11,7 +11,7 @@
 What counts as an operation: a statement, whether or not it fails; each set of
 parameters of `executemany`; a COPY, a stream; each fetch from a server-side cursor; a
 commit and a rollback. Seconds are as the client sees them, from asking to the answer.
-Nothing that is done here can make a statement fail or wait.
+No instrument can make a statement fail or wait.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def django(
 
 
 def uninstall(target: Any) -> None:
-    """A connection, pool or engine does not count any more.
+    """Stop the counting of a connection, pool or engine.
 
     `uninstall(instrument.django)` lets go of Django's databases.
     """

@@ -46,7 +46,7 @@ class Wrapper:
 
 
 def install(databases: Mapping[str, str] | None, meter: Meter, *, timing: bool) -> None:
-    """The aliases count, with connections that they have and those to come."""
+    """Count the aliases' statements, on open connections and later ones."""
     _check(databases)
     uninstall()
 
@@ -63,7 +63,7 @@ def install(databases: Mapping[str, str] | None, meter: Meter, *, timing: bool) 
 
 
 def uninstall() -> None:
-    """No alias counts any more; connections of other threads do until they are new."""
+    """Stop counting; connections of other threads count until they are remade."""
     connection_created.disconnect(dispatch_uid=UID)
     for connection in connections.all(initialized_only=True):
         _leave(connection)

@@ -46,7 +46,7 @@ def counted_connection(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
 
 
 def count(connection: Any, tally: Tally, *, timing: bool) -> None:
-    """A connection that is there counts from now on, by its cursors to come."""
+    """Count what an open connection does, by the cursors that it makes from now on."""
     factories = {name: getattr(connection, name) for name in FACTORIES}
     plain_kind: Any = type(connection)
     kind = counted_connection(plain_kind, tally, timing=timing)
@@ -56,7 +56,7 @@ def count(connection: Any, tally: Tally, *, timing: bool) -> None:
 
 
 def leave(connection: Any) -> None:
-    """A connection does not count any more; cursors that it has made go on."""
+    """Stop the counting of a connection; cursors that it has made go on."""
     if hasattr(connection, PLAIN_KIND):
         factories = {name: plain(getattr(connection, name)) for name in FACTORIES}
         connection.__class__ = plain(type(connection))
@@ -83,7 +83,7 @@ def _factory(name: str, tally: Tally, *, timing: bool) -> property:
 def _own_commands(
     kind: type[Any], tally: Tally, *, timing: bool
 ) -> Callable[..., PQGen[Any]]:
-    method = kind._exec_command  # noqa: SLF001 — all of psycopg's own commands pass here
+    method = kind._exec_command  # noqa: SLF001 — all of psycopg's own commands call it
 
     def _exec_command(
         self: Any, command: Any, result_format: Format = Format.TEXT

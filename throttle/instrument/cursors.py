@@ -26,13 +26,13 @@ USUAL = tuple(signature(psycopg.Cursor.execute).parameters)
 
 
 PLAIN_KIND = "_throttle_plain"
-"""Of a class that is made here: what it was made of."""
+"""Of a class that is made in this module: what it was made of."""
 
 
 def plain(kind: type[Any]) -> type[Any]:
     """Return the class that a counting one was made of, and any other as it is."""
-    found: type[Any] = vars(kind).get(PLAIN_KIND, kind)
-    return found
+    plain: type[Any] = vars(kind).get(PLAIN_KIND, kind)
+    return plain
 
 
 @cache
@@ -45,7 +45,7 @@ def counted_cursor(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
     simple = tuple(signature(kind.execute).parameters) == USUAL
     added = {"__slots__": (), "__module__": kind.__module__, PLAIN_KIND: kind}
     if not timing:
-        # What an asynchronous method is given back to: its coroutine is made, not begun
+        # What an asynchronous method returns to: its coroutine is made, not begun
         added |= _count_only(kind.execute, tally, simple=simple)
     elif waits:
         added |= _timed_async(kind.execute, tally, simple=simple)
@@ -56,7 +56,7 @@ def counted_cursor(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
 
 
 def _count_only(method: Method, tally: Tally, *, simple: bool) -> Made:
-    here = tally.here
+    local = tally.local
 
     def execute(
         self: Any,
@@ -66,18 +66,18 @@ def _count_only(method: Method, tally: Tally, *, simple: bool) -> Made:
         prepare: bool | None = None,
         binary: bool | None = None,
     ) -> Any:
-        here.cells[tally.at] += 1
+        local.cells[tally.at] += 1
         return method(self, query, params, prepare=prepare, binary=binary)
 
     def execute_any(self: Any, *args: Any, **kwargs: Any) -> Any:
-        here.cells[tally.at] += 1
+        local.cells[tally.at] += 1
         return method(self, *args, **kwargs)
 
     return {"execute": execute if simple else execute_any}
 
 
 def _timed(method: Method, tally: Tally, *, simple: bool) -> Made:
-    here = tally.here
+    local = tally.local
 
     def execute(
         self: Any,
@@ -87,7 +87,7 @@ def _timed(method: Method, tally: Tally, *, simple: bool) -> Made:
         prepare: bool | None = None,
         binary: bool | None = None,
     ) -> Any:
-        cells, at = here.cells, tally.at
+        cells, at = local.cells, tally.at
         cells[at] += 1
         cells[at + 3] = started = perf_ns()
         try:
@@ -109,7 +109,7 @@ def _timed(method: Method, tally: Tally, *, simple: bool) -> Made:
 
 
 def _timed_async(method: Method, tally: Tally, *, simple: bool) -> Made:
-    here = tally.here
+    local = tally.local
 
     async def execute(
         self: Any,
@@ -119,7 +119,7 @@ def _timed_async(method: Method, tally: Tally, *, simple: bool) -> Made:
         prepare: bool | None = None,
         binary: bool | None = None,
     ) -> Any:
-        cells, at = here.cells, tally.at
+        cells, at = local.cells, tally.at
         cells[at] += 1
         cells[at + 3] = started = perf_ns()
         try:

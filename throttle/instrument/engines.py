@@ -25,19 +25,19 @@ PSYCOPG = ("psycopg", "psycopg_async")
 
 
 def install(engine: Any, tally: Tally, *, timing: bool) -> Any:
-    """The engine, synchronous or not, counts; it is returned."""
+    """Count what the engine does, synchronous or not; return it."""
     plain = plain_engine(engine)
     remove(plain)
     if plain.dialect.driver in PSYCOPG:
         listeners = _lent(tally, timing=timing)
     else:
-        listeners = _told(tally, timing=timing)
+        listeners = _listeners(tally, timing=timing)
     _listen(plain, listeners)
     return engine
 
 
 def uninstall(engine: Any) -> None:
-    """The engine does not count any more."""
+    """Stop the counting of an engine."""
     plain = plain_engine(engine)
     if remove(plain) and plain.dialect.driver in PSYCOPG:
 
@@ -71,7 +71,7 @@ def _listen(engine: Engine, listeners: Listeners) -> None:
 
 
 def _lent(tally: Tally, *, timing: bool) -> Listeners:
-    """A connection counts when it is lent: also those that the pool has already."""
+    """Count a connection when it is lent: also those that the pool has already."""
 
     def lent(_connection: Any, record: Any, _proxy: Any) -> None:
         count(record.driver_connection, tally, timing=timing)
@@ -79,12 +79,12 @@ def _lent(tally: Tally, *, timing: bool) -> Listeners:
     return [("checkout", lent)]
 
 
-def _told(tally: Tally, *, timing: bool) -> Listeners:
-    here = tally.here
+def _listeners(tally: Tally, *, timing: bool) -> Listeners:
+    local = tally.local
 
     def before(*event: Any) -> None:
         parameters, context, many = event[-3:]
-        cells, at = here.cells, tally.at
+        cells, at = local.cells, tally.at
         # Rows to be inserted and returned come as "many" too, statement by statement:
         # then these are the values of one.
         several = many and isinstance(parameters, list)
@@ -96,15 +96,15 @@ def _told(tally: Tally, *, timing: bool) -> Listeners:
         cursor, context = event[1], event[-2]
         ended(context, max(cursor.rowcount, 0))
 
-    def failed(said: Any) -> None:
-        if said.execution_context is not None:
-            ended(said.execution_context, 0)
+    def failed(failure: Any) -> None:
+        if failure.execution_context is not None:
+            ended(failure.execution_context, 0)
 
     def ended(context: Any, rows: int) -> None:
         started = context.__dict__.pop("throttle_started", None)
         if started is None:
             return
-        cells, at = here.cells, tally.at
+        cells, at = local.cells, tally.at
         cells[at + STARTED] = 0
         cells[at + NANOSECONDS] += perf_ns() - started
         cells[at + ROWS] += rows

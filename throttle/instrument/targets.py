@@ -1,4 +1,4 @@
-"""What psycopg's instrument may be given: connections, pools, classes."""
+"""What psycopg's instrument accepts: connections, pools, classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def install(target: Any, tally: Tally, *, timing: bool) -> Any:
 
 
 def uninstall(target: Any) -> None:
-    """A connection or pool does not count any more."""
+    """Stop the counting of a connection or pool."""
     if isinstance(target, KINDS):
         leave(target)
     elif is_pool(target):

@@ -12,7 +12,7 @@ from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 if TYPE_CHECKING:
     from throttle.meter.cells import Cells
 
-Given = TypeVar("Given")
+Parameters = TypeVar("Parameters")
 
 
 class Timed:
@@ -33,7 +33,7 @@ class Timed:
         """What it returned or changed; below zero: nobody knows."""
 
     def __enter__(self) -> Self:
-        self._cells: Cells = self._tally.here.cells
+        self._cells: Cells = self._tally.local.cells
         self._at = at = self._tally.at
         self._cells[at + OPERATIONS] += self.operations
         self._started = perf_ns()
@@ -51,8 +51,8 @@ class Timed:
             cells[at + ROWS] += self.rows
 
 
-def each(parameters: Iterable[Given], tally: Tally) -> Iterator[Given]:
+def each(parameters: Iterable[Parameters], tally: Tally) -> Iterator[Parameters]:
     """Yield the parameters as they are asked for: a statement is counted for each."""
     for one in parameters:
-        tally.here.cells[tally.at + OPERATIONS] += 1
+        tally.local.cells[tally.at + OPERATIONS] += 1
         yield one

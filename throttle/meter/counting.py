@@ -12,7 +12,7 @@ from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
 from throttle.meter.lodger import Lodger, Outsider
 from throttle.meter.own import Own
 from throttle.meter.rows import Row, Shared, size
-from throttle.meter.seats import Ground, Here
+from throttle.meter.seats import Ground, ThreadSeat
 from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
 from throttle.model import Amount, Reading
@@ -27,7 +27,7 @@ class Meter:
         self._ground: Ground = Own()
         self._shared: Shared | None = None
         self._children: list[Row] = []
-        self.here = Here(lambda: self._ground)
+        self.local = ThreadSeat(lambda: self._ground)
         """The cells of the thread that asks; instruments hold on to it."""
         _meters.add(self)
 
@@ -40,25 +40,25 @@ class Meter:
         with self._lock:
             if name not in self._tallies:
                 at = self._ground.place(name)
-                self._tallies[name] = Tally(name, self.here, at)
+                self._tallies[name] = Tally(name, self.local, at)
             return self._tallies[name]
 
     # Runs
 
     def begin(self, run: int) -> None:
-        """What this thread, or greenlet, does from now on is the cost of the run.
+        """Begin a run: what this thread, or greenlet, does from now on is its cost.
 
         In a child of a prefork worker: what all its threads do. A run within a run
         (a task that applies another) is part of the outer one.
         """
-        seat = self.here.seat
+        seat = self.local.seat
         seat.depth += 1
         if seat.depth == 1:
             self._ground.begin(seat, run, perf_ns())
 
     def end(self) -> None:
-        """The run that this thread began is over; without one, nothing happens."""
-        seat = self.here.seat
+        """End the run that this thread began; do nothing without one."""
+        seat = self.local.seat
         if seat.depth == 1:
             self._ground.end(seat, perf_ns())
         seat.depth = max(seat.depth - 1, 0)
@@ -66,7 +66,7 @@ class Meter:
     # Processes
 
     def share(self, rows: int, *, variable: str = "") -> None:
-        """There is memory for so many children; to be called before they are forked.
+        """Make memory for so many children; to be called before they are forked.
 
         What is there already stays, if it is enough. With a ``variable`` of the
         environment children that are fresh interpreters may `join`.
@@ -76,14 +76,14 @@ class Meter:
             self._children = [self._shared.row(index) for index in range(rows)]
 
     def join(self, variable: str) -> bool:
-        """This child, a fresh interpreter, may `enter`; say whether it has a parent."""
+        """Let a fresh interpreter `enter`; return whether it has a parent."""
         memory = shared_memory.join(variable)
         if memory is not None:
             self._shared = Shared(memory)
         return memory is not None
 
     def enter(self, index: int) -> None:
-        """This child counts into the row with that index, and its parent reads it.
+        """Count into the row with that index, in a child; its parent reads it.
 
         To be called once in a child, before it works. Beyond the rows its counts are
         dropped; without `share` nothing happens.
@@ -114,7 +114,7 @@ class Meter:
         return sums.reading()
 
     def forked(self) -> None:
-        """A child begins with nothing: what was counted so far is its parent's."""
+        """Begin a child with nothing: what was counted so far is its parent's."""
         self._lock = threading.Lock()  # another thread may have held it
         self._children = []
         self._move(Own())
@@ -124,12 +124,12 @@ class Meter:
             self._ground = ground
             for name, tally in self._tallies.items():
                 tally.at = ground.place(name)
-        self.here.sit()
+        self.local.sit()
 
     @staticmethod
     def _carry(tally: Tally, amount: Amount) -> None:
-        """What a child did before it entered its row counts too."""
-        cells, at = tally.here.cells, tally.at
+        """Count what a child did before it entered its row."""
+        cells, at = tally.local.cells, tally.at
         cells[at + OPERATIONS] += int(amount.operations)
         cells[at + NANOSECONDS] += int(amount.seconds * 1e9)
         cells[at + ROWS] += int(amount.rows)

@@ -18,7 +18,7 @@ class Lodger:
         self._pid = os.getpid()
         self._lanes = deque(range(LANES))
         self._spare = Seat([0] * LENGTH)
-        self._spare_told = 0
+        self._spare_reported = 0
         row.take()
 
     def place(self, name: str) -> int:
@@ -34,7 +34,7 @@ class Lodger:
         return Seat(self._row.lane(lane), lane)
 
     def leave(self, seat: Seat) -> None:
-        """The thread is gone; another one goes on with its lane."""
+        """Leave the lane of a thread that is gone to another one."""
         # A process that this one has forked leaves too, and shares the memory
         if seat.lane >= 0 and os.getpid() == self._pid:
             for at in range(STARTED, LENGTH, WIDTH):
@@ -42,16 +42,16 @@ class Lodger:
             self._lanes.append(seat.lane)
 
     def begin(self, _seat: Seat, run: int, now: int) -> None:
-        """What all threads of the child do from now on is the cost of the run."""
+        """Begin a run: what all threads of the child do from now on is its cost."""
         self._row.begin(run, now)
 
     def end(self, _seat: Seat, now: int) -> None:
-        """The run is over; the parent finds its cost in the row."""
+        """End the run; the parent reads its cost in the row."""
         self._row.end(now)
         dropped = sum(self._spare.cells[OPERATIONS::WIDTH])
-        if dropped != self._spare_told:
-            self._row.drop(dropped - self._spare_told)
-            self._spare_told = dropped
+        if dropped != self._spare_reported:
+            self._row.drop(dropped - self._spare_reported)
+            self._spare_reported = dropped
 
 
 class Outsider:
@@ -72,10 +72,10 @@ class Outsider:
         return Seat(self._cells)
 
     def leave(self, _seat: Seat) -> None:
-        """Nothing is left behind."""
+        """Leave nothing behind."""
 
     def begin(self, _seat: Seat, _run: int, _now: int) -> None:
-        """Nobody will know."""
+        """Do nothing: nobody reads it."""
 
     def end(self, _seat: Seat, _now: int) -> None:
-        """Nobody will know."""
+        """Do nothing: nobody reads it."""

@@ -25,7 +25,7 @@ class Own:
         self._threads = threads
         self._seats: dict[Seat, Tap] = {}
         self._spare = Seat([0] * LENGTH)
-        self._spare_told = 0
+        self._spare_reported = 0
         self._ended: deque[Run] = deque()
         self._most_ended = ended
         self._lost = 0
@@ -47,16 +47,16 @@ class Own:
         return seat
 
     def leave(self, seat: Seat) -> None:
-        """The thread is gone; its cells are read once more."""
+        """Read the cells of a thread that is gone once more."""
         seat.ended = True
 
     def begin(self, seat: Seat, run: int, now: int) -> None:
-        """What the thread does from now on is the cost of the run."""
+        """Begin a run: what the thread does from now on is its cost."""
         if seat is not self._spare:
             seat.opened = Opened(run, now, self._copy(seat))
 
     def end(self, seat: Seat, now: int) -> None:
-        """The run is over; it is told at the next reading."""
+        """End the run; the next reading reports it."""
         if (opened := seat.opened) is None:
             return
         seat.opened = None
@@ -69,7 +69,7 @@ class Own:
     # Reading
 
     def read(self, sums: Sums, now: int) -> None:
-        """All that is new is in the sums."""
+        """Add all that is new to the sums."""
         for seat in list(self._seats):
             tap = self._seats[seat]
             ended, opened = seat.ended, seat.opened
@@ -84,8 +84,8 @@ class Own:
         for _ in range(len(self._ended)):
             sums.runs.append(self._ended.popleft())
         dropped = sum(self._spare.cells[OPERATIONS::WIDTH]) + self._lost
-        sums.dropped += dropped - self._spare_told
-        self._spare_told = dropped
+        sums.dropped += dropped - self._spare_reported
+        self._spare_reported = dropped
 
     def _runs(
         self, seat: Seat, opened: Opened, now: int, *, ended: bool

@@ -71,7 +71,7 @@ class Shared:
         self.rows = (len(memory) // 8 - LENGTH) // SIZE
         self._memory = memory
         self._cells = memoryview(self._memory).cast("q")
-        self._dropped_told = 0
+        self._dropped_reported = 0
 
     def row(self, index: int) -> Row:
         """Return the row of the child with that index, 0 … rows - 1."""
@@ -85,8 +85,8 @@ class Shared:
     def dropped(self) -> int:
         """Return what those children counted since it was asked last."""
         counted: int = self._cells[self.rows * SIZE + OPERATIONS]
-        new = counted - self._dropped_told
-        self._dropped_told = counted
+        new = counted - self._dropped_reported
+        self._dropped_reported = counted
         return new
 
 
@@ -98,13 +98,13 @@ class Row:
         self._bytes = cells.cast("B")
         self._names: list[str] = []
         self._taps: list[Tap] = []
-        self._told = 0
-        self._dropped_told = 0
+        self._reported = 0
+        self._dropped_reported = 0
 
     # What the child does
 
     def take(self) -> None:
-        """The row belongs to this process; what its last owner left open is closed."""
+        """Take the row for this process; close what its last owner left open."""
         cells = self._cells
         cells[TURN] += cells[TURN] % 2  # who was killed while it wrote left it odd
         self._close()
@@ -137,7 +137,7 @@ class Row:
         return self._cells[start : start + LENGTH]
 
     def begin(self, run: int, now: int) -> None:
-        """The run is open: what all threads of the child do from now on is its cost."""
+        """Open a run: what all threads of the child do from now on is its cost."""
         cells = self._cells
         used = (cells[NAMES] + 1) * WIDTH
         cells[TURN] += 1
@@ -152,7 +152,7 @@ class Row:
         cells[TURN] += 1
 
     def end(self, now: int) -> None:
-        """The run is closed, and stands in the ring with its cost."""
+        """Close the run and write it into the ring with its cost."""
         cells = self._cells
         run, began = cells[RUN], cells[BEGAN]
         if not run:
@@ -165,7 +165,7 @@ class Row:
         self._close()
 
     def drop(self, counts: int) -> None:
-        """So many more found no place."""
+        """Count so many more for which there was no place."""
         self._cells[DROPPED] += counts
 
     def _close(self) -> None:
@@ -185,7 +185,7 @@ class Row:
         return self._names
 
     def read(self, sums: Sums, now: int) -> None:
-        """All that is new is in the sums."""
+        """Add all that is new to the sums."""
         if not self._cells[PID]:
             return
         lanes = [self._copy(_LANES_AT, lane) for lane in range(self._cells[LANES_USED])]
@@ -201,8 +201,8 @@ class Row:
         if not gone:
             self._read_running(sums, now)
         dropped = self._cells[DROPPED]
-        sums.dropped += dropped - self._dropped_told
-        self._dropped_told = dropped
+        sums.dropped += dropped - self._dropped_reported
+        self._dropped_reported = dropped
 
     def _gone(self, lanes: list[list[int]], now: int) -> bool:
         """Say whether the child died within a run or a statement.
@@ -237,17 +237,17 @@ class Row:
     def _read_ended(self, sums: Sums) -> None:
         cells = self._cells
         written = cells[WRITTEN]
-        first = max(self._told, written - RING)
-        found = []
+        first = max(self._reported, written - RING)
+        runs = []
         for number in range(first, written):
             start = _RING_AT + number % RING * ENTRY
             run, at, operations, spent, rows, elapsed = cells[start : start + ENTRY]
             new = (at, operations, spent, rows)
-            found.append(run_of(self._names, run, new, elapsed, ended=True))
+            runs.append(run_of(self._names, run, new, elapsed, ended=True))
         torn = max(cells[WRITTEN] - RING - first, 0)  # overwritten while we read
-        sums.runs.extend(found[torn:])
-        sums.dropped += first - self._told + min(torn, len(found))
-        self._told = written
+        sums.runs.extend(runs[torn:])
+        sums.dropped += first - self._reported + min(torn, len(runs))
+        self._reported = written
 
     def _cost(self, now: int) -> list[New]:
         sums: dict[int, New] = {}

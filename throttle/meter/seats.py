@@ -48,15 +48,15 @@ class Ground(Protocol):
         ...
 
     def leave(self, seat: Seat) -> None:
-        """The thread is gone. Never blocks, whatever it was called within."""
+        """Take leave of a thread. Never blocks, whatever it was called within."""
         ...
 
     def begin(self, seat: Seat, run: int, now: int) -> None:
-        """What is done from now on is the cost of the run."""
+        """Begin a run: what is done from now on is its cost."""
         ...
 
     def end(self, seat: Seat, now: int) -> None:
-        """The open run is over, and its cost is known."""
+        """End the open run, whose cost is known."""
         ...
 
 
@@ -73,7 +73,7 @@ class Leaving:
         self._ground.leave(self._seat)
 
 
-class Here(threading.local):
+class ThreadSeat(threading.local):
     """The seat of the thread that asks; under gevent's patches, of the greenlet."""
 
     def __init__(self, ground: Callable[[], Ground]) -> None:
@@ -81,7 +81,7 @@ class Here(threading.local):
         self.sit()
 
     def sit(self) -> None:
-        """This thread counts into memory of the ground that the process has now."""
+        """Count this thread into memory of the ground that the process has now."""
         ground = self._of()
         self.seat = ground.sit()
         self.cells = self.seat.cells

@@ -18,7 +18,7 @@ class Sums:
         self._databases: dict[str, list[int]] = {}
 
     def add(self, names: Sequence[str], news: Iterable[New]) -> None:
-        """So much is new, of the databases in the order of their cells."""
+        """Add what is new, of the databases in the order of their cells."""
         for at, operations, nanoseconds, rows in news:
             if at == 0:
                 self.dropped += operations
@@ -51,5 +51,5 @@ def run_of(
 
 
 def still(cells: list[int]) -> None:
-    """No statement runs there: who began one is gone."""
+    """Clear its statement: who began one is gone."""
     cells[STARTED::WIDTH] = [0] * len(cells[STARTED::WIDTH])

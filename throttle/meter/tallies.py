@@ -9,7 +9,7 @@ from throttle.limits import LONGEST_NAME
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 
 if TYPE_CHECKING:
-    from throttle.meter.seats import Here
+    from throttle.meter.seats import ThreadSeat
 
 MOST = 1_000_000_000
 LONGEST = 1_000_000
@@ -19,29 +19,29 @@ LONGEST = 1_000_000
 class Tally:
     """The counts of one database, of the thread that asks.
 
-    `here.cells[at + …]` is all that instruments touch; `at` is read anew for each
+    `local.cells[at + …]` is all that instruments touch; `at` is read anew for each
     statement, because a child that takes over a row finds the names in another order.
     """
 
-    __slots__ = ("at", "here", "name")
+    __slots__ = ("at", "local", "name")
 
-    def __init__(self, name: str, here: Here, at: int) -> None:
+    def __init__(self, name: str, local: ThreadSeat, at: int) -> None:
         self.name = name
-        self.here = here
+        self.local = local
         self.at = at
 
     @property
     def running(self) -> bool:
-        """Whether this thread is within a statement whose time is counted."""
-        return self.here.cells[self.at + STARTED] != 0
+        """Return whether this thread is within a statement whose time is counted."""
+        return self.local.cells[self.at + STARTED] != 0
 
     def add(self, operations: int = 1, *, seconds: float = 0.0, rows: int = 0) -> None:
-        """So much was done. From any thread; never blocks, never raises.
+        """Count what was done. From any thread; never blocks, never raises.
 
         What is no amount is nothing; no more counts at once than a billion operations
         or rows, or a million seconds.
         """
-        cells, at = self.here.cells, self.at
+        cells, at = self.local.cells, self.at
         cells[at + OPERATIONS] += max(min(operations, MOST), 0)
         if seconds > 0:  # nor if it is no number
             cells[at + NANOSECONDS] += int(min(seconds, LONGEST) * 1e9)

@@ -18,11 +18,11 @@ New = tuple[int, int, int, int]
 
 
 class Tap:
-    """Remembers what was read of one thread, so that nothing is told twice.
+    """Remembers what was read of one thread, so that nothing is reported twice.
 
     A running statement tells its seconds as they pass. When it ends, its time stands
-    for a moment in neither cell: then less is read than before, nothing is told, and
-    what was missed is told the next time.
+    for a moment in neither cell: then less is read than before, nothing is reported,
+    and what was missed is reported the next time.
     """
 
     __slots__ = ("_seen",)
@@ -31,7 +31,7 @@ class Tap:
         self._seen: list[int] = []
 
     def draw(self, cells: list[int], now: int) -> Iterator[New]:
-        """Yield what is new, by database; it counts as told."""
+        """Yield what is new, by database; it counts as reported."""
         seen = self._seen
         if len(seen) < len(cells):
             seen.extend([0] * (len(cells) - len(seen)))

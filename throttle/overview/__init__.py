@@ -5,7 +5,7 @@
     looking   one look after the other: rates, and what was seen last when Redis is away
     source    the store that an app's settings name
 
-Nothing here changes anything: to look is to read.
+Looking only reads; it changes nothing.
 """
 
 from throttle.overview.looking import Looking

@@ -1,4 +1,4 @@
-"""From what the store knows to what people are told: pure."""
+"""Judge what the store knows for people. Pure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def judge(
 
     Those with a limit, and whatever else is counted.
     """
-    found = [
+    rows = [
         status(name, views.get(name), limits.get(name), estimator, rates)
         for name in {**limits, **views}
     ]
-    return tuple(sorted(found, key=lambda one: (ORDER[one.state], one.name)))
+    return tuple(sorted(rows, key=lambda one: (ORDER[one.state], one.name)))
 
 
 def status(
@@ -57,7 +57,7 @@ def status(
     return Status(
         name=name,
         state=state,
-        said=_said(state, limit, _waiting(held, oldest, tenants)),
+        summary=_summary(state, limit, _waiting(held, oldest, tenants)),
         notes=tuple(_notes(view, limit, outside, used)),
         traffic=traffic,
         fast=fast,
@@ -106,16 +106,16 @@ def _waiting(held: int, oldest: float, tenants: tuple[Tenant, ...]) -> str:
     """Return how many wait, how long, and whose they are; empty if none."""
     if not held:
         return ""
-    said = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
+    summary = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
     if oldest:
-        said += f", the oldest for {duration(oldest)}"
+        summary += f", the oldest for {duration(oldest)}"
     if tenants and tenants[0].held:
         whose = f"of tenant {tenants[0].name}" if tenants[0].name else "without tenant"
-        said += f", most {whose} ({tenants[0].held:,})"
-    return said
+        summary += f", most {whose} ({tenants[0].held:,})"
+    return summary
 
 
-def _said(state: State, limit: Limit | None, waiting: str) -> str:
+def _summary(state: State, limit: Limit | None, waiting: str) -> str:
     match state:
         case State.OVER:
             why = "nothing is held in shadow mode" if limit and limit.shadow else ""
@@ -128,7 +128,7 @@ def _said(state: State, limit: Limit | None, waiting: str) -> str:
         case State.UNGUARDED:
             return "no worker holds to its limit"
         case State.UNLIMITED:
-            return "counted; it has no limit here"
+            return "counted; it has no limit in these settings"
         case State.CALM:
             return "nothing waits"
 
@@ -164,11 +164,12 @@ def _notes(
     )
     if others:
         named = ", ".join(others[:3]) + (" …" if len(others) > len(others[:3]) else "")
-        yield f"{counted(len(others), 'worker')} with another limit than here: {named}"
+        workers = counted(len(others), "worker")
+        yield f"{workers} with another limit than in these settings: {named}"
 
 
 def _workers(name: str, view: View | None, rates: Rates | None) -> tuple[Worker, ...]:
-    found = [
+    rows = [
         Worker(
             id=key,
             name=holder.name,
@@ -184,7 +185,7 @@ def _workers(name: str, view: View | None, rates: Rates | None) -> tuple[Worker,
         )
         for key, holder in (view.holders if view else {}).items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.held, -one.share, one.name)))
+    return tuple(sorted(rows, key=lambda one: (-one.held, -one.share, one.name)))
 
 
 def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant, ...]:
@@ -196,11 +197,11 @@ def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant,
             keys.setdefault(tenant, []).append((name, key, tenant))
     if set(held) <= {""}:  # nobody routes by tenant
         return ()
-    found = [
+    rows = [
         Tenant(name=tenant, held=waiting, rate=_total(rates, keys[tenant]))
         for tenant, waiting in held.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.held, -(one.rate or 0), one.name)))
+    return tuple(sorted(rows, key=lambda one: (-one.held, -(one.rate or 0), one.name)))
 
 
 def _total(rates: Rates | None, keys: Iterable[tuple[str, ...]]) -> float | None:

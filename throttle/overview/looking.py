@@ -21,7 +21,7 @@ OVER = 1.0
 class Looking:
     """Pictures of a store, one after the other; for one thread.
 
-    While the store is away the last picture is told again, with why and since when.
+    While the store is away the last picture is repeated, with why and since when.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Looking:
 
     @property
     def answered(self) -> bool:
-        """Whether the store has ever answered."""
+        """Return whether the store has ever answered."""
         return self._heard is not None
 
     def look(self) -> Picture:
@@ -82,7 +82,7 @@ class Looking:
             self._tried = asked
         since = self._heard if self._heard is not None else self._tried
         known = self._last or self._picture({})
-        # Rates over the outage would be told as of its last second.
+        # Rates over the outage would be shown as of its last second.
         self._before = self._rates = None
         return replace(known, away=why, since=self._clock() - (since or asked))
 

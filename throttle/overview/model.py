@@ -1,4 +1,4 @@
-"""A picture of one instant. All of it is immutable and can be said in JSON."""
+"""A picture of one instant. All of it is immutable and can be written as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ORDER = {state: place for place, state in enumerate(State)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """What a worker said last."""
+    """What a worker reported last."""
 
     id: str
     name: str
@@ -65,14 +65,14 @@ class Status:
 
     name: str
     state: State
-    said: str
+    summary: str
     """The state in a sentence."""
     notes: tuple[str, ...] = ()
     """What else somebody should know."""
     traffic: Amount = NOTHING
     """Per second, by the estimator of the settings."""
     fast: Amount = NOTHING
-    """By the fast one: what is going on now."""
+    """By the fast one: what happens now."""
     outside: Amount = NOTHING
     """Of the traffic, what no gate holds back: web processes, other tools."""
     operations: float | None = None
@@ -122,5 +122,5 @@ class Picture:
 
     @property
     def held(self) -> int:
-        """Tasks that wait, of all databases."""
+        """Return the tasks that wait, of all databases."""
         return sum(status.held for status in self.databases)

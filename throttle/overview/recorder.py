@@ -12,14 +12,14 @@ class Recorder:
     def __init__(self) -> None:
         self._moments: dict[str, list[Moment]] = {}
         self._admitted: dict[str, tuple[int, dict[str, int]]] = {}
-        """By database: how many until now, and what each worker had said last."""
+        """By database: how many until now, and what each worker had reported last."""
         self._gaps: list[tuple[float, float]] = []
         self._away_since: float | None = None
         self._asked = 0.0
         self._estimator = ""
 
     def add(self, at: float, picture: Picture) -> None:
-        """The picture is in the recording, so many seconds after its beginning."""
+        """Add the picture to the recording, so many seconds after its beginning."""
         self._estimator = picture.estimator
         before, self._asked = self._asked, at
         if picture.away:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from throttle import store
 from throttle.settings import Settings
 
-PATIENCE = 0.5
+READ_TIMEOUT = 0.5
 """Seconds that people's questions wait for Redis; a worker's wait less."""
 
 
 def open_store(settings: Settings) -> store.CheckedStore:
     """Return Redis, or the service before it; Misconfigured if neither is named."""
-    return store.open_store(settings, timeout=PATIENCE)
+    return store.open_store(settings, timeout=READ_TIMEOUT)
 
 
 def where(settings: Settings) -> str:

@@ -28,7 +28,8 @@ from throttle.service.desk import Desk
 from throttle.settings import Settings
 
 WAIT = 0.2
-"""Seconds that a request may wait for a thread: who asks has given up after 150 ms."""
+"""Seconds that a request may wait for a thread: a client waits no longer than 150
+ms."""
 
 PAGES = {
     r"/v1/exchange": pages.Exchange,
@@ -69,11 +70,11 @@ def make_app(
         cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
         clock=clock,
     )
-    given = {"desk": desk}
+    arguments = {"desk": desk}
     return Application(
-        [(path, page, given) for path, page in PAGES.items()],
+        [(path, page, arguments) for path, page in PAGES.items()],
         default_handler_class=pages.Nothing,
-        default_handler_args=given,
+        default_handler_args=arguments,
         log_function=_unlogged,
         desk=desk,
     )

@@ -17,7 +17,7 @@ from throttle.store import wire
 
 NONE = dict.fromkeys(Estimator, NOTHING)
 UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})
-"""A database of which nobody has told anything lately."""
+"""A database of which nothing was reported lately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

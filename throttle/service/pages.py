@@ -56,7 +56,7 @@ class Nothing(Page):
 
     async def get(self) -> None:
         """Say where something is."""
-        self.reply(HTTPStatus.NOT_FOUND, {"error": "here are /v1/… and /health"})
+        self.reply(HTTPStatus.NOT_FOUND, {"error": "there are /v1/… and /health"})
 
     post = put = delete = get
 
@@ -116,20 +116,21 @@ class Admit(Page):
         """Answer from the last look; while the store is away by the policy."""
 
         async def make() -> Mapping[str, object]:
-            found = self.body()
-            name = found.get("database")
+            body = self.body()
+            name = body.get("database")
             cycles = self.desk.cycles.get(name) if isinstance(name, str) else None
             if cycles is None:
                 allowed = ", ".join(sorted(self.desk.cycles)) or "none"
                 message = f"{name!r} has no limit; those that have: {allowed}"
                 raise Unknown(message)
-            cost = fields.number("cost", found.get("cost", 1), most=IDLE)
+            cost = fields.number("cost", body.get("cost", 1), most=IDLE)
             traffic, factor = await self.desk.traffic(cycles.limit.database)
-            told = cycles.admit(cost, self.desk.clock(), traffic, factor)
+            admission = cycles.admit(cost, self.desk.clock(), traffic, factor)
+            left = admission.remaining
             return {
-                "admitted": told.admitted,
-                "remaining": told.remaining if isfinite(told.remaining) else None,
-                "retry_after": told.retry_after,
+                "admitted": admission.admitted,
+                "remaining": left if isfinite(left) else None,
+                "retry_after": admission.retry_after,
                 "known": traffic is not None,
             }
 
@@ -143,12 +144,12 @@ class Elect(Page):
         """Ask the store."""
 
         async def make() -> Mapping[str, object]:
-            found = self.body()
+            body = self.body()
             elected = await self.desk.lane.run(
                 self.desk.store.elect,
-                fields.database("database", found.get("database")),
-                fields.text("holder", found.get("holder")),
-                fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),
+                fields.database("database", body.get("database")),
+                fields.text("holder", body.get("holder")),
+                fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
             )
             return {"elected": elected}
 
@@ -162,13 +163,13 @@ class Lower(Page):
         """Hand it to the store."""
 
         async def make() -> Mapping[str, object]:
-            found = self.body()
+            body = self.body()
             await self.desk.lane.run(
                 self.desk.store.lower,
                 fields.database("database", name),
-                fields.number("factor", found.get("factor"), most=1.0),
-                fields.text("why", found.get("why"), empty=True),
-                fields.number("seconds", found.get("seconds"), most=LONGEST_WORD),
+                fields.number("factor", body.get("factor"), most=1.0),
+                fields.text("why", body.get("why"), empty=True),
+                fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
             )
             return {}
 
@@ -182,13 +183,13 @@ class Adjust(Page):
         """Hand it to the store."""
 
         async def make() -> Mapping[str, object]:
-            found = self.body()
+            body = self.body()
             await self.desk.lane.run(
                 self.desk.store.adjust,
                 fields.database("database", name),
-                fields.number("factor", found.get("factor"), most=ADJUSTED),
-                fields.text("why", found.get("why"), empty=True),
-                fields.number("seconds", found.get("seconds"), most=ADJUSTED_FOR),
+                fields.number("factor", body.get("factor"), most=ADJUSTED),
+                fields.text("why", body.get("why"), empty=True),
+                fields.number("seconds", body.get("seconds"), most=ADJUSTED_FOR),
             )
             return {}
 

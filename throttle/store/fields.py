@@ -40,11 +40,11 @@ def wrong(field: str, allowed: str, value: object) -> NoReturn:
 def document(body: bytes | str) -> Mapping[str, Any]:
     """Return the JSON object that a body is."""
     try:
-        found = json.loads(body, parse_constant=_no_number)
+        parsed = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         message = f"the body is no JSON: {error}"
         raise Malformed(message) from error
-    return mapping("the body", found)
+    return mapping("the body", parsed)
 
 
 def _no_number(name: str) -> NoReturn:
@@ -104,10 +104,10 @@ def number(field: str, value: object, *, most: float = LARGEST) -> float:
 
 def whole(field: str, value: object) -> int:
     """Return a whole number from zero up."""
-    found = number(field, value)
-    if found != int(found):
+    parsed = number(field, value)
+    if parsed != int(parsed):
         wrong(field, "a whole number", value)
-    return int(found)
+    return int(parsed)
 
 
 def listed(field: str, value: object, size: int | None = None) -> Sequence[Any]:

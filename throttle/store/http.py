@@ -1,7 +1,7 @@
 """The service before Redis, as a store: for processes that may not reach Redis.
 
 One connection is kept. What is slow, away, or no service at all is `Away`, within the
-time that was given for the whole exchange: a server that sends a byte now and then is
+time that is set for the whole exchange: a server that sends a byte now and then is
 as far away as one that sends nothing. Threads may share a store; they take turns.
 """
 
@@ -57,9 +57,9 @@ class HttpStore:
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
-        """The service is there and takes the token; else Misconfigured or Away."""
+        """Check that the service takes the token; else raise Misconfigured or Away."""
         try:
-            found = self._ask("GET", "/v1/databases", timeout=AT_START)
+            reply = self._ask("GET", "/v1/databases", timeout=AT_START)
         except Refused as error:
             message = (
                 "throttle_service_token is not the one that the service at"
@@ -70,7 +70,7 @@ class HttpStore:
             message = f"throttle_service_url {self.url} is no throttle service: {error}"
             raise Misconfigured(message) from error
         try:
-            wire.views_in(found)
+            wire.views_in(reply)
         except Malformed as error:
             message = (
                 f"throttle_service_url {self.url} speaks another version than this"
@@ -79,14 +79,14 @@ class HttpStore:
             raise Misconfigured(message) from error
 
     def exchange(self, report: Report) -> Answer:
-        """The report counts; what is known of its databases comes back."""
+        """Count the report; return what is known of its databases."""
         heard = report.heard and report.holder not in self._unheard
         self._unheard.add(report.holder)
-        said = wire.report_out(replace(report, heard=heard))
+        payload = wire.report_out(replace(report, heard=heard))
         with self._understood():
             # Not asked twice by itself: the first answer, if there was one, is lost
-            found = self._ask("POST", "/v1/exchange", said, again=False)
-            answer = wire.answer_in(found)
+            reply = self._ask("POST", "/v1/exchange", payload, retry=False)
+            answer = wire.answer_in(reply)
         self._unheard.discard(report.holder)
         return answer
 
@@ -102,7 +102,7 @@ class HttpStore:
             return self._ask("POST", "/v1/elect", body).get("elected") is True
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
-        """The limit in force is so much of the limit, for so long."""
+        """Put so much of the limit in force, for so long."""
         body = {"factor": factor, "why": why, "seconds": seconds}
         with self._understood():
             self._ask("POST", f"/v1/databases/{quote(database, safe='')}/lower", body)
@@ -122,7 +122,7 @@ class HttpStore:
         """Keep nothing: the service has no page for it."""
 
     def close(self) -> None:
-        """The connection is closed; a later call makes another."""
+        """Close the connection; a later call makes another."""
         if self._turn.acquire(timeout=self._timeout + CONNECTING):
             try:
                 self._drop()
@@ -144,52 +144,52 @@ class HttpStore:
         body: Mapping[str, object] | None = None,
         *,
         timeout: float | None = None,
-        again: bool = True,
+        retry: bool = True,
     ) -> Mapping[str, Any]:
         payload = None if body is None else wire.dumped(body)
-        patience = self._timeout if timeout is None else timeout
+        seconds = self._timeout if timeout is None else timeout
         if os.getpid() != self._owner:  # a fork: lock and connection are its parent's
             self._turn, self._owner = threading.Lock(), os.getpid()
             self._drop()
-        if not self._turn.acquire(timeout=patience):
+        if not self._turn.acquire(timeout=seconds):
             message = f"{self.url} is still busy with another question"
             raise Away(message)
         try:
-            status, said = self._asked(method, path, payload, patience, again=again)
+            status, reply = self._asked(method, path, payload, seconds, retry=retry)
         finally:
             self._turn.release()
-        return self._read(status, said)
+        return self._read(status, reply)
 
     def _asked(
         self,
         method: str,
         path: str,
         payload: bytes | None,
-        patience: float,
+        seconds: float,
         *,
-        again: bool,
+        retry: bool,
     ) -> tuple[int, bytes]:
         kept = self._wire is not None
         try:
             try:
-                return self._once(method, path, payload, patience)
+                return self._once(method, path, payload, seconds)
             except DROPPED:
-                if not (kept and again):
+                if not (kept and retry):
                     raise
-                return self._once(method, path, payload, patience)
+                return self._once(method, path, payload, seconds)
         except (OSError, HTTPException, ValueError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            message = f"the throttle service at {self.url} does not answer: {said}"
+            reason = " ".join(str(error).split()) or type(error).__name__
+            message = f"the throttle service at {self.url} does not answer: {reason}"
             raise Away(message) from error
 
     def _once(
-        self, method: str, path: str, payload: bytes | None, patience: float
+        self, method: str, path: str, payload: bytes | None, seconds: float
     ) -> tuple[int, bytes]:
         done = False
         try:
             if self._wire is None:
                 self._wire = Wire.to(self.url, self._clock)
-            self._wire.allow(patience)
+            self._wire.allow(seconds)
             headers = {
                 "Authorization": f"Bearer {self._token}",
                 "Content-Type": "application/json",
@@ -198,9 +198,9 @@ class HttpStore:
             path = urlsplit(self.url).path + path
             connection.request(method, path, payload, headers)
             response = connection.getresponse()
-            said = response.read(LARGEST)
+            body = response.read(LARGEST)
             done = response.isclosed() and not response.will_close
-            return response.status, said
+            return response.status, body
         finally:
             if not done:
                 self._drop()
@@ -210,13 +210,13 @@ class HttpStore:
         if gone is not None:
             gone.connection.close()
 
-    def _read(self, status: int, said: bytes) -> Mapping[str, Any]:
+    def _read(self, status: int, body: bytes) -> Mapping[str, Any]:
         if status == UNAUTHORIZED:
             message = f"the throttle service at {self.url} does not take the token"
             raise Refused(message)
         if status == OK:
-            return document(said)
-        why = _why(said)
+            return document(body)
+        why = _why(body)
         if why is None and status in {BAD, MISSING}:
             message = f"it answers {status}"
             raise Malformed(message)
@@ -232,11 +232,11 @@ def _check_port(url: str) -> None:
         raise Misconfigured(message) from error
 
 
-def _why(said: bytes) -> str | None:
+def _why(body: bytes) -> str | None:
     """Return what the service says is wrong; None if it was not the service."""
     try:
-        found = json.loads(said)
+        parsed = json.loads(body)
     except ValueError:
         return None
-    why = found.get("error") if isinstance(found, dict) else None
+    why = parsed.get("error") if isinstance(parsed, dict) else None
     return why if isinstance(why, str) else None

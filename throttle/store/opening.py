@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Python loads it at the first connection, which a thread of ours makes. A process that
-# is forked in that moment has half of it for ever: no name of a host is found there
+# is forked in that moment has half of it for ever: no name of a host is resolved there
 # (`LookupError: unknown encoding: idna`), by us or by anybody else.
 import encodings.idna  # noqa: F401 — see above
 from typing import Protocol
@@ -22,7 +22,7 @@ class CheckedStore(Store, Protocol):
     """A store that says what is wrong with its address."""
 
     def check(self) -> None:
-        """It is there and can be used; raises Misconfigured or Away."""
+        """Check that it can be used; raise Misconfigured or Away."""
         ...
 
 
@@ -34,7 +34,7 @@ def open_store(settings: Settings, *, timeout: float | None = None) -> CheckedSt
     Raises:
         Misconfigured: Neither is named, or its address is none.
     """
-    # Imported here: a process needs the client of one of the two.
+    # Imported late: a process needs the client of one of the two.
     if settings.service_url and settings.service_token:
         from throttle.store import http  # noqa: PLC0415
 

@@ -40,7 +40,7 @@ class Wire:
         return made
 
     def allow(self, seconds: float) -> None:
-        """From now on it may wait so long in all."""
+        """Allow it to wait so long in all, from now on."""
         self._until = self._clock() + seconds
 
     def left(self) -> float:

@@ -15,13 +15,13 @@ from typing import Any
 from throttle.model import (
     NOTHING,
     Answer,
+    DatabaseReport,
     Estimator,
     Holder,
     Holding,
     Report,
     Sample,
     Seen,
-    Told,
     View,
 )
 from throttle.store import fields
@@ -59,43 +59,43 @@ def report_out(report: Report) -> dict[str, object]:
         "databases": {
             name: {
                 "samples": [
-                    [sample.age, *sample.amount, sample.span] for sample in told.samples
+                    [sample.age, *sample.amount, sample.span] for sample in part.samples
                 ],
-                "holding": told.holding and _holding_out(told.holding),
+                "holding": part.holding and _holding_out(part.holding),
             }
-            for name, told in report.databases.items()
+            for name, part in report.databases.items()
         },
     }
 
 
-def report_in(found: Mapping[str, Any]) -> Report:
+def report_in(body: Mapping[str, Any]) -> Report:
     """Return the report that a document is, or raise Malformed."""
     return Report(
-        holder=fields.text("holder", found.get("holder")),
-        name=fields.text("name", found.get("name", ""), empty=True),
-        number=fields.whole("number", found.get("number", 0)),
-        heard=found.get("heard", True) is True,
+        holder=fields.text("holder", body.get("holder")),
+        name=fields.text("name", body.get("name", ""), empty=True),
+        number=fields.whole("number", body.get("number", 0)),
+        heard=body.get("heard", True) is True,
         databases={
-            fields.database("databases", name): _told(f"databases.{name}", told)
-            for name, told in fields.mapping(
-                "databases", found.get("databases")
-            ).items()
+            fields.database("databases", name): _database_report(
+                f"databases.{name}", part
+            )
+            for name, part in fields.mapping("databases", body.get("databases")).items()
         },
     )
 
 
-def _told(field: str, value: object) -> Told:
-    found = fields.mapping(field, value)
-    holding = found.get("holding")
+def _database_report(field: str, value: object) -> DatabaseReport:
+    body = fields.mapping(field, value)
+    holding = body.get("holding")
     samples = tuple(
         _sample(f"{field}.samples", one)
-        for one in fields.listed(f"{field}.samples", found.get("samples", []))
+        for one in fields.listed(f"{field}.samples", body.get("samples", []))
     )
-    told = sum(min(one.span, KEPT) for one in samples)
-    if len(samples) > SAMPLES or told > SPANS:
-        wrong = f"{len(samples)} samples of {told:g} s"
+    part = sum(min(one.span, KEPT) for one in samples)
+    if len(samples) > SAMPLES or part > SPANS:
+        wrong = f"{len(samples)} samples of {part:g} s"
         fields.wrong(f"{field}.samples", f"at most {SAMPLES} of {SPANS:g} s", wrong)
-    return Told(
+    return DatabaseReport(
         samples=samples,
         holding=None if holding is None else _holding(f"{field}.holding", holding),
     )
@@ -122,16 +122,14 @@ def _holding_out(holding: Holding) -> dict[str, object]:
 
 
 def _holding(field: str, value: object) -> Holding:
-    found = fields.mapping(field, value)
+    body = fields.mapping(field, value)
     return Holding(
-        want=fields.number(f"{field}.want", found.get("want")),
-        limit=fields.bound(f"{field}.limit", found.get("limit")),
-        oldest=fields.number(f"{field}.oldest", found.get("oldest", 0)),
-        turn=fields.number(f"{field}.turn", found.get("turn", 0)),
-        tenants=fields.each(f"{field}.tenants", found.get("tenants", {}), _pair),
-        **{
-            name: fields.whole(f"{field}.{name}", found.get(name, 0)) for name in COUNTS
-        },
+        want=fields.number(f"{field}.want", body.get("want")),
+        limit=fields.bound(f"{field}.limit", body.get("limit")),
+        oldest=fields.number(f"{field}.oldest", body.get("oldest", 0)),
+        turn=fields.number(f"{field}.turn", body.get("turn", 0)),
+        tenants=fields.each(f"{field}.tenants", body.get("tenants", {}), _pair),
+        **{name: fields.whole(f"{field}.{name}", body.get(name, 0)) for name in COUNTS},
     )
 
 
@@ -152,12 +150,12 @@ def answer_out(answer: Answer) -> dict[str, object]:
     }
 
 
-def answer_in(found: Mapping[str, Any]) -> Answer:
+def answer_in(body: Mapping[str, Any]) -> Answer:
     """Return the answer that a document is, or raise Malformed."""
-    _check_version(found)
+    _check_version(body)
     return Answer(
-        at=fields.number("at", found.get("at")),
-        databases=fields.each("databases", found.get("databases"), _seen),
+        at=fields.number("at", body.get("at")),
+        databases=fields.each("databases", body.get("databases"), _seen),
     )
 
 
@@ -174,12 +172,12 @@ def seen_out(seen: Seen) -> dict[str, object]:
 
 
 def _seen(field: str, value: object) -> Seen:
-    found = fields.mapping(field, value)
+    body = fields.mapping(field, value)
     traffic, outside = (
         {
             Estimator(kind): one
             for kind, one in fields.each(
-                f"{field}.{name}", found.get(name), fields.amount
+                f"{field}.{name}", body.get(name), fields.amount
             ).items()
             if kind in list(Estimator)
         }
@@ -189,10 +187,10 @@ def _seen(field: str, value: object) -> Seen:
     return Seen(
         traffic=nothing | traffic,
         outside=nothing | outside,
-        share=fields.number(f"{field}.share", found.get("share", 0)),
-        factor=fields.number(f"{field}.factor", found.get("factor", 1)),
-        holders=fields.whole(f"{field}.holders", found.get("holders", 0)),
-        turn=found.get("turn") is True if "turn" in found else None,
+        share=fields.number(f"{field}.share", body.get("share", 0)),
+        factor=fields.number(f"{field}.factor", body.get("factor", 1)),
+        holders=fields.whole(f"{field}.holders", body.get("holders", 0)),
+        turn=body.get("turn") is True if "turn" in body else None,
     )
 
 
@@ -215,33 +213,33 @@ def view_out(view: View) -> dict[str, object]:
     }
 
 
-def views_in(found: Mapping[str, Any]) -> dict[str, View]:
+def views_in(body: Mapping[str, Any]) -> dict[str, View]:
     """Return what a document says of all databases, or raise Malformed."""
-    _check_version(found)
-    return fields.each("databases", found.get("databases"), _view)
+    _check_version(body)
+    return fields.each("databases", body.get("databases"), _view)
 
 
 def _view(field: str, value: object) -> View:
-    found = fields.mapping(field, value)
-    signal = found.get("signal", "")
+    body = fields.mapping(field, value)
+    signal = body.get("signal", "")
     if not isinstance(signal, str):
         fields.wrong(f"{field}.signal", "a string", signal)
     return View(
-        seen=_seen(field, found),
-        holders=fields.each(f"{field}.workers", found.get("workers", {}), _holder),
+        seen=_seen(field, body),
+        holders=fields.each(f"{field}.workers", body.get("workers", {}), _holder),
         signal=signal,
     )
 
 
 def _holder(field: str, value: object) -> Holder:
-    found = fields.mapping(field, value)
+    body = fields.mapping(field, value)
     return Holder(
-        name=fields.text(f"{field}.name", found.get("name"), empty=True),
-        share=fields.number(f"{field}.share", found.get("share")),
-        holding=_holding(f"{field}.holding", found.get("holding")),
+        name=fields.text(f"{field}.name", body.get("name"), empty=True),
+        share=fields.number(f"{field}.share", body.get("share")),
+        holding=_holding(f"{field}.holding", body.get("holding")),
     )
 
 
-def _check_version(found: Mapping[str, Any]) -> None:
-    if found.get("v") != VERSION:
-        fields.wrong("v", str(VERSION), found.get("v"))
+def _check_version(body: Mapping[str, Any]) -> None:
+    if body.get("v") != VERSION:
+        fields.wrong("v", str(VERSION), body.get("v"))

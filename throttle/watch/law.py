@@ -23,7 +23,7 @@ RECOVERY = 0.05
 """What the factor regains per second."""
 SETTLING = 3.0
 """Seconds after a cut until its consequence can be seen."""
-PATIENCE = 10.0
+SILENCE_TIMEOUT = 10.0
 """Seconds without a word of the server for which the factor stays as it is."""
 
 
@@ -51,7 +51,7 @@ class Verdict:
     hard: bool = False
     """The last cut was one for a value far above its threshold."""
     silent: float = 0.0
-    """Seconds since the server said something."""
+    """Seconds since the server answered."""
 
 
 def judge(
@@ -69,7 +69,7 @@ def judge(
     settling = max(last.settling - elapsed, 0.0)
     if words is None:
         silent = last.silent + elapsed
-        if silent <= PATIENCE:
+        if silent <= SILENCE_TIMEOUT:
             return Verdict(
                 factor=last.factor,
                 why=last.why,

@@ -34,13 +34,13 @@ ANSWER = 1.0
 """Seconds for an answer."""
 CALLING_OFF = 0.5
 LONGEST = 30.0
-"""Seconds until a server that did not answer is asked again, at most."""
+"""Seconds until a server that did not answer is asked once more, at most."""
 FULL = ("too many clients", "remaining connection slots")
 """What a server says, in English, that has no connection left."""
 
 
 class Unanswered(ThrottleError):
-    """The server did not say how it is; or it is not asked again yet."""
+    """The server did not report its state; or it is not time to ask it."""
 
 
 class Signal:
@@ -55,7 +55,7 @@ class Signal:
         self._connection: _Patient | None = None
         self._written: tuple[float, float] | None = None
         self._failures = 0
-        self._again = float("-inf")
+        self._next_attempt = float("-inf")
         self.sees_all = True
         """Whether the role sees what other roles do; without that it sees nothing."""
         _SIGNALS.add(self)
@@ -63,15 +63,15 @@ class Signal:
     @property
     def where(self) -> str:
         """Name the server and database, without secrets."""
-        given = conninfo.conninfo_to_dict(self._dsn)
-        host = given.get("host") or "the local socket"
-        return f"{given.get('dbname') or 'default database'} at {host}"
+        options = conninfo.conninfo_to_dict(self._dsn)
+        host = options.get("host") or "the local socket"
+        return f"{options.get('dbname') or 'default database'} at {host}"
 
     def ask(self) -> Sequence[Word]:
         """Return what the server says of itself; raises Unanswered."""
         now = self._clock()
-        if now < self._again:
-            message = f"{self.where} is not asked again yet"
+        if now < self._next_attempt:
+            message = f"{self.where} is asked later: it did not answer"
             raise Unanswered(message)
         try:
             row = self._asked()
@@ -82,14 +82,14 @@ class Signal:
         return self._words(row)
 
     def close(self) -> None:
-        """The connection is closed; what was written so far is forgotten."""
+        """Close the connection; forget what was written so far."""
         connection, self._connection = self._connection, None
         self._written = None
         if connection is not None:
             connection.close()
 
     def abandon(self) -> None:
-        """This process is a fork: the connection is its parent's."""
+        """Leave the connection to the parent: this process is a fork."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.closed:
             with suppress(psycopg.Error, OSError):
@@ -120,12 +120,12 @@ class Signal:
     def _failed(self, error: psycopg.Error) -> Sequence[Word]:
         self._call_off()
         self.close()
-        said = " ".join(str(error).split()) or type(error).__name__
-        if any(mark in said for mark in FULL):
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if any(mark in reason for mark in FULL):
             return [Word(FAR, "no connection is free")]
         self._failures += 1
-        self._again = self._clock() + min(2.0 ** (self._failures - 1), LONGEST)
-        message = f"{self.where} does not say how it is: {said}"
+        self._next_attempt = self._clock() + min(2.0 ** (self._failures - 1), LONGEST)
+        message = f"{self.where} does not say how it is: {reason}"
         raise Unanswered(message) from error
 
     def _call_off(self) -> None:
@@ -178,7 +178,7 @@ def _word(name: str, value: float, threshold: float) -> Word:
 
 def _dsn(database: str, watch: Watch) -> str:
     key = f"throttle_limits[{database!r}]['watch']['dsn']"
-    given = addresses.postgres(key, watch.dsn)
-    given.setdefault("application_name", "throttle:watch")
-    given.setdefault("connect_timeout", str(CONNECTING))
-    return conninfo.make_conninfo("", **given)
+    options = addresses.postgres(key, watch.dsn)
+    options.setdefault("application_name", "throttle:watch")
+    options.setdefault("connect_timeout", str(CONNECTING))
+    return conninfo.make_conninfo("", **options)

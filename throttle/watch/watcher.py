@@ -2,7 +2,7 @@
 
 Each process that has the limits may be elected; the store keeps the word of whoever
 was, with the factor in force, so that the next one goes on from there. A word lapses by
-itself: when all watchers are gone the limit is whole again after `KEPT` seconds.
+itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Limit, Store
 from throttle.settings import Settings
-from throttle.watch.law import PATIENCE, Verdict, Word, judge
+from throttle.watch.law import SILENCE_TIMEOUT, Verdict, Word, judge
 from throttle.watch.signal import Signal, Unanswered
 
 logger = logging.getLogger("throttle")
@@ -60,7 +60,7 @@ class Watcher:
         """What this one judged last."""
 
     def round(self) -> None:
-        """One question and what follows from it, if this process is elected."""
+        """Ask once and act on the answer, if this process is elected."""
         try:
             self._round()
         except ThrottleError as error:
@@ -69,7 +69,7 @@ class Watcher:
             )
 
     def leave(self) -> None:
-        """Another may be elected at once; the connection is closed."""
+        """Let another be elected at once; close the connection."""
         self._signal.close()
         if not self.elected:
             return
@@ -96,7 +96,7 @@ class Watcher:
         now = self._clock()
         if now - began >= ELECTED:
             # It was frozen, or waited long. Another may watch by now, and what was
-            # heard here is old: said now, it would take the other's word back.
+            # heard by this one is old: written now, it would revert the other's.
             self._stand_down()
             return
         before = self.verdict
@@ -113,7 +113,7 @@ class Watcher:
             self._once.warning(
                 "cut", "the limit of %s is lowered: %s", name, self.verdict.why
             )
-        if self.verdict.silent > PATIENCE:
+        if self.verdict.silent > SILENCE_TIMEOUT:
             self._back = now + STANDING_BACK
 
     def _stand_down(self) -> None:
@@ -163,11 +163,11 @@ class Watching:
 
     @property
     def alive(self) -> bool:
-        """Whether all of them turn."""
+        """Return whether all of them turn."""
         return all(thread.is_alive() for thread in self._threads)
 
     def stop(self, within: float = LEAVING) -> None:
-        """They leave after the question in flight; waits no longer than that."""
+        """Stop them after the question in flight; wait no longer than that."""
         self._stopping.set()
         until = monotonic() + within
         for thread in self._threads:

@@ -9,18 +9,18 @@ more message of prefetch, so that other tasks pass. One timer, which runs only w
 something is held, lets held tasks through as the share allows.
 
 A held task was neither acknowledged nor started. Whatever happens to the worker or to
-its connection, the broker hands it out again.
+its connection, the broker redelivers it.
 
     ``step``      hangs all of it on a worker's consumer
-    ``coming``    when the step comes by itself, and how to add it
+    ``install``    when the step comes by itself, and how to add it
     ``starting``  what is refused at the start, in one line
     ``rig``       what lives as long as the worker: accounts, hold, meter, exchange
-    ``hook``      through, held or parked; and out again
+    ``hook``      through, held or parked; and released
     ``dead``      held tasks that were revoked or have expired
     ``pace``      held tasks that have a `rate_limit` too
     ``held``      a request that waits
     ``back``      what is held goes back when the worker ends
-    ``going``     admitted tasks, until they are over
+    ``running``     admitted tasks, until they are over
     ``pool``      what the pool's processes count, by task
     ``spawned``   the same in processes that are fresh interpreters
     ``brokers``   what only Redis or only RabbitMQ can do
@@ -32,7 +32,7 @@ command starts; `install(app)`, or `throttle.Throttle(app)`, adds it to any othe
 """
 
 from throttle.worker import remote
-from throttle.worker.coming import connect, install
+from throttle.worker.install import connect, install
 from throttle.worker.step import ThrottleStep
 
 __all__ = ["ThrottleStep", "connect", "install", "remote"]

@@ -2,7 +2,7 @@
 
 Celery gives back what is unacknowledged as it closes its channel. On a warm shutdown
 that is after the last running task, which may take an hour, and a rush would wait for
-it. What cannot be given back now comes back then, all the same.
+it. What cannot be returned now is redelivered then.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from kombu.common import ignore_errors
 from throttle.clock import Monotonic, monotonic
 from throttle.worker.held import Held
 
-PATIENCE = 3.0
+GIVE_BACK_TIMEOUT = 3.0
 """Seconds: less than an orchestrator waits before it kills."""
 
 
 def give_back(consumer: Any, held: Iterable[Held], clock: Monotonic = monotonic) -> int:
-    """These are in their queues again, the oldest the next; return how many.
+    """Return these to their queues, the oldest first in line; return how many.
 
     `held` in the order they came.
     """
-    until = clock() + PATIENCE
+    until = clock() + GIVE_BACK_TIMEOUT
     count = 0
     with ignore_errors(consumer):
-        # Or they would come again
+        # Or they would be redelivered to this worker
         consumer.task_consumer.cancel()
         _end_fetch(consumer)
         for one in reversed(list(held)):

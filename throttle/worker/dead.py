@@ -42,19 +42,19 @@ class Dead:
         self._suspects: list[Held] = []
 
     def add(self, held: Held) -> None:
-        """It is held from now on."""
+        """Watch one that is held from now on."""
         expires = held.request.expires
         if expires is not None:
             entry = (expires.timestamp(), next(self._number), ref(held))
             heappush(self._expiries, entry)
 
     def clear(self) -> None:
-        """Nothing is held."""
+        """Forget all: nothing is held."""
         self._expiries.clear()
         self._suspects.clear()
 
     def sweep(self, until: float, holding: int) -> bool:
-        """Those that are dead have left; return False if time was too short for all.
+        """Remove those that are dead; return False if time was too short for all.
 
         Celery writes each one's result and acknowledges it, on the consumer's thread,
         as it does for those that are dead when they arrive.

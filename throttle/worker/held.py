@@ -10,16 +10,16 @@ from throttle.worker import brokers
 
 @dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Held(brokers.Held):
-    """A request, and what was found out about it when it came."""
+    """A request, and what was known of it when it came."""
 
     target: Target
 
     @property
     def task(self) -> str:
-        """The name of its task."""
+        """Return the name of its task."""
         return str(self.request.task.name)
 
     @property
     def size(self) -> int:
-        """Bytes of the message's body."""
+        """Return the bytes of the message's body."""
         return len(self.request.body or b"")

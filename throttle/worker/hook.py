@@ -1,4 +1,4 @@
-"""Through or held: what happens to each request, and how held ones get out again."""
+"""Through or held: what happens to each request, and how held ones are released."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from throttle.worker import scheduled, starting
 from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
-from throttle.worker.going import Going, next_run
 from throttle.worker.held import Held
+from throttle.worker.info import info_of
 from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
 from throttle.worker.rig import Rig
-from throttle.worker.told import told
+from throttle.worker.running import Running, next_run
 
 state: Any = _state  # its stubs lack half of it
 logger = logging.getLogger("throttle.worker")
@@ -69,7 +69,7 @@ class Hook:
         self._broker: Broker | None = None
         self._pace = Pace(consumer)
         self._dead = Dead(self._all, self._strike, clock)
-        self._going = Going(rig.accounts)
+        self._running = Running(rig.accounts)
         rig.collect = self._collect
         self._overflow = Overflow(
             rig.settings,
@@ -88,13 +88,13 @@ class Hook:
     # The consumer's life
 
     def begin(self, consumer: Any) -> None:
-        """A connection was made, and nothing of it is held."""
+        """Take a new connection, of which nothing is held."""
         self._smaller_first = consumer.connection.transport.driver_type == "redis"
         self._broker = self._overflow.begin(consumer)
         self.rig.start()
 
     def leave(self, consumer: Any) -> None:
-        """What is held is not ours any more: the connection is lost, or we end."""
+        """Forget what is held: the connection is lost, or the worker ends."""
         if consumer.connection is not None and self.holding:
             held = sorted(self._all(), key=lambda one: one.since)
             count = give_back(consumer, held)
@@ -102,11 +102,11 @@ class Hook:
         self.clear()
 
     def close(self) -> None:
-        """The last counts are told."""
+        """Report the last counts."""
         self.rig.stop()
 
     def clear(self) -> None:
-        """Nothing is held: the broker hands out again what was."""
+        """Hold nothing any more: the broker redelivers what was held."""
         self._overflow.end()
         self._broker = None
         self._hold.clear()
@@ -126,7 +126,7 @@ class Hook:
     # A request comes
 
     def offer(self, request: Any) -> None:
-        """The request is on its way to the pool, or held, or parked."""
+        """Pass the request to the pool, or hold it, or park it."""
         target = self.rig.target(request)
         if target is None:
             self._through(request)
@@ -139,7 +139,7 @@ class Hook:
         else:
             run = next_run()
             if self._accounts.enter(target, task, run):
-                self._going.add(run, request)
+                self._running.add(run, request)
                 self._through(request)
             else:
                 self._keep(self._held(request, target))
@@ -190,7 +190,7 @@ class Hook:
 
     def _tell_prefetch(self) -> None:
         # An event loop tells the broker at each of its turns. Without one it would be
-        # told when two seconds have passed without a message. Telling may itself read
+        # sent when two seconds have passed without a message. Telling may itself read
         # messages, which are then held and ask for more: that is done by the outer
         # call, or a long rush would be as deep as it is long.
         if self._telling:
@@ -206,7 +206,7 @@ class Hook:
     # What is held
 
     def turn(self) -> None:
-        """Held tasks are through as far as there is room; dead ones have left."""
+        """Pass held tasks on as far as there is room; remove dead ones."""
         self._armed = False
         done = False
         try:
@@ -227,7 +227,7 @@ class Hook:
         # On the exchange's thread, which has heard of traffic and shares just now. A
         # database that has opened is not to wait for the timer: the loop is woken. What
         # a share that is the same lets in comes in by the timer.
-        self._going.collect()
+        self._running.collect()
         if self._accounts.opened() and self.holding and self._consumer.hub is not None:
             self._consumer.hub.call_soon(self._woken)
 
@@ -239,7 +239,7 @@ class Hook:
 
     @property
     def holding(self) -> int:
-        """How many are held."""
+        """Return how many are held."""
         return len(self._hold) + len(self._pace)
 
     def _leave_pace(self, until: float) -> bool:
@@ -283,7 +283,7 @@ class Hook:
         run = next_run()
         admission = self._accounts.admit(held.target, held.task, run)
         if admission.admitted:
-            self._going.add(run, held.request)
+            self._running.add(run, held.request)
         return admission
 
     def _release(self, held: Held) -> None:
@@ -302,7 +302,7 @@ class Hook:
         held.raised = 0
 
     def _forget(self, held: Held) -> None:
-        # Another worker's by now, or in a parking queue: it must not run here
+        # Another worker's by now, or in a parking queue: it must not run in this one
         self._strike(held)
         state.reserved_requests.discard(held.request)
         scheduled.requests.discard(held.request)
@@ -324,4 +324,4 @@ class Hook:
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""
-        return {**told(self.rig), "prefetch_more": self._more}
+        return {**info_of(self.rig), "prefetch_more": self._more}

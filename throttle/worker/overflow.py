@@ -7,9 +7,9 @@ A worker holds up to `throttle_hold_messages` and `throttle_hold_bytes`. Beyond 
 * of a queue that serves several, messages that may not pass are parked: they go to a
   queue of their database's own, so that those behind them come through.
 
-Parked messages are consumed again while less than half of the bounds is held for their
-database, and are held then, however full the hold: parked again they would go round
-and round. Where a running consumer cannot take more (quorum queues), what may not pass
+Parked messages are consumed while less than half of the bounds is held for their
+database, and are held then, however full the hold: parked a second time they would
+circulate. Where a running consumer cannot take more (quorum queues), what may not pass
 is parked at once, and as much of it is held as the prefetch of the parking allows.
 """
 
@@ -23,7 +23,7 @@ from throttle.clock import Monotonic, monotonic, now
 from throttle.hold import Hold
 from throttle.settings import Settings
 from throttle.worker import scheduled
-from throttle.worker.brokers import Broker, Told, broker_of
+from throttle.worker.brokers import Broker, Callbacks, broker_of
 from throttle.worker.held import Held
 
 WATCH = 1.0
@@ -33,7 +33,7 @@ SLICE = 100
 AT_ONCE = 32
 """Messages that are parked in one turn of the loop."""
 BACK = 100
-"""Messages that are handed back in a second: they come again at once."""
+"""Messages that are handed back in a second: they are redelivered at once."""
 OFTEN = 16
 """Parked messages that come back between two looks at whether there is room."""
 LONGEST = 60.0
@@ -77,26 +77,27 @@ class Overflow:
         self._called = False
         self._looked = clock()
         self._doubted = False
-        """Whether we stood still and the broker has not said since what is ours."""
+        """Whether we stood still and the broker has not confirmed since what is
+        ours."""
         self._round_at = 0.0
         self._round: list[Held] = []
         self._pending: dict[str, list[Held]] = {}
         self._moving: dict[int, Held] = {}
         self._kept: list[Held] = []
-        """Held though they were to be parked: that failed, and is tried again."""
+        """Held though they were to be parked: that failed, and is retried."""
         self._paused: dict[str, str] = {}
-        self._again = False
+        self._retry_due = False
         self._came = 0
         self._parked: Counter[str] = Counter()
 
     # A connection's life
 
     def begin(self, consumer: Any) -> Broker:
-        """A connection was made, and nothing of it is held; returns its broker."""
+        """Take a new connection, of which nothing is held; return its broker."""
         self._drop()
         self._consumer = consumer
-        told = Told(parked=self._arrived, kept=self._stays, gone=self._gone)
-        broker = self._broker = broker_of(consumer, self._settings, told)
+        callbacks = Callbacks(parked=self._arrived, kept=self._stays, gone=self._gone)
+        broker = self._broker = broker_of(consumer, self._settings, callbacks)
         self._called = False  # a loop that lost its connection drops its calls
         self._looked, self._doubted = self._clock(), False
         self._round_at = self._looked + self._period(broker)
@@ -105,7 +106,7 @@ class Overflow:
         return broker
 
     def end(self) -> None:
-        """The connection ends, in whatever way: what was ours is the broker's."""
+        """Leave what was held to the broker: the connection ends."""
         if self._entry is not None:
             self._consumer.timer.cancel(self._entry)
         broker, self._broker, self._entry = self._broker, None, None
@@ -123,7 +124,7 @@ class Overflow:
     def _period(self, broker: Broker) -> float:
         if broker.renewal is not None:
             return broker.renewal
-        return min((broker.patience or LONGEST) / 10, LONGEST)
+        return min((broker.hold_timeout or LONGEST) / 10, LONGEST)
 
     # A task may not pass
 
@@ -166,8 +167,8 @@ class Overflow:
         """Return whether held tasks may be let through; ask before each time.
 
         If this process stood still (was stopped, swapped out) its messages may be
-        another worker's by now, and what is gone must not run here. Until the broker
-        has said which are ours, none may.
+        another worker's by now, and what is gone must not run. Until the broker
+        has confirmed which are ours, none may.
         """
         broker = self._broker
         if broker is None:
@@ -200,7 +201,7 @@ class Overflow:
 
     def _watch(self) -> None:
         # On the consumer's timer, which need not be the loop's
-        self._again = True
+        self._retry_due = True
         self._soon()
 
     def _turn(self) -> None:
@@ -209,16 +210,16 @@ class Overflow:
         if broker is None:
             return
         self.look()
-        if self._again:
-            self._again = False
+        if self._retry_due:
+            self._retry_due = False
             self._retry()
         for database, waiting in list(self._pending.items()):
             self._park(broker, database, waiting)
         self._attend(broker)
         if broker.renewal is not None:
             self._renew(broker)
-        elif broker.patience is not None:
-            self._hand_back(broker, broker.patience)
+        elif broker.hold_timeout is not None:
+            self._hand_back(broker, broker.hold_timeout)
 
     def _attend(self, broker: Broker) -> None:
         broker.attend([name for name in self._settings.limits if self._room(name)])
@@ -230,7 +231,7 @@ class Overflow:
                 broker.resume(queue)
 
     def _room(self, database: str) -> bool:
-        """Whether more may come for a database: half of the bounds is its own.
+        """Return whether more may come for a database: half of the bounds is its own.
 
         If others fill the hold it may still have a few, or it would wait for them.
         """
@@ -247,7 +248,7 @@ class Overflow:
         self._moving |= {id(one): one for one in mine}
         broker.park(database, mine)
         if rest and len(rest) < len(waiting):
-            self._soon()  # some went; what could not go is tried again a second later
+            self._soon()  # some went; the rest is retried a second later
 
     def _retry(self) -> None:
         kept, self._kept = self._kept, []
@@ -266,11 +267,11 @@ class Overflow:
         if self._round:
             self._soon()
 
-    def _hand_back(self, broker: Broker, patience: float) -> None:
+    def _hand_back(self, broker: Broker, hold_timeout: float) -> None:
         moment = self._clock()
         if not self._round and moment >= self._round_at:
             self._round_at = moment + self._period(broker)
-            late = now().timestamp() - patience
+            late = now().timestamp() - hold_timeout
             self._round = [one for one in self._held() if one.since < late]
         some, self._round = self._round[:BACK], self._round[BACK:]
         for one in self._ours(some):

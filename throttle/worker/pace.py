@@ -39,29 +39,29 @@ class Pace:
             return sum(one.target.database == database for one in self)
 
     def limits(self, held: Held) -> bool:
-        """Whether the task has to wait for its `rate_limit`."""
+        """Return whether the task has to wait for its `rate_limit`."""
         bucket = self._bucket(held.task)
         if bucket is None:
             return False
         return held.task in self._waiting or bucket.expected_time(1) > 0
 
     def pay(self, held: Held) -> None:
-        """A token of the task is used."""
+        """Use a token of the task."""
         bucket = self._bucket(held.task)
         if bucket is not None:
             bucket.can_consume(1)
 
     def waits(self, task: str) -> bool:
-        """Whether some of that task wait here."""
+        """Return whether some of that task wait in this worker."""
         return task in self._waiting
 
     def add(self, held: Held) -> None:
-        """It waits, behind those of its task."""
+        """Let it wait, behind those of its task."""
         with self._lock:
             self._waiting.setdefault(held.task, deque()).append(held)
 
     def remove(self, held: Held) -> bool:
-        """It waits no more; return whether it did."""
+        """Remove it; return whether it waited."""
         with self._lock:
             line = self._waiting.get(held.task)
             if line is None or held not in line:
@@ -72,7 +72,7 @@ class Pace:
             return True
 
     def clear(self) -> None:
-        """Nothing waits."""
+        """Remove all that waits."""
         self._waiting.clear()
 
     def due(self, admit: Callable[[Held], bool]) -> Iterator[Held]:

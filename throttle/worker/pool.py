@@ -15,9 +15,9 @@ from billiard import current_process
 from celery import signals
 
 from celery_pecker.worker.pools import kind_of, spawns
-from throttle.exchange.process import here
+from throttle.exchange.process import this_process
 from throttle.meter import meter
-from throttle.worker.going import run_of
+from throttle.worker.running import run_of
 
 SPAWNED = "throttle.worker.spawned"
 MEMORY = "CELERY_THROTTLE_MEMORY"
@@ -27,7 +27,7 @@ SPARE = 8
 
 
 def prepare(worker: Any) -> None:
-    """Runs of tasks are told apart, and children have a place to count.
+    """Number the runs of tasks, and make places in which children count.
 
     Before the pool starts.
     """
@@ -52,7 +52,7 @@ def prepare(worker: Any) -> None:
 def enter_spawned(**_: object) -> None:
     """This fresh interpreter is a child of its worker, which reads what it counts."""
     if meter.join(MEMORY):
-        here.become_child()
+        this_process.become_child()
         meter.enter(current_process().index)  # type: ignore[attr-defined]
         tell_runs_apart()
 

@@ -1,4 +1,4 @@
-"""What a worker answers to ``celery inspect throttle``, and does when it is told to."""
+"""Answer ``celery inspect throttle``, and obey ``celery control throttle_…``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from throttle.worker.step import ThrottleStep
 
 @inspect_command()
 def throttle(state: Any) -> dict[str, Any]:
-    """Databases as this worker sees them: share, held, admitted, by tenant."""
-    told: dict[str, Any] = state.consumer.blueprint.info(state.consumer)
-    return told.get("throttle") or {}
+    """Return databases as this worker sees them: share, held, admitted, by tenant."""
+    info: dict[str, Any] = state.consumer.blueprint.info(state.consumer)
+    return info.get("throttle") or {}
 
 
 @control_command(
@@ -37,10 +37,10 @@ def throttle_limit(
                 allowed = ", ".join(sorted(rig.settings.limits))
                 return {"error": f"{database!r} has no limit; known: {allowed}"}
             try:
-                said = adjust(
+                message = adjust(
                     rig.store, limit, operations or None, seconds, who or "somebody"
                 )
             except ThrottleError as error:
                 return {"error": str(error)}
-            return {"ok": said}
+            return {"ok": message}
     return {"error": "this worker has no throttle_limits"}

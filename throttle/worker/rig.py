@@ -11,7 +11,7 @@ from throttle import watch
 from throttle.admission import Accounts
 from throttle.errors import Away
 from throttle.exchange import Exchanger
-from throttle.exchange.process import here
+from throttle.exchange.process import this_process
 from throttle.hold import Hold
 from throttle.meter import meter
 from throttle.model import Holding, Target
@@ -24,7 +24,7 @@ from throttle.worker.held import Held
 logger = logging.getLogger("throttle.worker")
 
 SHOWN = 20
-"""Tenants that are told of one by one."""
+"""Tenants that are reported one by one."""
 
 
 class Rig:
@@ -71,7 +71,7 @@ class Rig:
             heard=self._heard,
         )
         # Before the pool forks: a child must know that its parent reports for it.
-        here.take(self.exchanger, settings)
+        this_process.take(self.exchanger, settings)
         self._always = {
             name: target
             for name, task in worker.app.tasks.items()
@@ -80,7 +80,7 @@ class Rig:
         self._started = False
 
     def start(self) -> None:
-        """It counts, tells and hears; again: nothing changes."""
+        """Begin to count and to exchange; do nothing if it has begun."""
         if not self._started:
             self.exchanger.start()
             self._watching = watch.start(
@@ -89,11 +89,11 @@ class Rig:
             self._started = True
             logger.info(
                 "throttle: tasks are held at the limits of %s",
-                starting.said(self.settings),
+                starting.summary(self.settings),
             )
 
     def stop(self) -> None:
-        """The last counts are told."""
+        """Report the last counts."""
         if self._started:
             self._watching.stop()
             self.exchanger.stop()
@@ -122,12 +122,12 @@ class Rig:
 
     def holdings(self) -> Mapping[str, Holding]:
         """Return what the worker says of itself, by database."""
-        told: dict[str, Holding] = {}
+        holdings: dict[str, Holding] = {}
         for database in self.settings.limits:
             waiting = self.hold.waiting(database)
             self.accounts.waiting(database, waiting.cost)
             holding = self.accounts.holding(database)
-            told[database] = replace(
+            holdings[database] = replace(
                 holding,
                 held=waiting.count + self.paced(database),
                 held_bytes=waiting.bytes,
@@ -136,7 +136,7 @@ class Rig:
                 oldest=waiting.oldest,
                 tenants=_most(waiting.tenants, holding.tenants),
             )
-        return told
+        return holdings
 
     def _heard(self) -> None:
         self.collect()

@@ -2,7 +2,7 @@
 
 Reserved ones would make the autoscaler grow the pool, and stop a worker with
 `worker_disable_prefetch`. Celery keeps the list from 5.7 on, and clears it when the
-connection is lost; before, it is kept here.
+connection is lost; before, it is kept in this worker.
 """
 
 from __future__ import annotations

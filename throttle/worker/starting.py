@@ -19,7 +19,7 @@ logger = logging.getLogger("throttle.worker")
 
 
 class Refused(Misconfigured, click.ClickException):
-    """This worker cannot start like this; said in one line on the command line."""
+    """This worker cannot start like this; shown in one line on the command line."""
 
     def __init__(self, message: str) -> None:
         click.ClickException.__init__(self, message)
@@ -62,7 +62,7 @@ def _option(task: Any) -> object:
     return getattr(task, "throttle", None)
 
 
-def said(settings: Settings) -> str:
+def summary(settings: Settings) -> str:
     """Return what a worker says at its start of what it holds back."""
     limits = [
         f"{name} {limit.operations:g} operations/s{' (shadow)' if limit.shadow else ''}"
@@ -100,9 +100,9 @@ def _namesakes() -> Iterator[Path]:
     seen: set[Path] = set()
     for entry in sys.path:
         for name in ("throttle/__init__.py", "throttle.py"):
-            found = Path(entry or ".", name)
-            there = found.resolve()
-            if there in seen or not found.is_file() or namesake.ours(found):
+            path = Path(entry or ".", name)
+            there = path.resolve()
+            if there in seen or not path.is_file() or namesake.ours(path):
                 continue
             seen.add(there)
-            yield found
+            yield path

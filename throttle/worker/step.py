@@ -39,17 +39,17 @@ class ThrottleStep(bootsteps.StartStopStep):
         return hang(parent)
 
     def start(self, parent: Any) -> None:
-        """A connection was made."""
+        """Take a new connection."""
         if self.obj is not None:
             self.obj.begin(parent)
 
     def stop(self, parent: Any) -> None:
-        """What is held goes back: the connection is lost, or the worker ends."""
+        """Return what is held: the connection is lost, or the worker ends."""
         if self.obj is not None:
             self.obj.leave(parent)
 
     def shutdown(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
-        """The worker's tasks have ended: the last counts are told."""
+        """Report the last counts: the worker's tasks have ended."""
         if self.obj is not None:
             self.obj.close()
 

@@ -13,11 +13,11 @@ from throttle.errors import Away
 from throttle.model import (
     TICK,
     Amount,
+    DatabaseReport,
     Estimator,
     Holding,
     Report,
     Sample,
-    Told,
 )
 from throttle.store.redis import RedisStore
 
@@ -75,7 +75,7 @@ class Crew:
         crews = Counter(name for one in self.workers.values() for name in one)
         for name, holdings in self.workers.items():
             told = {
-                database: Told(
+                database: DatabaseReport(
                     samples=sample(
                         self.traffic.get(database, 0.0) / crews[database], passed
                     ),
@@ -85,13 +85,13 @@ class Crew:
             }
             self._say(name, told)
         web = {
-            database: Told(samples=sample(value, passed))
+            database: DatabaseReport(samples=sample(value, passed))
             for database, value in self.outside.items()
         }
         if web:
             self._say("web", web)
 
-    def _say(self, name: str, told: Mapping[str, Told]) -> None:
+    def _say(self, name: str, told: Mapping[str, DatabaseReport]) -> None:
         self.store.exchange(
             Report(
                 holder=f"life-of-{name}",

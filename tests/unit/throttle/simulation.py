@@ -14,7 +14,16 @@ from random import Random
 
 from tests.oracle.store import Oracle
 from throttle.admission import Accounts
-from throttle.model import Amount, Limit, Reading, Report, Run, Sample, Target, Told
+from throttle.model import (
+    Amount,
+    DatabaseReport,
+    Limit,
+    Reading,
+    Report,
+    Run,
+    Sample,
+    Target,
+)
 
 MAIN = Target("main")
 EPOCH = 1_800_000_000.0
@@ -252,7 +261,7 @@ class Simulation:
         accounts.observe(Reading({"main": Amount(fresh)}, tuple(runs)), now)
         span = min(max(now - self.read[worker], 0.02), 1.0)
         self.read[worker] = now
-        told = Told(
+        told = DatabaseReport(
             samples=(Sample(0.0, Amount(fresh), span),),
             holding=accounts.holding("main"),
         )

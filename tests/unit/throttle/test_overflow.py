@@ -17,8 +17,8 @@ from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker import overflow, scheduled
+from throttle.worker.brokers import Callbacks
 from throttle.worker.brokers import Held as Given
-from throttle.worker.brokers import Told
 from throttle.worker.held import Held
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
@@ -40,12 +40,12 @@ class Played:
     """A broker that does what it is asked, and remembers it."""
 
     elastic = True
-    patience: float | None = None
+    hold_timeout: float | None = None
     renewal: float | None = None
     refuses = False
     answers = True
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: Callbacks) -> None:
         self.told = told
         self.renewed: list[Sequence[Given]] = []
         self.back: list[Given] = []
@@ -116,7 +116,7 @@ class Bench:
         self.broker: Any = self.overflow.begin(consumer)
         self.turn()
 
-    def make(self, consumer: object, settings: object, told: Told) -> Played:
+    def make(self, consumer: object, settings: object, told: Callbacks) -> Played:
         """Play the broker of a connection."""
         del consumer, settings
         played = Played(told)
@@ -253,7 +253,7 @@ def test_after_a_standstill_the_loop_reads_first_where_nothing_is_renewed(
     benches: Callable[..., Bench],
 ) -> None:
     """RabbitMQ may have closed the connection: then nothing of it is held any more."""
-    bench = benches(patience=100.0)
+    bench = benches(hold_timeout=100.0)
     bench.come(3)
     bench.now += 0.05
     assert bench.overflow.look()
@@ -267,7 +267,7 @@ def test_what_is_held_too_long_goes_back_in_time(
     benches: Callable[..., Bench],
 ) -> None:
     """Before the broker closes the channel; a part at a time, and no other."""
-    bench = benches(most=1000, patience=100.0)
+    bench = benches(most=1000, hold_timeout=100.0)
     late = bench.come(BACK + 1, age=101)
     early = bench.come(2, age=50)
     bench.later(10)

@@ -11,7 +11,7 @@ from celery import Celery
 from throttle.errors import Misconfigured
 from throttle.settings import Settings
 from throttle.worker import starting
-from throttle.worker.coming import _on_worker_init
+from throttle.worker.install import _on_worker_init
 from throttle.worker.step import ThrottleStep
 
 GIVEN = {
@@ -93,5 +93,5 @@ def test_an_option_may_have_a_tenant(option: object) -> None:
 
 def test_a_worker_says_what_it_holds() -> None:
     """And what is only counted."""
-    told = starting.said(Settings.read(app(**GIVEN).conf))
+    told = starting.summary(Settings.read(app(**GIVEN).conf))
     assert told == ("main 200 operations/s, b 5 operations/s (shadow)")

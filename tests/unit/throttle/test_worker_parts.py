@@ -18,11 +18,11 @@ from celery_pecker.worker import RedisGuardStep
 from throttle.errors import Misconfigured
 from throttle.meter import meter
 from throttle.model import Target
-from throttle.worker import ThrottleStep, going, pool, starting
+from throttle.worker import ThrottleStep, pool, running, starting
 from throttle.worker.dead import Dead
-from throttle.worker.going import Going
 from throttle.worker.held import Held
 from throttle.worker.pace import Pace
+from throttle.worker.running import Running
 
 state: Any = _state
 
@@ -57,7 +57,7 @@ def clean() -> Iterator[None]:
     state.revoked.clear()
 
 
-# going
+# running
 
 
 class Ends:
@@ -75,7 +75,7 @@ class Ends:
 def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
     """Celery strikes a request from its list, whatever became of it."""
     ends = Ends()
-    watched = Going(ends)
+    watched = Running(ends)
     requests = {run: Request(f"t{run}") for run in (1, 2, 3)}
     for run, request in requests.items():
         state.requests[request.id] = request
@@ -91,7 +91,7 @@ def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
 def test_a_retry_under_the_same_id_goes_on() -> None:
     """The first is over, the second is watched."""
     ends = Ends()
-    watched = Going(ends)
+    watched = Running(ends)
     first, second = Request("t"), Request("t")
     watched.add(1, first)
     state.requests["t"] = second
@@ -325,11 +325,11 @@ def test_only_runs_that_were_let_in_are_counted() -> None:
     counted: list[int] = []
 
     def seen() -> None:
-        opened = meter.here.seat.opened
+        opened = meter.local.seat.opened
         counted.append(opened.run if opened else 0)
 
     def task(run: int | None) -> Any:
-        info = {"routing_key": "q"} if run is None else {going.RUN: run}
+        info = {"routing_key": "q"} if run is None else {running.RUN: run}
         return SimpleNamespace(request=SimpleNamespace(delivery_info=info))
 
     free, routed = task(None), task(7)

@@ -34,7 +34,7 @@
         const parts = {state: ""};
         parts.badge = el("span", {class: "throttle-state"});
         parts.shadow = el("span", {class: "throttle-shadow", title: "Nothing is held; what would have been is counted"}, "shadow");
-        parts.said = el("span", {class: "pecker-muted throttle-said"});
+        parts.summary = el("span", {class: "pecker-muted throttle-summary"});
         parts.notes = el("ul", {class: "throttle-notes"});
         parts.gated = el("span", {class: "throttle-gated"});
         parts.outside = el("span", {class: "throttle-outside"});
@@ -56,7 +56,7 @@
         // What somebody opened or closed stays so, whatever the state becomes.
         parts.summary.addEventListener("click", () => { parts.chosen = true; });
         parts.panel = el("section", {"aria-label": name},
-            el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.said),
+            el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.summary),
             parts.notes,
             el("div", {class: "throttle-now"}, parts.bar,
                 el("div", {class: "throttle-figures"}, parts.used, parts.amounts, parts.flow)),
@@ -64,8 +64,8 @@
         return parts;
     }
 
-    function newTable(said, heads) {
-        return el("table", {"aria-label": said},
+    function newTable(label, heads) {
+        return el("table", {"aria-label": label},
             el("thead", {}, el("tr", {}, ...heads.map((head, nth) =>
                 el("th", {scope: "col", class: nth ? "throttle-number" : null}, head)))),
             el("tbody"));
@@ -91,7 +91,7 @@
             if (!parts.chosen) { parts.who.open = database.state === "over" || database.state === "holding"; }
         }
         parts.shadow.hidden = !database.shadow;
-        text(parts.said, ICONS[database.state][0].toLowerCase() === database.said ? "" : database.said);
+        text(parts.summary, ICONS[database.state][0].toLowerCase() === database.summary ? "" : database.summary);
         drawNotes(parts.notes, database.notes);
         drawBar(parts, database);
         drawChart(parts, database.past, every);
@@ -99,8 +99,8 @@
     }
 
     function drawNotes(list, notes) {
-        if (list.dataset.said === notes.join("\n")) { return; }
-        list.dataset.said = notes.join("\n");
+        if (list.dataset.notes === notes.join("\n")) { return; }
+        list.dataset.notes = notes.join("\n");
         list.replaceChildren(...notes.map(note => el("li", {}, note)));
     }
 
@@ -171,10 +171,10 @@
         }
         const seconds = (past.length - 1) * every;
         const peak = count(Math.round(Math.max(0, ...known.map(point => point[0]))));
-        const said = `peak ${peak}/s` + (most ? `, most held ${count(most)}` : "");
-        text(parts.chart.querySelector("title"), `The last ${pecker.coarse(seconds * 1e6)}: ${said}`);
+        const peaks = `peak ${peak}/s` + (most ? `, most held ${count(most)}` : "");
+        text(parts.chart.querySelector("title"), `The last ${pecker.coarse(seconds * 1e6)}: ${peaks}`);
         text(parts.from, pecker.coarse(KEPT * every * 1e6) + " ago");
-        text(parts.highest, said);
+        text(parts.highest, peaks);
     }
 
     function drawWho(parts, database) {
@@ -196,8 +196,8 @@
         const body = table.tBodies[0];
         rows.forEach((row, nth) => {
             const line = body.children[nth] || body.appendChild(el("tr"));
-            const said = cells(row);
-            said.forEach(([words, part], place) => {
+            const shown = cells(row);
+            shown.forEach(([words, part], place) => {
                 let cell = line.children[place];
                 if (!cell) {
                     cell = line.appendChild(el("td", {class: place ? "throttle-number" : null}));
@@ -232,7 +232,7 @@
         document.getElementById("empty").hidden = data.databases.length > 0;
         drawTotals(data.databases);
         drawAway(data);
-        text(document.getElementById("source"), `Counted at ${data.where}, told by the ${data.estimator} estimator`);
+        text(document.getElementById("source"), `Counted at ${data.where}, computed by the ${data.estimator} estimator`);
     }
 
     function drawTotals(databases) {

@@ -5,11 +5,11 @@ the number of their format:
 
     ========================================  =============================== =========
     ``{throttle}:1:clock``                    latest time, birth              2 h
-    ``{throttle}:1:databases``                names, by when they were told   60 s
+    ``{throttle}:1:databases``                names, by their last report    60 s
     ``{throttle}:1:holder:<id>``              number of its last report       60 s
     ``{throttle}:1:of:<database>:<second>``   the window of that second       10 s
     ``{throttle}:1:of:<database>:shares``     holders, wants, shares          10 s
-    ``{throttle}:1:of:<database>:told``       what holders tell people        10 s
+    ``{throttle}:1:of:<database>:reports``    what holders report to people   10 s
     ``{throttle}:1:of:<database>:signal``     the limit is lowered, and why   1 h
     ``{throttle}:1:of:<database>:turn``       when a large run may start 20 s
     ``{throttle}:1:of:<database>:costs``      what its tasks cost               7 days
@@ -21,7 +21,7 @@ the number of their format:
     ``calls``       arguments of the scripts and their answers
     ``client``      a connection by URL, sentinels and clusters included
     ``direct``      commands over kept connections, for as little as it takes
-    ``failures``    what Redis can raise, told apart
+    ``failures``    what Redis can raise, by kind
     ``store``       the store
 """
 

@@ -10,12 +10,12 @@ from throttle import units
 from throttle.model import (
     Amount,
     Answer,
+    DatabaseReport,
     Estimator,
     Holder,
     Holding,
     Report,
     Seen,
-    Told,
     View,
 )
 from throttle.units import WHOLE
@@ -34,7 +34,7 @@ def plain(name: str) -> str:
     return name.replace("%3A", ":").replace("%25", "%")
 
 
-def told(report: Report, names: Iterable[str], base: str) -> list[str | int]:
+def report_words(report: Report, names: Iterable[str], base: str) -> list[str | int]:
     """Return what a report says of databases as arguments."""
     words: list[str | int] = []
     for name in names:
@@ -50,7 +50,7 @@ def told(report: Report, names: Iterable[str], base: str) -> list[str | int]:
     return words
 
 
-def _holding(name: str, one: Told) -> list[str | int]:
+def _holding(name: str, one: DatabaseReport) -> list[str | int]:
     if one.holding is None:
         return [""]
     holding = one.holding
@@ -61,9 +61,9 @@ def _holding(name: str, one: Told) -> list[str | int]:
     return [json.dumps(telling), want, *units.limited(holding.limit), turn]
 
 
-def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
+def answered(answer: Sequence[object], names: Sequence[str]) -> Answer:
     """Return what the exchange answers about these databases."""
-    at, *rest = said
+    at, *rest = answer
     return Answer(
         at=int(text(at)) / WHOLE,
         databases={
@@ -72,8 +72,8 @@ def answered(said: Sequence[object], names: Sequence[str]) -> Answer:
     )
 
 
-def _seen(said: str) -> Seen:
-    share, factor, holders, turn, *figures = (float(word) for word in said.split())
+def _seen(answer: str) -> Seen:
+    share, factor, holders, turn, *figures = (float(word) for word in answer.split())
     traffic, outside = _estimates(figures)
     return Seen(
         traffic=traffic,
@@ -98,22 +98,22 @@ def _estimates(
     )
 
 
-def views(said: Sequence[object]) -> dict[str, View]:
+def views(answer: Sequence[object]) -> dict[str, View]:
     """Return what a look answers."""
-    _, *rest = said
+    _, *rest = answer
     return dict(_view(one) for one in rest)
 
 
-def _view(said: object) -> tuple[str, View]:
-    if not isinstance(said, list):
-        raise TypeError(said)
-    name, figures, why, *entries = said
+def _view(answer: object) -> tuple[str, View]:
+    if not isinstance(answer, list):
+        raise TypeError(answer)
+    name, figures, why, *entries = answer
     factor, *numbers = (float(word) for word in text(figures).split())
     traffic, outside = _estimates(numbers)
     holders = {
-        text(holder): found
+        text(holder): known
         for holder, share, telling in zip(*[iter(entries)] * 3, strict=True)
-        if (found := _holder(int(share), text(telling))) is not None
+        if (known := _holder(int(share), text(telling))) is not None
     }
     seen = Seen(
         traffic=traffic,
@@ -124,25 +124,25 @@ def _view(said: object) -> tuple[str, View]:
     return plain(text(name)), View(seen=seen, holders=holders, signal=text(why))
 
 
-def text(said: object) -> str:
+def text(answer: object) -> str:
     """Return an answer that is text."""
-    if not isinstance(said, bytes):
-        raise TypeError(said)
-    return said.decode()
+    if not isinstance(answer, bytes):
+        raise TypeError(answer)
+    return answer.decode()
 
 
 def _holder(share: int, telling: str) -> Holder | None:
-    """Return a holder; None if another version of ours told it in other words."""
+    """Return a holder; None if another version of ours reported it in another form."""
     try:
-        found = json.loads(telling)
-        name = str(found.pop("name"))
-        found["limit"] = Amount(*found["limit"])
-        found["tenants"] = {
+        words = json.loads(telling)
+        name = str(words.pop("name"))
+        words["limit"] = Amount(*words["limit"])
+        words["tenants"] = {
             tenant: (int(held), int(admitted))
-            for tenant, (held, admitted) in found["tenants"].items()
+            for tenant, (held, admitted) in words["tenants"].items()
         }
         # A newer version may tell more
-        holding = Holding(**{name: found[name] for name in FIELDS if name in found})
+        holding = Holding(**{name: words[name] for name in FIELDS if name in words})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Holder(name=name, share=share / WHOLE, holding=holding)

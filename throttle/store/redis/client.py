@@ -18,7 +18,7 @@ PORT, SENTINEL_PORT = 6379, 26379
 
 
 def connect(url: str, timeout: float) -> Redis:
-    """Return a client that waits so long for a connection, and again for an answer.
+    """Return a client that waits so long for a connection, and as long for an answer.
 
     Nothing is connected yet. Raises Misconfigured if the URL makes no sense.
     """
@@ -37,10 +37,10 @@ def connect(url: str, timeout: float) -> Redis:
 
 def elsewhere(client: Redis, host: str, port: int) -> Redis:
     """Return a client for another node of the same cluster."""
-    given = dict(client.connection_pool.connection_kwargs)
-    given.update(host=host, port=port)
+    options = dict(client.connection_pool.connection_kwargs)
+    options.update(host=host, port=port)
     pool = type(client.connection_pool)(
-        connection_class=client.connection_pool.connection_class, **given
+        connection_class=client.connection_pool.connection_class, **options
     )
     return Redis(connection_pool=pool)
 
@@ -49,7 +49,8 @@ def says_otherwise(url: str, timeout: float) -> InvalidResponse | None:
     """Return what a server says that is no Redis; None if it may be one.
 
     A web server closes a connection on what it does not understand, before all of it
-    was read, and what it says about it is lost: so it is asked again in one short line.
+    was read, and what it says about it is lost: so it is asked once more, in one short
+    line.
     """
     parts = urlsplit(url)
     if parts.scheme != "redis":
@@ -59,17 +60,17 @@ def says_otherwise(url: str, timeout: float) -> InvalidResponse | None:
         with socket.create_connection(place, timeout) as wire:
             wire.settimeout(timeout)
             wire.sendall(b"PING\r\n")
-            said = wire.recv(100)
+            reply = wire.recv(100)
     except OSError:
         return None
-    return InvalidResponse(repr(said)) if said and said[:1] not in b"+-" else None
+    return InvalidResponse(repr(reply)) if reply and reply[:1] not in b"+-" else None
 
 
 def _options(timeout: float) -> dict[str, Any]:
     return {
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
-        # The caller asks again a tick later, with what was counted since
+        # The caller retries a tick later, with what was counted since
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
     }

@@ -29,7 +29,7 @@ if now - latest >= 600000 then
     -- stepped forward: somebody may be forgotten, or soon, who still trusts an answer.
     born = now
 end
--- Called by scripts that write. It outlives all that is told by it: a signal's end, by
+-- Called by scripts that write. It outlives all that is timed by it: a signal's end, by
 -- a clock that forgot how far it was stepped back, may be hours away.
 local function tick()
     redis.call('SET', KEYS[1], cmsgpack.pack({now, ahead, born}), 'PX', 7200000)

@@ -1,8 +1,8 @@
 """Commands to Redis with little between: ten a second come from each worker.
 
 `Redis.execute_command` takes 80 µs of the caller's processor: a pool, its counters, a
-look at the socket, retries, one chunk for each argument. Here a connection of the same
-pool (so with its TLS, password and sentinels) is kept, and a command is one write.
+look at the socket, retries, one chunk for each argument. This uses a connection of the
+same pool (so with its TLS, password and sentinels) is kept, and a command is one write.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Direct:
             return self._ask(self._pool.get_connection(*_UNNAMED), sent)
 
     def drop(self) -> None:
-        """The next command makes a connection of its own."""
+        """Drop the connection; the next command makes its own."""
         while self._idle:
             connection = self._idle.pop()
             connection.disconnect()
@@ -53,7 +53,7 @@ class Direct:
         self._pool.disconnect(inuse_connections=False)
 
     def close(self) -> None:
-        """Connections are closed; a later call makes new ones."""
+        """Close the connections; a later call makes new ones."""
         self.drop()
         self.client.close()
 

@@ -2,7 +2,7 @@
 -- and returns the time, then for each database its traffic and its share.
 --
 -- KEYS: clock, databases, number of the holder's last report; then for each database
---       its shares, what its holders told, its signal, the next turn, a limit that a person set.
+--       its shares, what its holders report, its signal, the next turn, a limit that a person set.
 -- ARGV: time, holder, whether it heard the last answer, estimator, number of the report;
 --       then for each database: name, where its windows are, how many samples, for each
 --       sample its age, its span, operations, seconds and rows; then what the holder
@@ -32,7 +32,7 @@ end
 
 -- Spreads a sample evenly over the time that it was counted in.
 local function count(window, changed, stop, span, amounts, outside)
-    local start, told = stop - span, {0, 0, 0}
+    local start, counted = stop - span, {0, 0, 0}
     local earliest = math.floor(now / SECOND) - KEPT + 1
     local bucket = math.floor(start / BUCKET)
     repeat
@@ -45,8 +45,8 @@ local function count(window, changed, stop, span, amounts, outside)
             if edge < stop then
                 by_now = math.floor(amounts[i] * (edge - start) / span)
             end
-            local part = by_now - told[i]
-            told[i] = by_now
+            local part = by_now - counted[i]
+            counted[i] = by_now
             if counts then
                 add_to(counts, base + i, part)
                 add_to(counts, SLOTS * SIZE + i, part)
@@ -117,7 +117,7 @@ local function share(keys, holds, all, want)
     for i = 1, #known, 5 do
         local id = known[i]
         if now - known[i + 4] >= FORGOTTEN or (id == holder and not holds) then
-            redis.call('HDEL', keys.told, id)
+            redis.call('HDEL', keys.reports, id)
         elseif id == holder then
             before = heard and known[i + 2] or math.max(known[i + 2], known[i + 3])
         else
@@ -149,7 +149,7 @@ if not fresh then
     local last = tonumber(redis.call('GET', KEYS[3]) or 0)
     fresh = last < tonumber(ARGV[5])
     -- A report that was long on its way must not take the number back: the next one
-    -- could still come again, and would count twice.
+    -- could still be repeated, and would count twice.
     local number = fresh and ARGV[5] or string.format('%.0f', last)
     redis.call('SET', KEYS[3], number, 'PX', 60000)
 end
@@ -157,7 +157,7 @@ local answer = {string.format('%.0f', now)}
 local expired = string.format('%.0f', now - KEPT * SECOND)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', expired)
 for key = 4, #KEYS, 5 do
-    local keys = {shares = KEYS[key], told = KEYS[key + 1], signal = KEYS[key + 2]}
+    local keys = {shares = KEYS[key], reports = KEYS[key + 1], signal = KEYS[key + 2]}
     local name, base, samples = take(), take(), {}
     for i = 1, number() do
         samples[i] = {number(), number(), {number(), number(), number()}}
@@ -186,16 +186,16 @@ for key = 4, #KEYS, 5 do
     local starts = turn(KEYS[key + 3], window, waits, all, limits)
     local granted, holders = share(keys, holds, all, want)
     if holds then
-        redis.call('HSET', keys.told, holder, telling)
-        redis.call('PEXPIRE', keys.told, EXPIRY)
+        redis.call('HSET', keys.reports, holder, telling)
+        redis.call('PEXPIRE', keys.reports, EXPIRY)
     end
     redis.call('ZADD', KEYS[2], string.format('%.0f', now), name)
 
-    local said = {granted, factor, holders, starts}
+    local words = {granted, factor, holders, starts}
     for _, estimate in ipairs({traffic.weighted, traffic.fast}) do
-        for i = 1, SIZE do said[#said + 1] = string.format('%.17g', estimate[i]) end
+        for i = 1, SIZE do words[#words + 1] = string.format('%.17g', estimate[i]) end
     end
-    answer[#answer + 1] = table.concat(said, ' ')
+    answer[#answer + 1] = table.concat(words, ' ')
 end
 redis.call('PEXPIRE', KEYS[2], 60000)
 return answer

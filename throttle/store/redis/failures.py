@@ -1,16 +1,16 @@
-"""What Redis can raise, told apart: away, or never going to work."""
+"""Sort what Redis can raise: away, or never going to work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from redis import exceptions as said
+from redis import exceptions as redis_errors
 
 from throttle.errors import Away, Misconfigured
 
 FOREIGN = "has something of another program under our keys: set throttle_prefix"
 ALL = (
-    said.RedisError,
+    redis_errors.RedisError,
     OSError,
     # What the client's parser and our own reading raise on the answers of a server
     # that is no Redis
@@ -31,7 +31,11 @@ REPLICA = (
     "is a read-only replica: name the primary, or sentinels that know it"
     " (sentinel://…?master_name=…)"
 )
-ANSWERS = (said.ResponseError, said.AuthenticationError, said.AuthorizationError)
+ANSWERS = (
+    redis_errors.ResponseError,
+    redis_errors.AuthenticationError,
+    redis_errors.AuthorizationError,
+)
 HEALS = (
     "OOM",
     "OutOfMemory",
@@ -42,7 +46,7 @@ HEALS = (
     "MasterDown",
     "AskError",
 )
-"""Answers of a Redis that will be well again by itself, or by its operator."""
+"""Answers of a Redis that will recover by itself, or by its operator."""
 STAYS: Mapping[str, str] = {
     "WRONGPASS": "does not take the user name and the password",
     "invalid password": "does not take the user name and the password",
@@ -67,12 +71,12 @@ By their text, for what a script is refused comes as an error of the script.
 
 
 def away(place: str, error: BaseException) -> Away:
-    """Return what is said while policies hold."""
+    """Return the message for the time in which policies hold."""
     return Away(f"Redis at {place} is away: {_line(error)}")
 
 
 def final(place: str, error: BaseException) -> Misconfigured | Away:
-    """Return what is said at start: an answer that will stay so names its setting."""
+    """Return the message at start: an answer that will stay so names its setting."""
     why = _stays(error)
     if why is None:
         return away(place, error)
@@ -86,9 +90,9 @@ def _stays(error: BaseException) -> str | None:
             return None
         known = (why for word, why in STAYS.items() if word in text)
         return next(known, "refuses what is needed")
-    if isinstance(error, said.InvalidResponse):
+    if isinstance(error, redis_errors.InvalidResponse):
         return NO_REDIS
-    if isinstance(error, (said.RedisError, OSError)):
+    if isinstance(error, (redis_errors.RedisError, OSError)):
         return None
     return NO_REDIS
 

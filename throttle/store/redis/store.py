@@ -14,11 +14,11 @@ from throttle.model import (
     NOTHING,
     Amount,
     Answer,
+    DatabaseReport,
     Estimator,
     Holding,
     Report,
     Sample,
-    Told,
     View,
 )
 from throttle.store.redis import calls, failures, scripts
@@ -35,7 +35,7 @@ TIMEOUT = 0.1
 was heard is stale. With half of it a Redis 40 to 60 ms away was never there at all, for
 each answer that was late cost a connection, which takes three ways to make."""
 AT_START = 2.0
-OF = ("shares", "told", "signal", "turn", "adjusted")
+OF = ("shares", "reports", "signal", "turn", "adjusted")
 """The keys of a database, in the order of the exchange's."""
 MOST_UNHEARD = 10_000
 FORMAT = 1
@@ -47,7 +47,7 @@ PROBE = Report(
     name="",
     databases={
         # No database has this name; nobody is shown it
-        "": Told(
+        "": DatabaseReport(
             samples=(Sample(0.0, NOTHING),), holding=Holding(want=0.0, limit=Amount(1))
         )
     },
@@ -61,8 +61,8 @@ class RedisStore:
         url: ``redis://``, ``rediss://``, ``unix://``, or
             ``sentinel://one:26379,two:26379/0?master_name=mymaster``.
         prefix: Keys begin so.
-        estimator: How what comes from outside is told, for shares.
-        timeout: Seconds to wait for a connection, and again for an answer.
+        estimator: How what comes from outside is computed, for shares.
+        timeout: Seconds to wait for a connection, and as long for an answer.
         now: For tests: seconds since 1970, instead of Redis' clock.
     """
 
@@ -88,12 +88,12 @@ class RedisStore:
         self._of = f"{self._tag}of:"
         self._estimator = estimator
         self._now = now
-        self._given = self._client = Direct(connect(url, timeout))
+        self._first = self._client = Direct(connect(url, timeout))
         self._unheard: set[str] = set()
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
-        """Redis is there and does all that is needed; else Misconfigured or Away."""
+        """Check that Redis does all we need; else raise Misconfigured or Away."""
         client = Direct(connect(self._url, AT_START))
         moved: Direct | None = None
         try:
@@ -115,14 +115,14 @@ class RedisStore:
                 moved.close()
 
     def exchange(self, report: Report) -> Answer:
-        """The report counts; what is known of its databases comes back."""
+        """Count the report; return what is known of its databases."""
         keys, words = self._exchange(report)
         if len(self._unheard) > MOST_UNHEARD:
             self._unheard.clear()
         self._unheard.add(report.holder)
         names = list(report.databases)
         answer = self._ask(
-            scripts.EXCHANGE, keys, words, lambda said: calls.answered(said, names)
+            scripts.EXCHANGE, keys, words, lambda answer: calls.answered(answer, names)
         )
         self._unheard.discard(report.holder)
         return answer
@@ -138,7 +138,7 @@ class RedisStore:
         return self._ask(scripts.ELECT, keys, words, bool)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
-        """The limit in force is so much of the limit, for so long."""
+        """Put so much of the limit in force, for so long."""
         self._say(
             f"{calls.safe(database)}:signal",
             units.whole(factor, WHOLE, 1),
@@ -172,9 +172,9 @@ class RedisStore:
         self._try(lambda client: client.call(words))
 
     def close(self) -> None:
-        """Connections are closed; a later call makes new ones."""
+        """Close the connections; a later call makes new ones."""
         self._go_back()
-        self._given.close()
+        self._first.close()
 
     def _exchange(self, report: Report) -> tuple[list[str], Words]:
         names = list(report.databases)
@@ -191,7 +191,7 @@ class RedisStore:
             int(report.heard and report.holder not in self._unheard),
             str(self._estimator),
             report.number,
-            *calls.told(report, names, self._of),
+            *calls.report_words(report, names, self._of),
         ]
 
     def _look(self) -> tuple[list[str], Words]:
@@ -213,14 +213,14 @@ class RedisStore:
             except MovedError as error:
                 # A cluster: all keys have one tag, so one node has them all
                 self._go_back()
-                node = elsewhere(self._given.client, error.host, error.port)
+                node = elsewhere(self._first.client, error.host, error.port)
                 self._client = Direct(node)
                 return call(self._client)
         except failures.ALL as error:
             self._go_back()
             # Its name may lead elsewhere by now: after a failover the old primary keeps
             # our connections, and answers READONLY for as long as we use them.
-            self._given.drop()
+            self._first.drop()
             raise failures.away(self.place, error) from error
 
     def _eval(
@@ -231,14 +231,14 @@ class RedisStore:
         words: Words,
     ) -> Any:
         time = "" if self._now is None else str(round(self._now() * WHOLE))
-        given = [str(len(keys)), *keys, time, *map(str, words)]
+        arguments = [str(len(keys)), *keys, time, *map(str, words)]
         try:
-            return client.call(["EVALSHA", script.sha, *given])
+            return client.call(["EVALSHA", script.sha, *arguments])
         except NoScriptError:
-            return client.call(["EVAL", script.text, *given])
+            return client.call(["EVAL", script.text, *arguments])
 
     def _go_back(self) -> None:
-        """The node that the URL names is asked again."""
-        other, self._client = self._client, self._given
-        if other is not self._given:
+        """Ask the node that the URL names from now on."""
+        other, self._client = self._client, self._first
+        if other is not self._first:
             other.close()

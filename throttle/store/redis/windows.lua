@@ -1,4 +1,4 @@
--- Counts in windows of a second, told from which is traffic. A window is an array of
+-- Counts in windows of a second, from which traffic is computed. A window is an array of
 -- ten buckets of 100 ms with six numbers each: thousandths of operations, microseconds
 -- and thousandths of rows of everybody, then of those who hold no share. The sums of all
 -- ten come after them.
@@ -81,12 +81,12 @@ end
 local function in_force(...)
     local factor, why = 1000000, {}
     for _, key in ipairs({...}) do
-        local said = redis.call('GET', key)
-        if said then
-            said = cmsgpack.unpack(said)
-            if now < said[3] then
-                factor = math.floor(factor * said[1] / 1000000)
-                if said[2] ~= '' then why[#why + 1] = said[2] end
+        local lowered = redis.call('GET', key)
+        if lowered then
+            lowered = cmsgpack.unpack(lowered)
+            if now < lowered[3] then
+                factor = math.floor(factor * lowered[1] / 1000000)
+                if lowered[2] ~= '' then why[#why + 1] = lowered[2] end
             end
         end
     end

@@ -1,9 +1,9 @@
 """What a worker does with messages that it may not run yet, broker by broker.
 
-A held message is delivered and not acknowledged. Each broker has its own patience with
+A held message is delivered and not acknowledged. Each broker has its own time limit for
 that, and its own safe way to move a message elsewhere.
 
-    *Redis*      holds as long as it is told to (`renew`); moves within one script:
+    *Redis*      holds as long as it is asked to (`renew`); moves within one script:
                  exactly once, also if the answer is lost
     *RabbitMQ*   closes the channel after 30 minutes, so what is held too long goes back
                  (`hand_back`); moves by a confirmed publish, then the acknowledgement:
@@ -38,7 +38,7 @@ Request = Any
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A request whose message waits here, delivered and not acknowledged."""
+    """A request whose message waits in this worker, delivered and not acknowledged."""
 
     request: Request
     since: float
@@ -49,16 +49,16 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a broker tells of messages that it was given; perhaps later."""
+class Callbacks:
+    """What a broker calls for each message it was handed; perhaps later."""
 
     parked: Callable[[Any], None]
     """It is in the parking queue, and no longer ours: forget the request."""
     kept: Callable[[Any], None]
     """It could not be moved and is still ours."""
     gone: Callable[[Any], None]
-    """It is another worker's by now, or was given back: forget the request, it must
-    not run here."""
+    """It is another worker's by now, or was returned: forget the request, it must
+    not run in this one."""
 
 
 class Broker(Protocol):
@@ -67,28 +67,28 @@ class Broker(Protocol):
     elastic: bool
     """Whether more can be taken while messages are held. If not (quorum queues, a
     RabbitMQ without global QoS), what cannot be held within the prefetch is parked."""
-    patience: float | None
+    hold_timeout: float | None
     """Seconds that a message may be held; None: as long as it is renewed."""
     renewal: float | None
     """Seconds between two renewals of a held message; None: there is none."""
 
     def raise_prefetch(self, count: int = 1) -> int:
-        """So many more messages are taken; returns by how many it really rose."""
+        """Take so many more messages; return by how many it really rose."""
         ...
 
     def lower_prefetch(self, count: int = 1) -> None:
-        """So many fewer; not below what was there before the first rise."""
+        """Take so many fewer; not below what was there before the first rise."""
         ...
 
     def renew(self, held: Sequence[Held]) -> bool:
-        """The broker waits again for these from now on; tells which are gone.
+        """Begin the hold of these anew at the broker; report which are gone.
 
         Returns whether it answered for all of them.
         """
         ...
 
     def hand_back(self, held: Sequence[Held]) -> None:
-        """These are in their queues again; tells which.
+        """Return these to their queues; report which.
 
         Not for queues that count how often a message comes back: a quorum queue drops
         it at last. Park it instead.
@@ -96,19 +96,19 @@ class Broker(Protocol):
         ...
 
     def park(self, database: str, held: Sequence[Held]) -> None:
-        """These are on their way to the parking queue; tells which arrived."""
+        """Send these to the parking queue; report which arrived."""
         ...
 
     def pause(self, queue: str) -> None:
-        """Nothing more is taken from a queue, but for what is on its way."""
+        """Pause a queue: take nothing more but what is on its way."""
         ...
 
     def resume(self, queue: str) -> None:
-        """A paused queue is consumed again, unless somebody cancelled it meanwhile."""
+        """Resume a paused queue, unless somebody cancelled it meanwhile."""
         ...
 
     def attend(self, databases: Collection[str]) -> None:
-        """Parking queues of these databases are consumed, those of others are not."""
+        """Consume the parking queues of these databases, and not those of others."""
         ...
 
     def queue_of(self, request: Request) -> str:
@@ -116,15 +116,15 @@ class Broker(Protocol):
         ...
 
     def was_parked(self, request: Request) -> bool:
-        """Say whether the message came from a parking queue: it is not parked again."""
+        """Say whether the message came from a parking queue: it is not parked twice."""
         ...
 
     def stop(self) -> None:
-        """Nothing is consumed through us, and Celery's prefetch is its own again."""
+        """Consume nothing any more, and leave the prefetch to Celery."""
         ...
 
 
-def broker_of(consumer: Any, settings: Settings, told: Told) -> Broker:
+def broker_of(consumer: Any, settings: Settings, callbacks: Callbacks) -> Broker:
     """Return what fits the connected consumer's transport; its tasks step is started.
 
     `consumer` is Celery's, with `task_consumer` and `qos`.
@@ -135,11 +135,11 @@ def broker_of(consumer: Any, settings: Settings, told: Told) -> Broker:
         from throttle.worker.brokers.redis import RedisBroker, records  # noqa: PLC0415
 
         if records(consumer):
-            return RedisBroker(consumer, settings, told)
+            return RedisBroker(consumer, settings, callbacks)
     if driver == "amqp":
         from throttle.worker.brokers.amqp import AmqpBroker  # noqa: PLC0415
 
-        return AmqpBroker(consumer, settings, told)
+        return AmqpBroker(consumer, settings, callbacks)
     from throttle.worker.brokers.other import OtherBroker  # noqa: PLC0415
 
-    return OtherBroker(consumer, settings, told)
+    return OtherBroker(consumer, settings, callbacks)

@@ -19,7 +19,7 @@ from kombu import Exchange, Queue
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Request, Told
+from throttle.worker.brokers import Callbacks, Held, Request
 from throttle.worker.brokers.consuming import Consuming, Parking
 from throttle.worker.deferral import signals_deferred
 
@@ -31,12 +31,12 @@ COPIED = ("x-queue-type", "x-max-priority")
 """Arguments of a source queue that its parking queues share."""
 LAST = 1.0
 """Seconds that the last confirmations are waited for."""
-AGAIN = 60.0
-"""Seconds until a parking queue that was refused is asked for again."""
+RETRY_INTERVAL = 60.0
+"""Seconds until a parking queue that was refused is asked for once more."""
 
 
 def _prefetch_is_shared(consumer: Any) -> bool:
-    """Return what Celery found out when it began to consume; before 5.7 it keeps it."""
+    """Return what Celery learned when it began to consume; before 5.7 it keeps it."""
     known = getattr(consumer, "qos_global", None)
     step: Any = Tasks
     return bool(step.qos_global(None, consumer) if known is None else known)
@@ -61,14 +61,14 @@ class AmqpBroker(Consuming):
         self,
         consumer: Any,
         settings: Settings,
-        told: Told,
+        callbacks: Callbacks,
         clock: Monotonic = monotonic,
     ) -> None:
         # Prefetch by consumer is fixed when the consumer starts: quorum queues, and
         # RabbitMQ from 4.0 on.
         self.elastic = _prefetch_is_shared(consumer)
-        super().__init__(consumer, settings, told)
-        self.patience: float | None = settings.hold_seconds
+        super().__init__(consumer, settings, callbacks)
+        self.hold_timeout: float | None = settings.hold_seconds
         self._clock = clock
         self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._way: Any = None
@@ -79,35 +79,35 @@ class AmqpBroker(Consuming):
         self._refused: dict[str, float] = {}
 
     def renew(self, held: Sequence[Held]) -> bool:
-        """Nothing: RabbitMQ cannot be asked for more time."""
+        """Do nothing: RabbitMQ cannot be asked for more time."""
         del held
         return True
 
     def hand_back(self, held: Sequence[Held]) -> None:
-        """These are in their queues again; tells which."""
+        """Return these to their queues; report which."""
         for one in held:
             try:
                 with signals_deferred():
                     one.request.message.reject(requeue=True)
             except self._errors as error:
                 self._once.warning("hand back", "a message stays held: %s", error)
-                self._told.kept(one)
+                self._callbacks.kept(one)
             else:
                 one.request.acknowledged = True
-                self._told.gone(one)
+                self._callbacks.gone(one)
 
     def park(self, database: str, held: Sequence[Held]) -> None:
-        """These are on their way to the parking queue; tells which arrived."""
+        """Send these to the parking queue; report which arrived."""
         for one in held:
             parking = self.parking_of(database, self.queue_of(one.request))
             if not self._there(parking):
-                self._told.kept(one)
+                self._callbacks.kept(one)
                 continue
             try:
                 self._publish(one, parking)
             except self._errors as error:
                 self._once.warning("park", "a message stays held: %s", error)
-                self._told.kept(one)
+                self._callbacks.kept(one)
 
     def _publish(self, held: Held, parking: Parking) -> None:
         message = held.request.message
@@ -132,15 +132,15 @@ class AmqpBroker(Consuming):
         for sent in self._settled(number, multiple=multiple):
             if sent.returned:
                 self._declared.discard(sent.parking.name)
-                self._told.kept(sent.held)
+                self._callbacks.kept(sent.held)
                 continue
             with signals_deferred():
                 sent.held.request.acknowledge()
-            self._told.parked(sent.held)
+            self._callbacks.parked(sent.held)
 
     def _refused_by_broker(self, number: int, multiple: bool) -> None:
         for sent in self._settled(number, multiple=multiple):
-            self._told.kept(sent.held)
+            self._callbacks.kept(sent.held)
 
     def _settled(self, number: int, *, multiple: bool) -> list[Sent]:
         numbers = [one for one in self._sent if one <= number] if multiple else [number]
@@ -176,10 +176,13 @@ class AmqpBroker(Consuming):
         return []
 
     def _there(self, parking: Parking) -> bool:
-        """The parking queue exists, or was refused."""
+        """Declare the parking queue; return whether it exists."""
         if parking.name in self._declared:
             return True
-        if self._clock() - self._refused.get(parking.name, -AGAIN) < AGAIN:
+        if (
+            self._clock() - self._refused.get(parking.name, -RETRY_INTERVAL)
+            < RETRY_INTERVAL
+        ):
             return False
         try:
             self._declare(parking)
@@ -219,7 +222,7 @@ class AmqpBroker(Consuming):
 
     def _open(self) -> Any:
         if self._way is None or not self._way.is_open:
-            # What was on its way over a channel that is closed is still held here
+            # What was on its way over a channel that is closed is still held by us
             left, self._sent, self._number = list(self._sent.values()), {}, 0
             self._way = self._consumer.connection.channel()
             self._way.confirm_select()
@@ -227,11 +230,11 @@ class AmqpBroker(Consuming):
             self._way.events["basic_nack"].add(self._refused_by_broker)
             self._way.events["basic_return"].add(self._returned)
             for sent in left:
-                self._told.kept(sent.held)
+                self._callbacks.kept(sent.held)
         return self._way
 
     def _shut(self) -> None:
-        # amqp opens a channel again that RabbitMQ closed, but without confirmations
+        # amqp reopens a channel that RabbitMQ closed, but without confirmations
         way, self._way = self._way, None
         with suppress(*self._errors):
             way.close()
@@ -245,7 +248,7 @@ class AmqpBroker(Consuming):
         return {**message.delivery_info, "exchange": exchange, "routing_key": key}
 
     def stop(self) -> None:
-        """Nothing is consumed through us; what was on its way has arrived, or nearly.
+        """Consume nothing any more; wait for most of what was on its way.
 
         What is not confirmed within a second is delivered twice.
         """
@@ -273,7 +276,7 @@ class AmqpBroker(Consuming):
         )
 
     def _cancelled(self, tag: str) -> None:
-        # The queue was deleted. It is made again when it is needed.
+        # The queue was deleted. It is remade when it is needed.
         parking = self._attended.pop(tag, None)
         if parking is not None:
             self._declared.discard(parking.name)

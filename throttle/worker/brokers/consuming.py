@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from throttle.settings import Settings
-from throttle.worker.brokers import Request, Told
+from throttle.worker.brokers import Callbacks, Request
 from throttle.worker.brokers.prefetch import Prefetch
 
 PARKED = "throttle_parked"
@@ -29,9 +29,9 @@ class Consuming:
 
     elastic = True
 
-    def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
+    def __init__(self, consumer: Any, settings: Settings, callbacks: Callbacks) -> None:
         self._consumer = consumer
-        self._told = told
+        self._callbacks = callbacks
         self._name = settings.parking
         self._errors: tuple[type[BaseException], ...] = (
             *consumer.connection_errors,
@@ -49,11 +49,11 @@ class Consuming:
     # Prefetch
 
     def raise_prefetch(self, count: int = 1) -> int:
-        """So many more messages are taken; returns by how many it really rose."""
+        """Take so many more messages; return by how many it really rose."""
         return self._prefetch.rise(count)
 
     def lower_prefetch(self, count: int = 1) -> None:
-        """So many fewer; not below what was there before the first rise."""
+        """Take so many fewer; not below what was there before the first rise."""
         self._prefetch.fall(count)
 
     # Where a message is from
@@ -65,14 +65,14 @@ class Consuming:
             return str(info[PARKED])
         route = (str(info.get("exchange") or ""), str(info.get("routing_key") or ""))
         if route not in self._queues:
-            self._queues[route] = self._found(*route)
+            self._queues[route] = self._consumed_queue(*route)
         return self._queues[route]
 
     def was_parked(self, request: Request) -> bool:
-        """Say whether the message came from a parking queue: it is not parked again."""
+        """Say whether the message came from a parking queue: it is not parked twice."""
         return PARKED in request.message.delivery_info
 
-    def _found(self, exchange: str, key: str) -> str:
+    def _consumed_queue(self, exchange: str, key: str) -> str:
         for queue in self._tasks.queues:
             if (queue.exchange.name, queue.routing_key) == (exchange, key):
                 return str(queue.name)
@@ -86,14 +86,14 @@ class Consuming:
     # Queues that serve one database
 
     def pause(self, queue: str) -> None:
-        """Nothing more is taken from a queue, but for what is on its way."""
+        """Pause a queue: take nothing more but what is on its way."""
         tag = self._tasks._active_tags.get(queue)  # noqa: SLF001 — kombu has no asking
         if tag is not None and queue not in self._paused:
             self._paused[queue] = tag
             self._cancel(queue, tag)
 
     def resume(self, queue: str) -> None:
-        """A paused queue is consumed again, unless somebody cancelled it meanwhile."""
+        """Resume a paused queue, unless somebody cancelled it meanwhile."""
         tag = self._paused.pop(queue, None)
         # Another tag, or none: `celery control cancel_consumer`, `add_consumer`.
         if tag is not None and self._tasks._active_tags.get(queue) == tag:  # noqa: SLF001
@@ -102,7 +102,7 @@ class Consuming:
     # Parking
 
     def attend(self, databases: Collection[str]) -> None:
-        """Parking queues of these databases are consumed, those of others are not."""
+        """Consume the parking queues of these databases, and not those of others."""
         for tag, parking in list(self._attended.items()):
             if parking.database not in databases:
                 del self._attended[tag]
@@ -127,7 +127,7 @@ class Consuming:
         return True
 
     def _arrived(self, parking: Parking, message: Any) -> None:
-        """A parked message goes the way of all others, and bears its source."""
+        """Pass a parked message on as all others, with the name of its source."""
         # A dictionary of its own: kombu gives back what the old one says
         message.delivery_info = self._source(message) | {PARKED: parking.queue}
         self._tasks._receive_callback(message)  # noqa: SLF001 — checks what it accepts
@@ -136,7 +136,7 @@ class Consuming:
         return dict(message.delivery_info)
 
     def stop(self) -> None:
-        """Nothing is consumed through us, and Celery's prefetch is its own again.
+        """Consume nothing any more, and leave the prefetch to Celery.
 
         Also if the connection is lost, or the broker does not answer.
         """

@@ -11,7 +11,7 @@ from typing import Any
 
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers import Callbacks, Held
 from throttle.worker.brokers.consuming import Consuming, Parking
 
 logger = logging.getLogger("throttle")
@@ -22,31 +22,31 @@ class OtherBroker(Consuming):
 
     renewal: float | None = None
 
-    def __init__(self, consumer: Any, settings: Settings, told: Told) -> None:
-        super().__init__(consumer, settings, told)
-        self.patience: float | None = settings.hold_seconds
+    def __init__(self, consumer: Any, settings: Settings, callbacks: Callbacks) -> None:
+        super().__init__(consumer, settings, callbacks)
+        self.hold_timeout: float | None = settings.hold_seconds
         self._once = OnceAMinute(logger, prefix="throttle: ")
         self._made: set[str] = set()
 
     def renew(self, held: Sequence[Held]) -> bool:
-        """Nothing: nobody knows how."""
+        """Do nothing: nobody knows how."""
         del held
         return True
 
     def hand_back(self, held: Sequence[Held]) -> None:
-        """These are in their queues again."""
+        """Return these to their queues."""
         for one in held:
             try:
                 one.request.message.requeue()
             except self._errors as error:
                 self._once.warning("hand back", "a message stays held: %s", error)
-                self._told.kept(one)
+                self._callbacks.kept(one)
             else:
                 one.request.acknowledged = True
-                self._told.gone(one)
+                self._callbacks.gone(one)
 
     def park(self, database: str, held: Sequence[Held]) -> None:
-        """These are in the parking queue, or still held; tells which."""
+        """Move these to the parking queue, or keep them; report which."""
         for one in held:
             message = one.request.message
             parking = self.parking_of(database, self.queue_of(one.request))
@@ -56,10 +56,10 @@ class OtherBroker(Consuming):
                 message.ack()
             except self._errors as error:
                 self._once.warning("park", "a message stays held: %s", error)
-                self._told.kept(one)
+                self._callbacks.kept(one)
             else:
                 one.request.acknowledged = True
-                self._told.parked(one)
+                self._callbacks.parked(one)
 
     def _make(self, parking: Parking) -> None:
         if parking.name not in self._made:

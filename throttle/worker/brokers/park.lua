@@ -19,7 +19,7 @@ for i = last + 1, #ARGV, 4 do
     -- Delivered anew with the same tag, it bears a later stamp: another worker has it.
     if ours and kept and string.sub(kept, -#tail) == tail then
         -- kombu keeps '[message, exchange, routing key]': the message is cut out as
-        -- it is, for to decode and encode it here would change numbers and lists.
+        -- it is, for to decode and encode it in Lua would change numbers and lists.
         redis.call('LPUSH', KEYS[tonumber(ARGV[i + 2])], string.sub(kept, 2, -#tail - 1))
         redis.call('ZREM', KEYS[1], tag)
         redis.call('HDEL', KEYS[2], tag)

@@ -22,24 +22,24 @@ class Prefetch:
         self._loop = consumer.hub
         self._elastic = elastic
         self._send = qos.callback
-        qos.callback = self._told
+        qos.callback = self._send_count
         self.extra = 0
         """What is taken beside Celery's count."""
 
     def rise(self, count: int) -> int:
-        """So many more are taken from the loop's next turn on; returns how many."""
+        """Take so many more from the loop's next turn on; return how many."""
         with self._qos._mutex:  # noqa: SLF001 — kombu's own, for all that change it
             if not self._elastic or not self._qos.value:
                 return 0  # cannot be changed, or there is no limit to raise
             return self._change(max(min(count, MOST - self._qos.value - self.extra), 0))
 
     def fall(self, count: int) -> None:
-        """So many fewer are taken, but never less than Celery's own count."""
+        """Take so many fewer, but never less than Celery's own count."""
         with self._qos._mutex:  # noqa: SLF001
             self._change(-min(count, self.extra))
 
     def end(self) -> None:
-        """Celery's count is alone again."""
+        """Send Celery's count alone from now on."""
         with self._qos._mutex:  # noqa: SLF001
             self._qos.callback = self._send
             self._change(-self.extra)
@@ -51,18 +51,18 @@ class Prefetch:
             self._qos.prev = None
         return by
 
-    def _told(self, prefetch_count: int) -> None:
-        told = self._tell(prefetch_count)
-        # While RabbitMQ is told, messages come in and may be held. kombu notes as sent
-        # what was asked before: a worker that holds all it may have would never take
-        # another one. A loop is to ask again at its next turn: if not, all there is
-        # would come in within this one.
+    def _send_count(self, prefetch_count: int) -> None:
+        sent = self._tell(prefetch_count)
+        # While this is sent to RabbitMQ, messages come in and may be held. kombu notes
+        # as sent what was asked before: a worker that holds all it may have would never
+        # take another one. A loop is to ask once more at its next turn: if not, all
+        # there is would come in within this one.
         if self._loop is not None:
-            if told != self.extra:
+            if sent != self.extra:
                 self._loop.call_soon(self._ask)
             return
-        while told != self.extra:
-            told = self._tell(prefetch_count)
+        while sent != self.extra:
+            sent = self._tell(prefetch_count)
 
     def _tell(self, prefetch_count: int) -> int:
         extra = self.extra

@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic, now
 from throttle.settings import Settings
-from throttle.worker.brokers import Held, Told
+from throttle.worker.brokers import Callbacks, Held
 from throttle.worker.brokers.consuming import Consuming, Parking
 
 logger = logging.getLogger("throttle")
@@ -29,9 +29,9 @@ UNANSWERED = 50
 LOOK = 1.0
 """Seconds between two looks at which parking queues have messages."""
 
-_HERE = files(__package__)
-PARK = _HERE.joinpath("park.lua").read_text(encoding="utf-8")
-RENEW = _HERE.joinpath("renew.lua").read_text(encoding="utf-8")
+_FOLDER = files(__package__)
+PARK = _FOLDER.joinpath("park.lua").read_text(encoding="utf-8")
+RENEW = _FOLDER.joinpath("renew.lua").read_text(encoding="utf-8")
 
 
 def records(consumer: Any) -> bool:
@@ -42,20 +42,20 @@ def records(consumer: Any) -> bool:
 class RedisBroker(Consuming):
     """Holds by renewing the stamps that kombu gives to deliveries.
 
-    What Redis refuses (out of memory, read only) or cannot be told stays held here. A
+    What Redis refuses (out of memory, read only) or cannot be sent stays held. A
     connection that is gone is noticed by the loop, which ends this broker with it.
     """
 
-    patience: float | None = None
+    hold_timeout: float | None = None
 
     def __init__(
         self,
         consumer: Any,
         settings: Settings,
-        told: Told,
+        callbacks: Callbacks,
         clock: Monotonic = monotonic,
     ) -> None:
-        super().__init__(consumer, settings, told)
+        super().__init__(consumer, settings, callbacks)
         self._clock = clock
         self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._qos: Any = self._channel.qos
@@ -69,13 +69,13 @@ class RedisBroker(Consuming):
         self.renewal: float | None = min(LONGEST_RENEWAL, timeout / 4)
 
     def renew(self, held: Sequence[Held]) -> bool:
-        """Redis waits again for these from now on; tells which are gone.
+        """Begin the hold of these anew in Redis; report which are gone.
 
         Returns whether it answered for all of them.
         """
         for some in _slices(held):
             stamp = now().timestamp()
-            # Before it is sent: redis-py, told to, asks again by itself
+            # Before it is sent: redis-py, so configured, retries by itself
             self._asked.append(stamp)
             arguments = self._stamps()
             for one in some:
@@ -89,17 +89,17 @@ class RedisBroker(Consuming):
                     one.since = stamp
                 else:
                     self._let_go(one)
-                    self._told.gone(one)
+                    self._callbacks.gone(one)
         return True
 
     def _stamps(self) -> list[object]:
         return [len(self._asked), *map(repr, self._asked)]
 
     def hand_back(self, held: Sequence[Held]) -> None:
-        """Redis has as much patience as we ask for."""
+        """Return None: Redis holds for as long as we renew."""
 
     def park(self, database: str, held: Sequence[Held]) -> None:
-        """These are in the parking queue, or still held; tells which."""
+        """Move these to the parking queue, or keep them; report which."""
         for some in _slices(held):
             keys: dict[str, int] = {}
             arguments = self._stamps()
@@ -120,10 +120,10 @@ class RedisBroker(Consuming):
 
     def _tell(self, held: Held, moved: object) -> None:
         if moved is None:
-            self._told.kept(held)
+            self._callbacks.kept(held)
             return
         self._let_go(held)
-        (self._told.parked if moved else self._told.gone)(held)
+        (self._callbacks.parked if moved else self._callbacks.gone)(held)
 
     def _place(self, database: str, held: Held) -> str:
         parking = self.parking_of(database, self.queue_of(held.request))
@@ -132,8 +132,8 @@ class RedisBroker(Consuming):
         return str(self._channel._q_for_pri(parking.name, priority))  # noqa: SLF001
 
     def _let_go(self, held: Held) -> None:
-        # Here only. In Redis the same tag may be another worker's already, and an
-        # acknowledgement would take the message from under it.
+        # In this worker only. In Redis the same tag may be another worker's already,
+        # and an acknowledgement would take the message from under it.
         message = held.request.message
         held.request.acknowledged = True
         if self._qos._delivered.get(message.delivery_tag) is message:  # noqa: SLF001
@@ -149,14 +149,14 @@ class RedisBroker(Consuming):
                     keys=keys, args=arguments, client=client
                 )
         except self._errors as error:
-            self._once.warning("redis", "held messages stay here: %s", error)
+            self._once.warning("redis", "held messages stay in this worker: %s", error)
             return None
         return [int(answer) for answer in answers]
 
     # Parking
 
     def attend(self, databases: Collection[str]) -> None:
-        """Parking queues with messages are consumed, as Redis lists them each second.
+        """Consume parking queues with messages, as Redis lists them each second.
 
         An empty one would cost each fetch of the worker four keys more.
         """

@@ -71,7 +71,7 @@ def test_all_is_well(line: Line, crew: Crew) -> None:
     """Limits, where it is counted, who is there."""
     told = line("check")
     assert told.exit_code == 0, told.output
-    assert "✓ limits: 2 databases, told by the fast estimator" in told.stdout
+    assert "✓ limits: 2 databases, computed by the fast estimator" in told.stdout
     assert "main: 5,000 operations/s, 40 busy connections, safe while" in told.stdout
     assert "answers; 2 workers there now" in told.stdout
     assert "✓ route: none; a task is held if it says so itself" in told.stdout

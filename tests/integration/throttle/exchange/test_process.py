@@ -13,7 +13,7 @@ import redis
 from celery_pecker.testing import EmbeddedRedis, eventually
 from throttle.errors import Misconfigured
 from throttle.exchange import Exchanger
-from throttle.exchange.process import Here
+from throttle.exchange.process import ProcessExchange
 from throttle.gate import Gate
 from throttle.model import Amount, Reading
 from throttle.settings import Settings
@@ -21,7 +21,7 @@ from throttle.store.redis import RedisStore
 
 START = """
 import os, sys, threading
-from throttle.exchange.process import here, report
+from throttle.exchange.process import this_process, report
 from throttle.meter import meter
 conf = {"throttle_redis_url": sys.argv[1], "throttle_limits": {"main": 1000}}
 def say(what):
@@ -80,12 +80,12 @@ def ran(url: str, text: str) -> str:
 
 
 @pytest.fixture
-def heres() -> Iterator[Callable[[], Here]]:
+def exchanges() -> Iterator[Callable[[], ProcessExchange]]:
     """Give a way to make exchanges as if of processes of their own."""
     with ExitStack() as stack:
 
-        def make() -> Here:
-            made = Here()
+        def make() -> ProcessExchange:
+            made = ProcessExchange()
             stack.callback(made.leave)
             return made
 
@@ -98,7 +98,7 @@ def test_what_is_counted_last_is_told_at_the_end(redis_url: str) -> None:
         redis_url,
         """
 report(conf)
-assert here.wait(10)
+assert this_process.wait(10)
 meter.tally("main").add(250)
 """,
     )
@@ -129,22 +129,22 @@ warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 report(conf)
 tally = meter.tally("main")
 tally.add(100)
-assert here.wait(10)
-first = here.exchanger.holder
+assert this_process.wait(10)
+first = this_process.exchanger.holder
 children = []
 for _ in range(2):
     pid = os.fork()
     if not pid:
-        assert here.exchanger.alive, "nobody has to ask for it"
+        assert this_process.exchanger.alive, "nobody has to ask for it"
         tally.add(10)
-        assert here.wait(10), "the child hears"
-        assert here.exchanger.holder != first, "a life of its own"
-        here.leave()
+        assert this_process.wait(10), "the child hears"
+        assert this_process.exchanger.holder != first, "a life of its own"
+        this_process.leave()
         os._exit(0)
     children.append(pid)
 for pid in children:
     assert os.waitpid(pid, 0)[1] == 0
-assert here.exchanger.alive
+assert this_process.exchanger.alive
 tally.add(1)
 """,
     )
@@ -173,7 +173,7 @@ def noted(thread):
     start(thread)
 threading.Thread.start = noted
 report(conf)
-while not here.wait(0.01) and not here.exchanger.failures:
+while not this_process.wait(0.01) and not this_process.exchanger.failures:
     pass
 say(sorted(set(sys.modules) - before[0]))
 """,
@@ -217,30 +217,30 @@ def test_a_child_of_a_worker_never_reports(redis_url: str) -> None:
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 from throttle.exchange import Exchanger
-from throttle.exchange.given import settings_of
+from throttle.settings import settings_of
 from throttle.store import open_store
 from throttle.gate import Gate
 settings = settings_of(conf)
 report(conf)  # by a module of the user's, before the worker is
-before = here.exchanger
+before = this_process.exchanger
 exchanger = Exchanger(settings, open_store(settings), meter, name="worker")
-here.take(exchanger, settings)
+this_process.take(exchanger, settings)
 assert not before.alive
 exchanger.start()
-assert here.wait(10)
+assert this_process.wait(10)
 report(conf)
-assert here.exchanger is exchanger, "a report in a worker changes nothing"
+assert this_process.exchanger is exchanger, "a report in a worker changes nothing"
 gate = Gate(conf, wait=10)
 pid = os.fork()
 if not pid:
     report(conf)
-    assert here.exchanger is None
+    assert this_process.exchanger is None
     assert threading.active_count() == 1
     meter.tally("main").add(500)
-    assert here.wait(10), "a gate asks"
+    assert this_process.wait(10), "a gate asks"
     assert gate.admit("main").admitted
     assert gate.remaining("main") == 99
-    here.leave()
+    this_process.leave()
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
 exchanger.stop()
@@ -265,7 +265,7 @@ from gevent import monkey
 monkey.patch_all()
 import gevent
 report(conf)
-assert here.wait(10)
+assert this_process.wait(10)
 meter.tally("main").add(70)
 gevent.sleep(0.3)
 meter.tally("main").add(7)
@@ -274,19 +274,19 @@ say("told")
 
 
 def test_what_others_do_is_known_here(
-    redis_url: str, heres: Callable[[], Here]
+    redis_url: str, exchanges: Callable[[], ProcessExchange]
 ) -> None:
     """A dispatcher that counts nothing goes by what web processes count."""
-    here = heres()
+    this_process = exchanges()
     settings = settings_of(redis_url, throttle_estimator="fast")
-    here.report(settings)
-    gate = Gate(settings, exchange=here, wait=10)
+    this_process.report(settings)
+    gate = Gate(settings, exchange=this_process, wait=10)
     assert gate.remaining("main") == 100
     with program(
         redis_url,
         """
 report(conf)
-assert here.wait(10)
+assert this_process.wait(10)
 meter.tally("main").add(750)
 say("counted")
 sys.stdin.read()
@@ -304,15 +304,15 @@ sys.stdin.read()
 
 
 def test_it_is_back_after_redis_is(
-    own_redis: Callable[..., EmbeddedRedis], heres: Callable[[], Here]
+    own_redis: Callable[..., EmbeddedRedis], exchanges: Callable[[], ProcessExchange]
 ) -> None:
     """Killed, away, there again and empty: nobody has to do anything."""
     server = own_redis(fast=True)
-    here = heres()
+    this_process = exchanges()
     settings = settings_of(server.url, throttle_policy="closed")
-    here.report(settings)
-    gate = Gate(settings, exchange=here, wait=10)
-    exchanger = here.exchanger
+    this_process.report(settings)
+    gate = Gate(settings, exchange=this_process, wait=10)
+    exchanger = this_process.exchanger
     assert exchanger is not None
     assert gate.admit("main").admitted
     server.kill()
@@ -325,7 +325,7 @@ def test_it_is_back_after_redis_is(
         return gate.admit("main").admitted
 
     eventually(admitted, timeout=30.0)
-    assert here.exchanger is exchanger
+    assert this_process.exchanger is exchanger
 
 
 def test_nothing_is_counted_twice_by_a_redis_that_stood_still(
@@ -363,21 +363,23 @@ class Ticking:
 
 
 def test_one_process_reports_to_one_place(
-    redis_url: str, heres: Callable[[], Here]
+    redis_url: str, exchanges: Callable[[], ProcessExchange]
 ) -> None:
     """Two apps in a process may ask the same, not two different things."""
-    here = heres()
+    this_process = exchanges()
     settings = settings_of(redis_url)
-    here.report(settings)
-    exchanger = here.exchanger
-    here.report(settings_of(redis_url))
-    assert here.exchanger is exchanger
+    this_process.report(settings)
+    exchanger = this_process.exchanger
+    this_process.report(settings_of(redis_url))
+    assert this_process.exchanger is exchanger
     with pytest.raises(Misconfigured, match="another throttle_prefix"):
-        here.report(settings_of(redis_url, throttle_prefix="second"))
+        this_process.report(settings_of(redis_url, throttle_prefix="second"))
     with pytest.raises(Misconfigured, match="throttle_limits without 'more'"):
-        here.report(settings_of(redis_url, throttle_limits={"main": 1, "more": 1}))
-    here.leave()
+        this_process.report(
+            settings_of(redis_url, throttle_limits={"main": 1, "more": 1})
+        )
+    this_process.leave()
     assert exchanger is not None
     assert not exchanger.alive
-    here.report(settings_of(redis_url, throttle_prefix="second"))
-    assert here.wait(30.0)
+    this_process.report(settings_of(redis_url, throttle_prefix="second"))
+    assert this_process.wait(30.0)

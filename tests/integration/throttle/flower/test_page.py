@@ -64,7 +64,8 @@ def test_it_says_how_each_database_stands(site: Site) -> None:
     main = database(site)
     assert (main["state"], main["held"]) == ("holding", 42)
     assert (
-        main["said"] == "42 tasks wait, the oldest for 3.5 s, most of tenant acme (42)"
+        main["summary"]
+        == "42 tasks wait, the oldest for 3.5 s, most of tenant acme (42)"
     )
     assert {one["name"]: one["held"] for one in main["tenants"]} == {
         "acme": 42,

@@ -11,16 +11,16 @@ import pytest
 
 from celery_pecker.testing import EmbeddedRedis, free_port
 from throttle.errors import Misconfigured
-from throttle.exchange.process import here
+from throttle.exchange.process import this_process
 from throttle.gate import Gate
 
 
 @pytest.fixture(autouse=True)
 def nobody_reports() -> Iterator[None]:
     """This process has no exchange, before and after."""
-    here.leave()
+    this_process.leave()
     yield
-    here.leave()
+    this_process.leave()
 
 
 def conf(url: str) -> dict[str, object]:
@@ -54,17 +54,17 @@ def test_a_gate_is_ready_once_it_is_made(redis_url: str) -> None:
     """Its first answer has come: no policy stands in for it."""
     gate = Gate({**conf(redis_url), "throttle_policy": "closed"}, wait=10)
     assert gate.admit("main").admitted
-    assert here.exchanger is not None
-    assert here.exchanger.alive
+    assert this_process.exchanger is not None
+    assert this_process.exchanger.alive
     Gate(conf(redis_url))
-    assert here.exchanger.failures == 0
+    assert this_process.exchanger.failures == 0
 
 
 def test_a_redis_that_is_none_is_a_mistake(no_redis: str) -> None:
     """Which the error says, with the name of the setting; nothing is left running."""
     with pytest.raises(Misconfigured, match="throttle_redis_url"):
         Gate(conf(no_redis))
-    assert here.exchanger is None
+    assert this_process.exchanger is None
 
 
 def test_a_redis_that_refuses_us_is_a_mistake(
@@ -75,7 +75,7 @@ def test_a_redis_that_refuses_us_is_a_mistake(
     url = server.url.replace("redis://", "redis://nobody:wrong@")
     with pytest.raises(Misconfigured, match="throttle_redis_url"):
         Gate(conf(url))
-    assert here.exchanger is None
+    assert this_process.exchanger is None
 
 
 def test_a_redis_that_is_away_is_none(caplog: pytest.LogCaptureFixture) -> None:
@@ -85,4 +85,4 @@ def test_a_redis_that_is_away_is_none(caplog: pytest.LogCaptureFixture) -> None:
         gate = Gate(conf(url), wait=0)
     assert "each limit's policy decides until there is an answer" in caplog.text
     assert gate.remaining("main") == 50
-    assert here.exchanger is not None
+    assert this_process.exchanger is not None

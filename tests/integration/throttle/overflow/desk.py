@@ -17,7 +17,7 @@ from celery_pecker.testing import eventually
 from throttle.clock import now
 from throttle.model import Limit
 from throttle.settings import Settings
-from throttle.worker.brokers import Broker, Held, Told, broker_of
+from throttle.worker.brokers import Broker, Callbacks, Held, broker_of
 
 PREFETCH = 4
 
@@ -111,8 +111,8 @@ class Desk:
         )
         self.broker: Broker = broker_of(self.consumer, self.settings, self._hears())
 
-    def _hears(self) -> Told:
-        return Told(
+    def _hears(self) -> Callbacks:
+        return Callbacks(
             parked=lambda held: self.told.append(("parked", held.request.name)),
             kept=lambda held: self.told.append(("kept", held.request.name)),
             gone=lambda held: self.told.append(("gone", held.request.name)),

@@ -21,7 +21,7 @@ from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.processes import ProcessContainer
 from throttle.cli import throttle
 from throttle.errors import Away, Misconfigured
-from throttle.model import Report, Told
+from throttle.model import DatabaseReport, Report
 from throttle.store.http import HttpStore
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ app.conf.throttle_limits = {"main": 5000}
 app.conf.throttle_redis_url = "redis://127.0.0.1:1/0"
 app.conf.throttle_service_token = "not-this-one"
 """
-REPORT = Report(holder="h", name="n", databases={"main": Told()})
+REPORT = Report(holder="h", name="n", databases={"main": DatabaseReport()})
 
 
 class Serving:

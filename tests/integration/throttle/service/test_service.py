@@ -18,7 +18,7 @@ from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.service.stand import TOKEN, Stand
 from throttle.errors import Away, Misconfigured, Refused
-from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.http import HttpStore
 from throttle.store.redis import RedisStore
 
@@ -60,7 +60,7 @@ def counted(operations: float, number: int, *, holder: str = "web") -> Report:
         holder=holder,
         name=f"{holder}@host",
         number=number,
-        databases={"main": Told(samples=(sample,))},
+        databases={"main": DatabaseReport(samples=(sample,))},
     )
 
 
@@ -68,7 +68,9 @@ def held(want: float, *, holder: str = "w1") -> Report:
     """Return what a worker says that holds a share."""
     holding = Holding(want=want, limit=LIMIT, held=7, tenants={"acme": (7, 1)})
     return Report(
-        holder=holder, name=f"{holder}@host", databases={"main": Told(holding=holding)}
+        holder=holder,
+        name=f"{holder}@host",
+        databases={"main": DatabaseReport(holding=holding)},
     )
 
 
@@ -81,7 +83,7 @@ def test_what_is_told_to_the_service_is_in_redis(
     client.exchange(counted(300, 1))
 
     def told() -> float:
-        asks = Report(holder="asks", name="", databases={"main": Told()})
+        asks = Report(holder="asks", name="", databases={"main": DatabaseReport()})
         answer = client.exchange(asks)
         return answer.databases["main"].traffic[Estimator.FAST].operations
 
@@ -266,7 +268,7 @@ def test_bad_questions_get_an_answer_that_says_why(stand: Stand) -> None:
         ("POST", "/v1/databases/a%3Ab/lower", b'{"factor":1}', 400, "database's name"),
         ("POST", "/v1/databases/a/lower", b'{"factor":2}', 400, "factor must be"),
         ("GET", "/v1/exchange", None, 405, "method not allowed"),
-        ("POST", "/v2/exchange", b"{}", 404, "here are /v1/"),
+        ("POST", "/v2/exchange", b"{}", 404, "there are /v1/"),
     ):
         found, answer = stand.ask(method, path, body)
         assert (found, said in answer["error"]) == (status, True), answer

@@ -19,7 +19,7 @@ from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.proxy import Proxy
 from tests.profiles import examples
 from throttle.errors import Away, Misconfigured
-from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore
 from throttle.store.redis import store as module
 
@@ -29,7 +29,7 @@ REPORT = Report(
     holder="a",
     name="a",
     databases={
-        "main": Told(
+        "main": DatabaseReport(
             samples=(Sample(0.0, Amount(10)),),
             holding=Holding(want=1, limit=Amount(1000)),
         )
@@ -126,7 +126,7 @@ def test_a_report_whose_answer_was_lost_counts_once(redis_url: str) -> None:
     report = Report(
         holder="a",
         name="a",
-        databases={"main": Told(samples=(Sample(0.0, Amount(10)),))},
+        databases={"main": DatabaseReport(samples=(Sample(0.0, Amount(10)),))},
         number=1,
     )
     with (

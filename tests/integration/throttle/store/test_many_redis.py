@@ -14,7 +14,7 @@ import redis
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.binaries import redis_server as program
 from throttle.errors import Away
-from throttle.model import Amount, Estimator, Holding, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore
 
 OwnRedis = Callable[..., EmbeddedRedis]
@@ -24,7 +24,7 @@ LIMIT = Amount(1000)
 
 def report(number: int = 0) -> Report:
     """Return what a worker says of two databases."""
-    told = Told(
+    told = DatabaseReport(
         samples=(Sample(0.0, Amount(10)),), holding=Holding(want=1, limit=LIMIT)
     )
     return Report(

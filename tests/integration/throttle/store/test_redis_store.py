@@ -10,12 +10,12 @@ import redis
 from throttle.model import (
     Amount,
     Answer,
+    DatabaseReport,
     Estimator,
     Holding,
     Report,
     Sample,
     Seen,
-    Told,
 )
 from throttle.store.redis import RedisStore
 
@@ -53,7 +53,7 @@ def report(
 ) -> Report:
     """Return what a process says of the database `main`."""
     holding = None if want is None else Holding(want=want, limit=LIMIT)
-    told = Told(samples=samples, holding=holding)
+    told = DatabaseReport(samples=samples, holding=holding)
     return Report(
         holder=holder, name=f"w-{holder}", databases={"main": told}, number=number
     )
@@ -250,7 +250,7 @@ def test_large_runs_start_one_after_another(store: RedisStore, time: Time) -> No
 
     def ask(holder: str) -> bool | None:
         holding = Holding(want=1.0, limit=LIMIT, turn=0.4)
-        told = {"main": Told(holding=holding)}
+        told = {"main": DatabaseReport(holding=holding)}
         answer = store.exchange(Report(holder=holder, name=holder, databases=told))
         return main(answer).turn
 

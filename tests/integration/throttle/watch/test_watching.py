@@ -16,7 +16,7 @@ from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.integration.throttle.watch import forking
 from tests.integration.throttle.watch.backend import LOCK, at_work
 from throttle.errors import Misconfigured
-from throttle.model import Amount, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 from throttle.watch import Watching, start
@@ -90,13 +90,13 @@ def idle(connection: psycopg.Connection[tuple[object, ...]], pid: int) -> bool:
 
 def traffic(store: RedisStore, operations: float) -> None:
     """So much is counted just now."""
-    told = Told(samples=(Sample(0.0, Amount(operations)),))
+    told = DatabaseReport(samples=(Sample(0.0, Amount(operations)),))
     store.exchange(Report(holder="web", name="web", databases={"main": told}))
 
 
 def factor(store: RedisStore) -> float:
     """Return how much of the limit is in force, as all processes hear."""
-    report = Report(holder="asks", name="asks", databases={"main": Told()})
+    report = Report(holder="asks", name="asks", databases={"main": DatabaseReport()})
     return store.exchange(report).databases["main"].factor
 
 

@@ -167,7 +167,7 @@ def test_cells_of_threads_that_ended_are_given_back(meter: Meter) -> None:
 def test_a_running_statement_tells_its_seconds_as_they_pass(meter: Meter) -> None:
     """And in all no more than it took."""
     tally = meter.tally("main")
-    cells, at = meter.here.cells, tally.at
+    cells, at = meter.local.cells, tally.at
     cells[at] += 1
     cells[at + 3] = 1
     first = meter.read().databases["main"]
@@ -323,7 +323,7 @@ def test_a_child_that_takes_over_a_row_goes_on_counting(meter: Meter) -> None:
         meter.tally("b").add(10)
         meter.begin(5)
         meter.tally("b").add(100)
-        meter.here.cells[meter.tally("b").at + 3] = 1  # in the midst of a statement
+        meter.local.cells[meter.tally("b").at + 3] = 1  # in the midst of a statement
 
     def second() -> None:
         meter.tally("c")
@@ -459,7 +459,7 @@ def test_a_statement_and_a_run_of_a_dead_child_do_not_go_on(meter: Meter) -> Non
         meter.begin(1)
         tally.add()
         # as if begun long ago, and killed
-        meter.here.cells[tally.at + 3] = 1
+        meter.local.cells[tally.at + 3] = 1
         meter._ground._row._cells[5] = 1  # type: ignore[attr-defined]
 
     assert forked(work)() == 0
@@ -512,7 +512,7 @@ def test_a_forked_process_begins_with_nothing(meter: Meter) -> None:
         assert meter.read() == Reading({}, (), 0)
         meter.enter(0)
         tally.add(7)
-        cells = meter.here.cells
+        cells = meter.local.cells
         cells[tally.at + 3] = 5  # in the midst of a statement
         assert forked(grandchild)() == 0
         assert cells[tally.at + 3] == 5

@@ -74,11 +74,11 @@ def test_a_picture_says_why_and_who() -> None:
             "90% of its traffic is outside the gate: processes that hold nothing,"
             " such as web servers"
         ),
-        "1 worker with another limit than here: worker2@node-2",
+        "1 worker with another limit than in these settings: worker2@node-2",
     )
     main = told()["main"]
     assert (
-        main.said
+        main.summary
         == "1,204 tasks wait, the oldest for 11.4 s, most of tenant acme (601)"
     )
     assert main.notes == ()
@@ -94,7 +94,7 @@ def test_a_picture_says_why_and_who() -> None:
 def test_one_task_waits_in_the_singular() -> None:
     """People read it."""
     one = told({"main": view(holding={"held": 1, "oldest": 0.25})})["main"]
-    assert one.said == "1 task waits, the oldest for 250 ms"
+    assert one.summary == "1 task waits, the oldest for 250 ms"
 
 
 def test_where_nobody_routes_by_tenant_there_are_none() -> None:

@@ -31,7 +31,7 @@ def picture(
     status = Status(
         name="main",
         state=State.CALM,
-        said="",
+        summary="",
         traffic=Amount(400.0),
         operations=1_000.0,
         factor=0.5,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from throttle.model import Amount, Estimator, Holding, Report, Told
+from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report
 from throttle.store import fields, wire
 from throttle.store.fields import Malformed, document
 
@@ -109,7 +109,7 @@ def test_what_is_not_known_is_skipped_and_what_is_missing_is_nothing() -> None:
     """Fields are only added within a version."""
     told = {"holder": "h", "colour": "red", "databases": {"main": {"size": 3}}}
     assert wire.report_in(told) == Report(
-        holder="h", name="", databases={"main": Told()}
+        holder="h", name="", databases={"main": DatabaseReport()}
     )
 
 
@@ -130,7 +130,9 @@ def test_an_answer_without_an_estimator_is_one_without_traffic() -> None:
 def test_no_bound_is_null() -> None:
     """JSON has no word for infinite."""
     holding = Holding(want=1.0, limit=Amount(5_000, math.inf, math.inf))
-    report = Report(holder="h", name="n", databases={"main": Told(holding=holding)})
+    report = Report(
+        holder="h", name="n", databases={"main": DatabaseReport(holding=holding)}
+    )
     sent = wire.dumped(wire.report_out(report))
     assert b"[5000,null,null]" in sent
     assert wire.report_in(document(sent)) == report

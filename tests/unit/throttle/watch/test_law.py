@@ -9,9 +9,9 @@ import pytest
 from throttle.watch.law import (
     FLOOR,
     OURS,
-    PATIENCE,
     RECOVERY,
     SETTLING,
+    SILENCE_TIMEOUT,
     Verdict,
     Word,
     judge,
@@ -95,7 +95,7 @@ def test_it_comes_back_slowly_and_wholly() -> None:
 def test_no_answer_is_no_signal() -> None:
     """The factor stays, for a while; then it comes back, as if all were well."""
     low = judge(Verdict(), HARD, ours=1.0, elapsed=1.0)
-    kept = rounds(low, None, int(PATIENCE))
+    kept = rounds(low, None, int(SILENCE_TIMEOUT))
     assert (kept.factor, kept.why) == (low.factor, low.why)
     lost = rounds(kept, None, 1)
     assert lost.factor == pytest.approx(low.factor + RECOVERY)

@@ -10,7 +10,7 @@ import pytest
 from celery_pecker.testing import eventually
 from tests.oracle.store import Oracle
 from tests.unit.throttle.doubles import Clock
-from throttle.model import Amount, Report, Sample, Told
+from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
 from throttle.watch.law import FLOOR, RECOVERY, Word
 from throttle.watch.watcher import ELECTED, Watcher, Watching
@@ -72,7 +72,7 @@ class Crew:
 
     def rounds(self, number: int, names: str = "ab") -> float:
         """Let them turn once a second; return the factor that is in force then."""
-        told = Told(samples=(Sample(0.2, Amount(500)),))
+        told = DatabaseReport(samples=(Sample(0.2, Amount(500)),))
         web = Report(holder="web", name="web", databases={"main": told})
         for _ in range(number):
             self.clock.now += 1.0

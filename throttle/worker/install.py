@@ -12,17 +12,17 @@ from throttle.worker.step import ThrottleStep
 
 
 def install(app: Celery) -> None:
-    """Workers of `app` that start from now on hold tasks back, if it has limits.
+    """Let workers of `app` hold tasks back, if it has limits.
 
     And they live through a restart of a broker on Redis, as what they hold does. May
-    be called again.
+    be called more than once.
     """
     app.steps["consumer"].add(ThrottleStep)
     app.steps["worker"].add(RedisGuardStep)
 
 
 def connect() -> None:
-    """Apps that have limits get the step when their worker starts.
+    """Add the step to apps that have limits when their worker starts.
 
     Celery sends the signal before the worker's steps are put together, and only from
     the `worker` command: workers made in other ways call `install`.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from throttle.worker.rig import Rig
 
 
-def told(rig: Rig) -> dict[str, Any]:
+def info_of(rig: Rig) -> dict[str, Any]:
     """Return each database as this worker sees it, and how its exchange does."""
     exchanger = rig.exchanger
     return {

@@ -34,10 +34,10 @@ class Ended(Protocol):
     """What wants to know."""
 
     def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
-        """These have started and are over; those will not start."""
+        """Take which have started and are over, and which will not start."""
 
 
-class Going:
+class Running:
     """Those that were admitted and are not over."""
 
     def __init__(self, accounts: Ended) -> None:
@@ -48,12 +48,12 @@ class Going:
         return len(self._requests)
 
     def add(self, run: int, request: Any) -> None:
-        """The request was admitted as that run."""
+        """Note that the request was admitted as that run."""
         self._requests[run] = request
         request.delivery_info[RUN] = run
 
     def collect(self) -> None:
-        """The accounts know which are over by now. For one thread, now and then."""
+        """Report to the accounts which are over. For one thread, now and then."""
         listed, requests = state.requests, self._requests
         ended: list[int] = []
         unstarted: list[int] = []
