@@ -10,6 +10,7 @@
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
     intake               record tasks over HTTP
+    observe              run the observers of the app
     flower               Flower with our pages, where it is installed
 
 Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 no, or
@@ -35,6 +36,7 @@ COMMANDS = {
     "intake": "celery_pecker.cli.intake:intake",
     "import": "celery_pecker.cli.transfer:import_",
     "migrate": "celery_pecker.cli.migrate:migrate",
+    "observe": "celery_pecker.cli.observe:observe",
     "next": "celery_pecker.cli.upcoming:next_",
     "outbox": "celery_pecker.cli.outbox_load:outbox",
     "pause": "celery_pecker.cli.actions:pause",

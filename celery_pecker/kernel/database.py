@@ -155,6 +155,11 @@ class Database:
         return f"{given.get('dbname') or 'default database'} at {host}"
 
     @property
+    def dsn(self) -> str:
+        """The connection string, secrets included: not for messages."""
+        return self._dsn
+
+    @property
     def connected(self) -> bool:
         """Whether a connection stands (as far as is known)."""
         return self._connection is not None and not self._connection.closed

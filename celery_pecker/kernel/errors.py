@@ -65,6 +65,18 @@ class BatchesClosed(PeckerError):
     """The batches are closed: this item was not sent."""
 
 
+class ObserverRefused(PeckerError, ValueError):
+    """The observer cannot be started as it is: nothing was written."""
+
+
+class NameTaken(ObserverRefused):
+    """An observer of this name is there already."""
+
+
+class NoCapacity(ObserverRefused):
+    """No host of observers has room for it."""
+
+
 class BrokerUnavailable(PeckerError):
     """The broker was not reached and nothing was sent: it may be tried again."""
 

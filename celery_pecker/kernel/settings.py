@@ -72,6 +72,18 @@ class Settings:
     """After how many runs that failed a recorded task is parked."""
     outbox_log: int = 10_000
     """How many recorded tasks that were done are remembered; 0: none."""
+    observers: bool = False
+    """Whether every worker supervises hosts of observers too."""
+    observers_hosts: int = 1
+    """How many host processes each worker, or `pecker observe`, supervises."""
+    observers_capacity: int | None = None
+    """The weights that one host may hold; default by cores and memory."""
+    observers_lease: float = 5.0
+    """For how long a host holds its observers after its last renewal."""
+    observers_start_rate: int = 1_000
+    """How many observers a host begins in a second, at most."""
+    observers_history: int = 10_000
+    """Events of observers that are kept; 0: none."""
 
     @classmethod
     def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
@@ -120,7 +132,7 @@ TEXTS = {
 }
 SECRETS = {"dsn", "intake_token"}
 LISTS = {"intake_tasks"}
-SWITCHES = {"redis_guard", "worker", "tracing", "outbox_local"}
+SWITCHES = {"redis_guard", "worker", "tracing", "outbox_local", "observers"}
 COUNTS = {
     "local_threads": (1, 1_000),
     "history": (0, 100_000),
@@ -128,6 +140,10 @@ COUNTS = {
     "outbox_limit": (1_000, 500_000_000),
     "outbox_attempts": (1, 10_000),
     "outbox_log": (0, 10_000_000),
+    "observers_hosts": (1, 100),
+    "observers_capacity": (1, 10_000_000),
+    "observers_start_rate": (1, 1_000_000),
+    "observers_history": (0, 10_000_000),
 }
 
 
@@ -195,7 +211,7 @@ def _check_schema(key: str, value: object) -> None:
         raise Misconfigured(message)
 
 
-ABOVE_ZERO = ("timeout", "interval", "hold")
+ABOVE_ZERO = ("timeout", "interval", "hold", "lease")
 
 
 def _check_seconds(name: str, value: object) -> None:

@@ -11,6 +11,8 @@ the broker:
 ``runs_step``       what runs late, or is overtaken, does not start, and what
                     runs obeys its deadline (`celery_pecker.runs`)
 ``outbox_step``     with ``pecker_outbox_local = True`` it runs recorded tasks itself
+``observers_step``  with ``pecker_observers = True`` it supervises hosts of observers
+``observing``       their supervisor
 ``spawned``         the same in a pool's processes that are fresh interpreters
 ``stored``          what runs recorded tasks, for each outbox of the app
 ``replicas``        its schedulers, put together
@@ -29,12 +31,14 @@ from typing import Any
 from celery import Celery, signals
 
 from celery_pecker.worker import remote
+from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep
 from celery_pecker.worker.redis_step import RedisGuardStep
 from celery_pecker.worker.runs_step import RunsStep
 from celery_pecker.worker.scheduler_step import SchedulerStep
 
 __all__ = [
+    "ObserversStep",
     "OutboxStep",
     "RedisGuardStep",
     "RunsStep",
@@ -45,12 +49,16 @@ __all__ = [
 ]
 
 
+STEPS = (RunsStep, SchedulerStep, OutboxStep, ObserversStep)
+
+
 def install(app: Celery) -> None:
     """Give workers of `app` that start from now on what its settings ask for.
 
     And the guard on Redis in any case; may be called again.
     """
-    app.steps["worker"].update((RedisGuardStep, RunsStep, SchedulerStep, OutboxStep))
+    app.steps["worker"].add(RedisGuardStep)
+    app.steps["worker"].update(STEPS)
 
 
 def connect() -> None:
@@ -68,4 +76,4 @@ def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
     steps = instance.app.steps["worker"]
     if conf.get("pecker_dsn") and conf.get("pecker_redis_guard") is not False:
         steps.add(RedisGuardStep)
-    steps.update((RunsStep, SchedulerStep, OutboxStep))
+    steps.update(STEPS)

@@ -1,0 +1,75 @@
+"""``pecker observe``: run the observers of the app."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.cli.context import NO, Context
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.observers.app import observers_of
+from celery_pecker.observers.hosts.supervisor import Supervisor
+
+GLANCE = 0.2
+"""Seconds between two looks at whether hosts have ended."""
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--name", help="Of the hosts, beside a number; default this machine.")
+@click.option(
+    "--hosts",
+    type=click.IntRange(1, 100),
+    help="Host processes; default pecker_observers_hosts.",
+)
+@click.option(
+    "--capacity",
+    type=click.IntRange(1, 10_000_000),
+    help="Weights of one host; default pecker_observers_capacity.",
+)
+@click.option("--loglevel", default="INFO", show_default=True, help="Of the hosts.")
+@click.pass_context
+def observe(
+    ctx: click.Context,
+    /,
+    *,
+    name: str | None,
+    hosts: int | None,
+    capacity: int | None,
+    loglevel: str,
+) -> None:
+    """Run observers until a signal; then hand them over to other hosts.
+
+    A second signal ends them at once.
+    """
+    with Context.open(ctx) as context:
+        context.app.loader.import_default_modules()
+        context.app.finalize()
+        observers = observers_of(context.app)
+        if observers is None:
+            message = "the app has no observers: make them with Observers(app)"
+            raise Misconfigured(message)
+        supervisor = Supervisor(
+            observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
+        )
+        asked = 0
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            nonlocal asked
+            del number, frame
+            asked += 1
+            if asked == 1:
+                supervisor.stop()
+            else:
+                supervisor.kill()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, on_signal)
+        supervisor.start()
+        while not supervisor.join(GLANCE):
+            if supervisor.failed:
+                supervisor.stop()
+        if supervisor.failed:
+            context.leave(NO)

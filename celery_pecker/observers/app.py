@@ -1,0 +1,336 @@
+"""One line that gives a Celery app observers."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+from celery import Celery
+
+from celery_pecker.carriers import async_carrier_of, carrier_of, drive
+from celery_pecker.carriers.carrier import Flow
+from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.kernel.connections import Connections
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.observers import refusals
+from celery_pecker.observers.kind import Full, Observer, Options
+from celery_pecker.observers.model import (
+    Answer,
+    CountRow,
+    EventRow,
+    NodeRow,
+    ObserverRow,
+    Place,
+)
+from celery_pecker.observers.retry import Retry
+from celery_pecker.observers.statements import Start, Statements
+
+T = TypeVar("T")
+
+KNOWN = "_celery_pecker_observers"
+
+
+class Observers:
+    """Starts, stops and shows the observers of an app.
+
+        observers = Observers(app)
+
+        @observers.observer(weight=1, retry=Retry(5, (60, 240, 600)))
+        async def watch(lease, symbol):
+            async for price in prices(symbol):
+                lease.check()
+                ...
+
+        watch.start("btc", symbol="BTC", connection=connection)
+
+    The observer runs once the transaction is committed, on one of the hosts that
+    ``celery -A proj pecker observe`` or a worker with ``pecker_observers = True``
+    supervises, until somebody calls ``stop``. After a rollback there never was one.
+
+    Args:
+        app: the Celery app whose hosts run them.
+        outbox: what sends ``on_parked`` and ``on_moved``: anything with
+            ``send(signature, connection=…)``, as an ``Outbox`` of the same database.
+            None: a host sends them to the broker itself.
+
+    Nothing is asked of any server until something is started.
+
+    Raises:
+        Misconfigured: the app has its Observers already.
+    """
+
+    def __init__(self, app: Celery, *, outbox: Any = None) -> None:
+        real: Any = app
+        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+        self.outbox = outbox
+        self.kinds: dict[str, Observer] = {}
+        """What was declared, by kind."""
+        # A host is a fresh interpreter: it imports the module that calls this line.
+        self.home = str(sys._getframe(1).f_globals.get("__name__", ""))  # noqa: SLF001
+        if outbox is not None and not callable(getattr(outbox, "send", None)):
+            message = (
+                f"outbox is {outbox!r}; allowed is what has"
+                " send(signature, connection=…)"
+            )
+            raise Misconfigured(message)
+        if KNOWN in vars(self.app):
+            message = "the app has its Observers already: declare them all on these"
+            raise Misconfigured(message)
+        vars(self.app)[KNOWN] = self
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the app's configuration says, checked once."""
+        conf: Mapping[str, Any] = self.app.conf
+        settings = Settings.read(conf, main=self.app.main)
+        Database.of(settings, role="observers")  # refuses what is no DSN
+        return settings
+
+    def observer(  # noqa: PLR0913  # all that can be said of a kind
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        weight: int = 1,
+        retry: Retry | None = None,
+        stop_grace: float = 2.0,
+        unreachable: str = "stop",
+        isolation: str | None = None,
+        on_parked: Any = None,
+        on_moved: Any = None,
+    ) -> Any:
+        """Declare a function as a kind of observer; its first argument is the lease.
+
+        Args:
+            function: async, or plain.
+            name: of the kind; default the function's.
+            weight: how much of a host's capacity one of them takes.
+            retry: what is done when it fails; default ``Retry(None, (1, 5, 15, 60))``:
+                for ever.
+            stop_grace: seconds that it has to end after it was cancelled.
+            unreachable: ``"stop"`` or ``"go_on"``, while PostgreSQL is away.
+            isolation: of a plain function: ``"thread"`` (default) or ``"process"``.
+            on_parked: a signature that is sent when one of them is parked.
+            on_moved: a signature that is sent when another host has taken it.
+
+        Raises:
+            Misconfigured: one of it is not allowed.
+        """
+
+        def declare(target: Callable[..., Any]) -> Observer:
+            kind = str(name or getattr(target, "__name__", ""))
+            refusals.text("the name of a kind", kind)
+            if kind in self.kinds:
+                message = (
+                    f"observer {kind!r} is declared already; give it another name="
+                )
+                raise Misconfigured(message)
+            runs = refusals.function(kind, target)
+            made = Observer(
+                self,
+                kind,
+                runs,
+                Options(
+                    weight=refusals.weight(kind, weight),
+                    retry=refusals.retry(kind, retry or Retry(None, (1, 5, 15, 60))),
+                    stop_grace=refusals.grace(kind, stop_grace),
+                    unreachable=refusals.unreachable(kind, unreachable),
+                    isolation=refusals.isolation(kind, runs, isolation),
+                    on_parked=refusals.signature("on_parked", on_parked),
+                    on_moved=refusals.signature("on_moved", on_moved),
+                ),
+            )
+            self.kinds[kind] = made
+            return made
+
+        return declare if function is None else declare(function)
+
+    def start(  # as of a task
+        self,
+        kind: str,
+        name: str,
+        *,
+        connection: Any = None,
+        full: Full = "wait",
+        on_parked: Any = None,
+        on_moved: Any = None,
+        **kwargs: Any,
+    ) -> int:
+        """Record an observer, by the name of its kind; return its id.
+
+        The code of the kind need not be here: a host declares it.
+
+        Args:
+            kind: as it was declared.
+            name: of the observer; unique among those that are not deleted.
+            connection: whose open transaction it joins: a connection or session of
+                psycopg, SQLAlchemy or Django. None: it is committed at once.
+            full: ``"wait"`` for a host with room, or ``"refuse"`` where there is none.
+            on_parked: a signature that is sent when it is parked.
+            on_moved: a signature that is sent when another host has taken it.
+            kwargs: its arguments, as JSON can say them.
+
+        Raises:
+            NameTaken: an observer of this name is there.
+            NoCapacity: no host has room, and ``full="refuse"``.
+            ObserverRefused: it cannot be started as it is; nothing was written.
+        """
+        one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
+        return self._run(lambda: self._statements.start(one), connection)
+
+    async def astart(  # as start
+        self,
+        kind: str,
+        name: str,
+        *,
+        connection: Any = None,
+        full: Full = "wait",
+        on_parked: Any = None,
+        on_moved: Any = None,
+        **kwargs: Any,
+    ) -> int:
+        """Do as `start`, for a connection or session that is awaited."""
+        one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
+        return await self._arun(lambda: self._statements.start(one), connection)
+
+    def stop(self, name: str, *, connection: Any = None) -> Answer:
+        """Ask for the end of an observer; return what is answered to that.
+
+        An observer that no host runs is deleted at once. The request stays in the row:
+        an observer that moves at this moment ends as well.
+        """
+        return self._run(lambda: self._statements.stop(name), connection)
+
+    async def astop(self, name: str, *, connection: Any = None) -> Answer:
+        """Do as `stop`, for a connection or session that is awaited."""
+        return await self._arun(lambda: self._statements.stop(name), connection)
+
+    def restart(self, name: str, *, connection: Any = None) -> Answer:
+        """End the life of an observer and begin another; a parked one begins again."""
+        return self._run(lambda: self._statements.restart(name), connection)
+
+    async def arestart(self, name: str, *, connection: Any = None) -> Answer:
+        """Do as `restart`, for a connection or session that is awaited."""
+        return await self._arun(lambda: self._statements.restart(name), connection)
+
+    def status(self, name: str) -> ObserverRow | None:
+        """Return an observer; a deleted one for a day; None if there is none."""
+        rows = self._run(
+            lambda: self._statements.rows(name=name, deleted=True, limit=1), None
+        )
+        return rows[0] if rows else None
+
+    def list(  # what a row may be chosen by
+        self,
+        *,
+        kind: str | None = None,
+        node: str | None = None,
+        place: Place | str | None = None,
+        after: str | None = None,
+        limit: int = 1_000,
+    ) -> list[ObserverRow]:
+        """Return observers that are not deleted, by name.
+
+        Args:
+            kind: of this kind only.
+            node: on the host of this id only.
+            place: in this place only.
+            after: with names after this one, for the next page.
+            limit: how many at most, up to 10,000.
+        """
+        return self._run(
+            lambda: self._statements.rows(
+                kind=kind,
+                node=node,
+                place=None if place is None else str(Place(place)),
+                after=after,
+                limit=limit,
+            ),
+            None,
+        )
+
+    def counts(self) -> Sequence[CountRow]:
+        """Return how many there are of each kind in each place."""
+        return self._run(self._statements.counts, None)
+
+    def nodes(self, *, dead: bool = False) -> Sequence[NodeRow]:
+        """Return the hosts with their load and lease; the dead for an hour."""
+        return self._run(lambda: self._statements.nodes(dead=dead), None)
+
+    def history(
+        self, name: str | None = None, *, limit: int = 100
+    ) -> Sequence[EventRow]:
+        """Return the newest events of an observer, or of all, newest first."""
+        return self._run(lambda: self._statements.history(name, limit), None)
+
+    def drain(self, node: str) -> int:
+        """Have hosts of this name or id hand over what they hold; return how many."""
+        return self._run(lambda: self._statements.order(node, "draining"), None)
+
+    def undrain(self, node: str) -> int:
+        """Let hosts of this name or id take observers again; return how many."""
+        return self._run(lambda: self._statements.order(node, "up"), None)
+
+    def close(self) -> None:
+        """Close the connections of ours that are idle."""
+        if "_connections" in vars(self):
+            self._connections.close()
+
+    def _checked(
+        self,
+        kind: str,
+        name: str,
+        full: str,
+        signatures: tuple[Any, Any],
+        kwargs: dict[str, Any],
+    ) -> Start:
+        refusals.text("kind", kind)
+        refusals.text("name", name)
+        known = self.kinds.get(kind)
+        if known is not None:
+            kwargs = refusals.bound(kind, known.function, (), kwargs)
+        on_parked = refusals.signature("on_parked", signatures[0])
+        on_moved = refusals.signature("on_moved", signatures[1])
+        if known is not None:
+            on_parked = on_parked or known.options.on_parked
+            on_moved = on_moved or known.options.on_moved
+        return Start(
+            name=name,
+            kind=kind,
+            args=refusals.arguments(name, kwargs),
+            weight=None if known is None else known.options.weight,
+            refuse=refusals.full(full),
+            on_parked=on_parked,
+            on_moved=on_moved,
+        )
+
+    def _run(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
+        if connection is not None:
+            return drive(carrier_of(connection), lambda _: flow())
+        with self._connections.lend() as database:
+            return drive(OwnCarrier(database), lambda _: flow())
+
+    async def _arun(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
+        if connection is not None:
+            return await async_carrier_of(connection).drive(lambda _: flow())
+        return await asyncio.to_thread(self._run, flow, None)
+
+    @cached_property
+    def _connections(self) -> Connections:
+        return Connections(self.settings, role="observers")
+
+    @cached_property
+    def _statements(self) -> Statements:
+        return Statements(self.settings.schema)
+
+
+def observers_of(app: Any) -> Observers | None:
+    """Return the observers of an app; None if it has none."""
+    real = getattr(app, "_get_current_object", lambda: app)()
+    known: Observers | None = vars(real).get(KNOWN)
+    return known

@@ -1,0 +1,42 @@
+"""How much a host may hold, where nobody said it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+PER_CORE = 2_500
+"""Observers of weight 1 that one core bears: such that wait for most of the time."""
+BYTES = 256 * 1024
+"""Memory of one of them: 64 kB are those of a WebSocket with compression."""
+MEMORY = 0.5
+"""Part of the memory that is for observers."""
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def worked_out(cores: float, memory: int, hosts: int) -> int:
+    """Return the capacity of each of so many hosts on one machine; 1 at least."""
+    whole = min(cores * PER_CORE, memory * MEMORY / BYTES)
+    return max(1, int(whole / max(hosts, 1)))
+
+
+def cores() -> float:
+    """Return the cores that this process may use, with the limit of its container."""
+    usable = float(
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
+    with suppress(OSError, ValueError):
+        quota, period = (CGROUP / "cpu.max").read_text().split()
+        usable = min(usable, int(quota) / int(period))
+    return usable
+
+
+def memory() -> int:
+    """Return the bytes of memory of this machine, or of its container."""
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        size = min(size, int((CGROUP / "memory.max").read_text()))
+    return size

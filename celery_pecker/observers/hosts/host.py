@@ -1,0 +1,324 @@
+"""One step of a host: renew, look, take, report, give away.
+
+The step runs on a thread of its own, beside the event loop on which observers run. It
+is the only one that speaks with PostgreSQL. The lease is renewed only while the event
+loop turns: a host that hangs is buried like one that died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from celery_pecker.kernel.clock import monotonic, new_id
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.observers import placement
+from celery_pecker.observers.hosts.lives import Life, Lives
+from celery_pecker.observers.hosts.tables import Answered, Outcome, Pulse, Tables
+from celery_pecker.observers.lease import Claimed, Trust
+from celery_pecker.observers.model import Report
+from celery_pecker.observers.placement import Survey
+
+logger = logging.getLogger(__name__)
+
+TRUSTED = 0.8
+"""Part of a lease for which a host trusts it; the rest is for its last breath."""
+LOOKS = 10
+"""Looks at the tables in the time of one lease."""
+QUICK = 0.1
+"""Seconds between two looks while another host gives away what it has."""
+SURVEYS = 5
+"""Looks between two surveys, where nothing waits."""
+BLOCKED = 0.4
+"""Part of a lease after which an event loop that did not turn is called blocked."""
+ENDING_AT_ONCE = 200
+"""Observers that a draining host ends at a time."""
+REPORTS_AT_ONCE = 500
+OVERTAKEN = "another life of it has begun"
+PRUNE_INTERVAL = 60.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a host is told at its start."""
+
+    name: str
+    pid: int
+    capacity: int
+    lease: float
+    """Seconds."""
+    start_rate: int
+    """Observers that begin in a second, at most."""
+    history: int
+    """Events that are kept."""
+
+    @property
+    def look(self) -> float:
+        """Seconds between two looks at the tables."""
+        return self.lease / LOOKS
+
+
+class Host:
+    """What a host does, apart from running observers."""
+
+    def __init__(  # noqa: PLR0913  # what it works with
+        self,
+        plan: Plan,
+        tables: Tables,
+        lives: Lives,
+        trust: Trust,
+        *,
+        on_loop: Callable[[Callable[[], None]], None],
+        over: Callable[[], None],
+        notices: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._tables = tables
+        self._lives = lives
+        self._trust = trust
+        self._on_loop = on_loop
+        self._over = over
+        self._notices = notices
+        self._joined = False
+        self._leaving = False
+        self._left_at: float | None = None
+        self._drained_at: float | None = None
+        self._survey: Survey | None = None
+        self._looks = 0
+        self._unanswered: dict[int, Outcome] = {}
+        self._pruned = monotonic()
+
+    @property
+    def node(self) -> str:
+        """Id of this life of the host; empty before it has joined."""
+        return self._tables.node if self._joined else ""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the event loop has not turned for too long."""
+        return monotonic() - self._lives.turned > BLOCKED * self._plan.lease
+
+    def leave(self) -> None:
+        """Give away what is here, and end; safe in a signal handler."""
+        if self._left_at is None:
+            self._left_at = monotonic()
+        self._leaving = True
+
+    def step(self) -> float:
+        """Do what there is to do; return the seconds until the next look."""
+        try:
+            return self._step()
+        except DatabaseUnavailable:
+            if self._leaving and self._waited_in_vain():
+                self._over()
+            raise
+
+    def _step(self) -> float:
+        if self.blocked:
+            logger.warning("pecker: the event loop of this host of observers hangs")
+            return self._plan.look
+        if self._lives.stuck and not self._leaving:
+            logger.error(
+                "pecker: observer %s does not end; its host hands over the others and"
+                " ends",
+                self._lives.stuck,
+            )
+            self.leave()
+        sent = monotonic()
+        if not self._joined:
+            self._join()
+        pulse = self._tables.pulse()
+        if pulse.state is None:
+            self._buried()
+            return 0.0
+        self._trust.renew(sent, TRUSTED * self._plan.lease)
+        self._look(pulse)
+        if pulse.state == "draining" or self._leaving:
+            return self._drain()
+        self._drained_at = None
+        if pulse.waiting or pulse.orphans or self._looks % SURVEYS == 0:
+            self._balance()
+        self._prune()
+        if pulse.draining or pulse.orphans:
+            return min(QUICK, self._plan.look)
+        return max(self._plan.look - (monotonic() - sent), 0.0)
+
+    def _look(self, pulse: Pulse) -> None:
+        """Do what comes before the question of who runs what."""
+        self._looks += 1
+        for name in pulse.buried:
+            logger.warning(
+                "pecker: host %s of observers is dead; others take over", name
+            )
+        if pulse.orphans:
+            self._tables.free()
+        if pulse.notices:
+            self._notices()
+        self._report()
+        if pulse.orders:
+            self._obey()
+
+    def _join(self) -> None:
+        plan = self._plan
+        self._tables.join(
+            str(new_id()),
+            name=plan.name,
+            pid=plan.pid,
+            capacity=plan.capacity,
+            ttl=plan.lease,
+        )
+        self._joined = True
+        logger.info(
+            "pecker: host %s of observers is up, capacity %d", plan.name, plan.capacity
+        )
+
+    def _buried(self) -> None:
+        """Others may have what is here: end all of it, and begin a new life."""
+        self._trust.end()
+        self._unanswered.clear()
+        self._lives.outcomes.clear()
+        self._on_loop(partial(self._lives.fence, "its host was buried", everybody=True))
+        self._joined = False
+
+    def _report(self) -> None:
+        """Write cursors, then what became of lives; locked rows come again."""
+        while self._lives.fenced:
+            ident = self._lives.fenced.popleft()
+            life = self._lives.by_id.get(ident)
+            if life is not None:
+                self._lives.remove(ident, life.claimed.epoch)
+        self._save()
+        while self._lives.outcomes:
+            outcome = self._lives.outcomes.popleft()
+            self._unanswered[outcome.id] = outcome
+        if not self._unanswered:
+            return
+        some = [*self._unanswered.values()][:REPORTS_AT_ONCE]
+        for answer in self._tables.report(some):
+            self._settle(self._unanswered.pop(answer.id), answer)
+
+    def _settle(self, outcome: Outcome, answer: Answered) -> None:
+        life = self._lives.by_id.get(outcome.id)
+        if life is None or life.claimed.epoch != outcome.epoch:
+            return
+        if outcome.report is Report.FAILED:
+            if not answer.done:
+                self._on_loop(
+                    partial(self._lives.end, [outcome.id], Report.RELEASED, OVERTAKEN)
+                )
+            return
+        self._lives.remove(outcome.id, outcome.epoch)
+        if outcome.report is Report.AGAIN and answer.done:
+            self._begin(self._tables.read([outcome.id]), spread=False)
+
+    def _save(self) -> None:
+        cursors = self._lives.cursors
+        some = {ident: cursors[ident] for ident in [*cursors][:REPORTS_AT_ONCE]}
+        if not some:
+            return
+        written = self._tables.save(some)
+        for ident, cursor in some.items():
+            life = self._lives.by_id.get(ident)
+            known = life is not None and life.claimed.epoch == cursor[0]
+            if (ident in written or not known) and cursors.get(ident) == cursor:
+                del cursors[ident]
+
+    def _obey(self) -> None:
+        """End what people asked to end, or to begin anew."""
+        stops, restarts, strange = [], [], []
+        for order in self._tables.orders():
+            life = self._lives.by_id.get(order.id)
+            if life is None or life.claimed.epoch != order.epoch:
+                strange.append(order)
+            elif order.stop:
+                stops.append(order.id)
+            else:
+                restarts.append(order.id)
+        for order in strange:
+            if order.stop:  # nobody runs it: its host gave up its trust
+                self._unanswered[order.id] = Outcome(
+                    id=order.id, epoch=order.epoch, report=Report.STOPPED
+                )
+        lives = self._lives
+        self._on_loop(partial(lives.end, stops, Report.STOPPED, "it was stopped"))
+        self._on_loop(partial(lives.end, restarts, Report.AGAIN, "it begins anew"))
+
+    def _balance(self) -> None:
+        """Take what waits and is ours to take; give away what is above our share."""
+        survey = self._survey = self._tables.survey()
+        mine = survey.of(self._tables.node)
+        if mine is None:
+            return
+        most = max(1, int(self._plan.start_rate * self._plan.look))
+        if mine.count > len(self._lives.by_id):
+            again = self._tables.retake([*self._lives.by_id], most)
+            self._begin(again, spread=True)
+        load = self._lives.weight
+        room = placement.room(survey, self._tables.node, load)
+        if room > 0 and any(one.kind in mine.kinds for one in survey.waiting):
+            self._begin(self._tables.claim(room, most), spread=True)
+            return
+        weight, kinds = placement.surplus(survey, self._tables.node, load)
+        if weight > 0:
+            held = (
+                (life.claimed.id, life.claimed.kind, life.claimed.weight)
+                for life in [*self._lives.by_id.values()]
+                if life.ending is None
+            )
+            ids = placement.choose(held, weight, kinds)
+            why = "another host has more room"
+            self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
+
+    def _begin(self, claimed: Iterable[Claimed], *, spread: bool) -> None:
+        lives: list[Life] = self._lives.add(claimed)
+        if lives:
+            apart = 1 / self._plan.start_rate if spread else 0.0
+            self._on_loop(partial(self._lives.begin, lives, apart))
+
+    def _drain(self) -> float:
+        """Give away what is here, some at a time, so that each gap is short."""
+        quick = min(QUICK, self._plan.look)
+        if self._drained_at is None:
+            self._tables.drain()
+            self._drained_at = monotonic()
+            return quick
+        if self._leaving and not self._lives.by_id:
+            self._tables.leave()
+            self._joined = False
+            self._over()
+            return self._plan.look
+        if self._leaving and self._lives.stuck and self._waited_in_vain():
+            self._over()
+        # The others look more often once they have seen that this host drains.
+        if monotonic() - self._drained_at < self._plan.look:
+            return quick
+        lives = [*self._lives.by_id.values()]
+        room = ENDING_AT_ONCE - sum(1 for life in lives if life.ending is not None)
+        ids = [life.claimed.id for life in lives if life.ending is None][: max(room, 0)]
+        why = "its host hands over"
+        self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
+        return quick / 4 if lives else quick
+
+    def _waited_in_vain(self) -> bool:
+        waited = monotonic() - (self._left_at or monotonic())
+        return waited > 2 * self._plan.lease
+
+    def _prune(self) -> None:
+        now = monotonic()
+        if now - self._pruned > PRUNE_INTERVAL:
+            self._pruned = now
+            self._tables.prune(self._plan.history)
+
+
+def on(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], None]], None]:
+    """Return what calls a function on an event loop."""
+
+    def call(function: Callable[[], None]) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(function)
+
+    return call

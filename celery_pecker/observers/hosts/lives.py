@@ -1,0 +1,271 @@
+"""What runs in a host: begins lives, ends them, tries failed code again.
+
+Everything but ``add``, ``remove`` and what only reads is called on the event loop. Who
+reports to the tables is the host's other thread: it takes ``outcomes`` and removes a
+life when the tables have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.observers.hosts.running import InThread, OnLoop, Running
+from celery_pecker.observers.hosts.tables import Outcome
+from celery_pecker.observers.kind import Observer
+from celery_pecker.observers.lease import Claimed, Lease, Trust
+from celery_pecker.observers.model import Isolation, Report, Unreachable
+
+logger = logging.getLogger(__name__)
+
+INSIST_AT_LEAST = 0.1
+"""Seconds between two requests to end, of what has no grace."""
+INSISTENCES = 5
+"""Requests to end, a grace apart, after which the host itself has to end."""
+TURN_INTERVAL = 0.05
+"""Seconds between two looks of the event loop at its trust."""
+
+
+class Life:
+    """One observer in this host, from its claim to its last report."""
+
+    def __init__(self, claimed: Claimed, observer: Observer, lease: Lease) -> None:
+        self.claimed = claimed
+        self.observer = observer
+        self.lease = lease
+        self.failures = claimed.failures
+        self.running: Running | None = None
+        self.begun = 0.0
+        self.timer: asyncio.TimerHandle | None = None
+        self.ending: Report | None = None
+        """How it is to end; None: it is not."""
+        self.fenced = False
+        """Nothing is reported of it: its host is not trusted."""
+        self.ended = False
+        self.asked = 0
+        """How often it was asked to end."""
+
+
+class Lives:
+    """The observers of a host."""
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Observer],
+        trust: Trust,
+        *,
+        schema: str,
+    ) -> None:
+        self.wake: Callable[[], object] = str
+        """Called when there is something to report."""
+        self.by_id: dict[int, Life] = {}
+        """Changed by the host's other thread alone."""
+        self.outcomes: deque[Outcome] = deque()
+        self.fenced: deque[int] = deque()
+        """Ids of lives that have ended without a report."""
+        self.cursors: dict[int, tuple[int, str]] = {}
+        """Epochs and cursors that are to be written."""
+        self.turned = monotonic()
+        """When the event loop turned last."""
+        self.stuck = ""
+        """Name of an observer that does not end; empty: there is none."""
+        self._kinds = kinds
+        self._trust = trust
+        self._schema = schema
+
+    # On the host's other thread
+
+    def add(self, claimed: Iterable[Claimed]) -> list[Life]:
+        """Have lives for what was taken, not begun yet."""
+        made = []
+        for one in claimed:
+            observer = self._kinds[one.kind]
+            lease = Lease(
+                one,
+                self._trust,
+                schema=self._schema,
+                unreachable=observer.options.unreachable,
+                save=self._save,
+            )
+            life = Life(one, observer, lease)
+            self.by_id[one.id] = life
+            made.append(life)
+        return made
+
+    def remove(self, ident: int, epoch: int) -> None:
+        """Forget a life whose last report is written."""
+        life = self.by_id.get(ident)
+        if life is not None and life.ended and life.claimed.epoch == epoch:
+            del self.by_id[ident]
+
+    @property
+    def weight(self) -> int:
+        """The weight of all that is here."""
+        return sum(life.claimed.weight for life in [*self.by_id.values()])
+
+    # On the event loop
+
+    async def turn(self) -> None:
+        """Show that the event loop turns, and end what is not trusted, for ever."""
+        while True:
+            self.turned = monotonic()
+            if self.by_id and self._trust.left() <= 0:
+                self.fence("its host could not renew the lease", everybody=False)
+            await asyncio.sleep(TURN_INTERVAL)
+
+    def begin(self, lives: Iterable[Life], apart: float) -> None:
+        """Begin lives, so many seconds one after another."""
+        loop = asyncio.get_running_loop()
+        for number, life in enumerate(lives):
+            wait = max(number * apart, life.claimed.delay)
+            if wait <= 0:
+                self._call(life)
+            else:
+                life.timer = loop.call_later(wait, self._call, life)
+
+    def end(self, ids: Iterable[int], report: Report, why: str) -> None:
+        """Ask lives to end, and report of them so."""
+        for ident in ids:
+            life = self.by_id.get(ident)
+            if life is not None:
+                self._end(life, report, why)
+
+    def fence(self, why: str, *, everybody: bool) -> None:
+        """End lives of which nothing may be reported any more."""
+        ended = 0
+        for life in [*self.by_id.values()]:
+            if life.fenced or not (
+                everybody or life.observer.options.unreachable is Unreachable.STOP
+            ):
+                continue
+            life.fenced = True
+            ended += 1
+            if life.ended:
+                self.fenced.append(life.claimed.id)
+            else:
+                self._end(life, Report.RELEASED, why)
+        if ended:
+            logger.warning("pecker: %d observers were ended here: %s", ended, why)
+
+    def _call(self, life: Life) -> None:
+        life.timer = None
+        if life.ending is not None:
+            return
+        options = life.observer.options
+        kind = OnLoop if options.isolation is Isolation.LOOP else InThread
+        life.begun = monotonic()
+        life.running = kind(
+            life.observer.function,
+            life.lease,
+            life.claimed.args,
+            lambda error: self._returned(life, error),
+        )
+
+    def _end(self, life: Life, report: Report, why: str) -> None:
+        if life.ending is not None:
+            return
+        life.ending = report
+        life.lease.end(why)
+        if life.running is None:
+            if life.timer is not None:
+                life.timer.cancel()
+            self._ended(life)
+            return
+        self._insist(life)
+
+    def _insist(self, life: Life) -> None:
+        """Cancel what runs, again and again: code may swallow it."""
+        if life.ended or life.running is None:
+            return
+        life.asked += 1
+        if life.asked > INSISTENCES and not life.running.kill():
+            self.stuck = life.claimed.name
+            self.wake()
+            return
+        life.running.cancel()
+        grace = max(life.observer.options.stop_grace, INSIST_AT_LEAST)
+        asyncio.get_running_loop().call_later(grace, self._insist, life)
+
+    def _returned(self, life: Life, error: BaseException | None) -> None:
+        life.running = None
+        if life.ending is not None:
+            self._ended(life)
+        elif error is None:
+            life.ending = Report.RETURNED
+            self._ended(life)
+        elif isinstance(error, LeaseLost):
+            # Its code asked before we did: the tables know who has it now.
+            life.ending, life.fenced = Report.RELEASED, True
+            life.lease.end("its lease was lost")
+            self._ended(life)
+        else:
+            self._failed(life, error)
+
+    def _failed(self, life: Life, error: BaseException) -> None:
+        retry = life.observer.options.retry
+        life.failures = retry.failures(life.failures, monotonic() - life.begun)
+        delay = retry.delay(life.failures)
+        shown = f"{type(error).__name__}: {error}"
+        one = life.claimed
+        if delay is None:
+            logger.error(
+                "pecker: observer %s failed %d times and is parked: %s",
+                one.name,
+                life.failures,
+                shown,
+                exc_info=error,
+            )
+            life.ending = Report.PARKED
+            life.lease.end("it is parked")
+            self._ended(life, shown)
+            return
+        logger.warning(
+            "pecker: observer %s failed (%d in a row), tried again in %.1f s: %s",
+            one.name,
+            life.failures,
+            delay,
+            shown,
+            exc_info=error,
+        )
+        self._report(
+            Outcome(
+                id=one.id,
+                epoch=one.epoch,
+                report=Report.FAILED,
+                delay=delay,
+                failures=life.failures,
+                error=shown,
+            )
+        )
+        loop = asyncio.get_running_loop()
+        life.timer = loop.call_later(delay, self._call, life)
+
+    def _ended(self, life: Life, error: str | None = None) -> None:
+        life.ended = True
+        one = life.claimed
+        if life.fenced:
+            self.fenced.append(one.id)
+            self.wake()
+            return
+        assert life.ending is not None  # noqa: S101  # whoever ends it says how
+        failures = life.failures if life.ending is Report.PARKED else None
+        self._report(
+            Outcome(
+                id=one.id,
+                epoch=one.epoch,
+                report=life.ending,
+                failures=failures,
+                error=error,
+            )
+        )
+
+    def _report(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.wake()
+
+    def _save(self, ident: int, epoch: int, state: str) -> None:
+        self.cursors[ident] = (epoch, state)

@@ -1,0 +1,167 @@
+"""The main function of a host: one process, one event loop, one lease.
+
+A host is a fresh interpreter that its supervisor starts: it reads its configuration
+from its standard input and imports the app itself. On what was its standard output it
+writes a beat, as long as its event loop turns; what observers print goes to standard
+error. It hands over and ends when its standard input ends: its supervisor is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, pause
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import stand
+from celery_pecker.observers.hosts.host import Host, Plan, on
+from celery_pecker.observers.hosts.lives import Lives
+from celery_pecker.observers.hosts.notices import Notices
+from celery_pecker.observers.hosts.tables import Tables
+from celery_pecker.observers.lease import Trust
+
+logger = logging.getLogger(__name__)
+
+BEAT_INTERVAL = 0.1
+"""Seconds."""
+DATABASE = 0.25
+"""Part of a lease for which a host waits for an answer of PostgreSQL."""
+LEAST_TIMEOUT = 0.5
+"""Seconds."""
+CANNOT_START = 2
+"""Exit code of a host that is misconfigured."""
+
+
+def main() -> None:
+    """Run a host until it is asked to end."""
+    beats = os.dup(1)
+    os.dup2(2, 1)
+    told = json.loads(sys.stdin.readline())
+    observers = load(told)
+    asyncio.run(_main(observers, told, beats))
+
+
+def load(told: dict[str, Any]) -> Any:
+    """Import the app of the supervisor, with its settings; return its observers."""
+    user_code.load_module(told["home"])
+    for module in told["modules"]:
+        user_code.load_module(module)
+    observers: Any = _known(told["home"])
+    app = observers.app
+    app.conf.update(told["conf"])
+    app.set_current()
+    app.loader.import_default_modules()
+    app.finalize()
+    app.log.setup(loglevel=told["loglevel"], redirect_stdouts=False)
+    return observers
+
+
+def _known(home: str) -> Any:
+    from celery_pecker.observers.app import Observers  # noqa: PLC0415  # Celery is loaded now
+
+    for value in vars(sys.modules[home]).values():
+        if isinstance(value, Observers):
+            return value
+    message = f"module {home!r} has no Observers(app) at its top level"
+    raise Misconfigured(message)
+
+
+async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
+    settings = observers.settings
+    plan = Plan(
+        name=told["name"],
+        pid=os.getpid(),
+        capacity=told["capacity"],
+        lease=settings.observers_lease,
+        start_rate=settings.observers_start_rate,
+        history=settings.observers_history,
+    )
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    timeout = max(plan.lease * DATABASE, LEAST_TIMEOUT)
+    database = Database(
+        settings.dsn,
+        schema=settings.schema,
+        timeout=min(settings.database_timeout, timeout),
+        role="observers",
+    )
+    trust = Trust()
+    lives = Lives(observers.kinds, trust, schema=settings.schema)
+    own = Database.of(settings, role="observers")
+    notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
+    sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)
+    host = Host(
+        plan,
+        Tables(database, observers.kinds),
+        lives,
+        trust,
+        on_loop=on(loop),
+        over=lambda: on(loop)(over.set),
+        notices=sender.wake,
+    )
+    checked = False
+
+    def step() -> float:
+        nonlocal checked
+        if not checked:
+            stand(database, app=settings.app)
+            checked = True
+        return host.step()
+
+    steps = Loop(
+        step,
+        name="pecker observers",
+        clock=SYSTEM,
+        backoff=Backoff(first=0.05, most=max(plan.look, 0.05)),
+        leave=lambda: on(loop)(over.set),
+    )
+    lives.wake = steps.wake
+
+    def leave() -> None:
+        host.leave()
+        steps.wake()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, leave)
+    threading.Thread(target=_watch_supervisor, args=[leave], daemon=True).start()
+    threading.Thread(target=_beat, args=[beats, host], daemon=True).start()
+    turning = loop.create_task(lives.turn())
+    steps.start()
+    sender.start()
+    await over.wait()
+    turning.cancel()
+    if steps.failure is not None:
+        logger.error("pecker: the host of observers cannot start: %s", steps.failure)
+    logging.shutdown()
+    # Threads and coroutines of observers that do not end would keep the process.
+    os._exit(0 if steps.failure is None else CANNOT_START)
+
+
+def _watch_supervisor(leave: Any) -> None:
+    sys.stdin.read()
+    leave()
+
+
+def _beat(beats: int, host: Host) -> None:
+    """Say that the event loop turns, and which life of the host this is."""
+    while True:
+        if not host.blocked:
+            try:
+                os.write(beats, f"{host.node}\n".encode())
+            except OSError:
+                return  # nobody listens: standard input has ended too
+        pause(BEAT_INTERVAL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""What a host asks of the tables, as calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.observers.kind import Observer
+from celery_pecker.observers.lease import Claimed
+from celery_pecker.observers.model import Report
+from celery_pecker.observers.placement import Survey, survey_of
+
+AT_ONCE = 1_000
+"""Rows of one claim at most (I9)."""
+READ_AT_ONCE = 100
+"""Of arguments and cursors, up to 20 kB each."""
+SHOWN = 2_000
+"""Characters of an error that are kept."""
+
+
+class Pulse(NamedTuple):
+    """What a host learns when it renews its lease."""
+
+    state: str | None
+    """None: this host was buried."""
+    buried: Sequence[str]
+    """Names of the hosts that it buried."""
+    orphans: bool
+    orders: bool
+    waiting: bool
+    draining: bool
+    """Whether another host gives away what it has."""
+    notices: bool
+    """Whether there are signatures to send."""
+
+
+class Order(NamedTuple):
+    """What people asked of an observer."""
+
+    id: int
+    epoch: int
+    stop: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a host reports of a life."""
+
+    id: int
+    epoch: int
+    report: Report
+    delay: float = 0.0
+    failures: int | None = None
+    error: str | None = None
+
+
+class Notice(NamedTuple):
+    """A signature that is to be sent."""
+
+    id: int
+    signature: str
+    """As JSON."""
+    event: str
+    """What it is called with, as JSON."""
+    tries: int
+
+
+class Answered(NamedTuple):
+    """What became of a report."""
+
+    id: int
+    done: bool
+    """False: another life has begun; this one's report changes nothing."""
+    epoch: int | None
+
+
+class Tables:
+    """The tables as one host sees them."""
+
+    def __init__(self, database: Database, kinds: Mapping[str, Observer]) -> None:
+        self._database = database
+        self._kinds = kinds
+        self.node = ""
+        """Id of this life of the host."""
+
+    def join(
+        self, node: str, *, name: str, pid: int, capacity: int, ttl: float
+    ) -> None:
+        """Begin a life."""
+        self.node = node
+        kinds = [*self._kinds]
+        options = [self._kinds[kind].options for kind in kinds]
+        self._database.change(
+            "join_observer_nodes",
+            now=None,
+            node=node,
+            name=name,
+            pid=pid,
+            capacity=capacity,
+            ttl=ttl,
+            kinds=kinds,
+            weights=[one.weight for one in options],
+            parked=[one.on_parked for one in options],
+            moved=[one.on_moved for one in options],
+        )
+
+    def pulse(self) -> Pulse:
+        """Renew the lease; return what there is to do."""
+        [row] = self._database.run(
+            "pulse_observer_node", now=None, node=self.node, kinds=[*self._kinds]
+        )
+        return Pulse(*row)
+
+    def free(self) -> None:
+        """Let what dead hosts held wait for a host."""
+        while True:
+            [(count,)] = self._database.run("free_observers", now=None, most=AT_ONCE)
+            if count < AT_ONCE:
+                return
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self._database.change("drain_observer_node", node=self.node)
+
+    def leave(self) -> None:
+        """Say goodbye."""
+        self._database.change("bury_observer_node", now=None, node=self.node)
+
+    def survey(self) -> Survey:
+        """Return how the load lies."""
+        return survey_of(self._database.run("survey_observers", now=None))
+
+    def claim(self, room: int, most: int) -> list[Claimed]:
+        """Take what waits, up to a weight of ``room``."""
+        rows = self._database.run(
+            "claim_observers",
+            now=None,
+            node=self.node,
+            kinds=[*self._kinds],
+            room=room,
+            most=min(most, AT_ONCE),
+        )
+        return self._read({ident: moved for ident, _, moved in rows})
+
+    def retake(self, running: Iterable[int], most: int) -> list[Claimed]:
+        """Take anew what this host holds and does not run."""
+        rows = self._database.run(
+            "retake_observers",
+            now=None,
+            node=self.node,
+            running=[*running],
+            most=min(most, AT_ONCE),
+        )
+        return self._read({ident: False for ident, _ in rows})
+
+    def read(self, ids: Iterable[int]) -> list[Claimed]:
+        """Return observers that this host holds."""
+        return self._read(dict.fromkeys(ids, False))
+
+    def orders(self) -> list[Order]:
+        """Return what people asked of what this host holds."""
+        rows = self._database.run("read_observer_orders", node=self.node, most=AT_ONCE)
+        return [Order(*row) for row in rows]
+
+    def report(self, outcomes: Sequence[Outcome]) -> list[Answered]:
+        """Report what became of lives; return those whose report is done with."""
+        rows = self._database.run(
+            "report_observers",
+            now=None,
+            node=self.node,
+            ids=[one.id for one in outcomes],
+            epochs=[one.epoch for one in outcomes],
+            reports=[str(one.report) for one in outcomes],
+            delays=[one.delay for one in outcomes],
+            failures=[one.failures for one in outcomes],
+            errors=[_shown(one.error) for one in outcomes],
+        )
+        return [Answered(*row) for row in rows]
+
+    def save(self, cursors: Mapping[int, tuple[int, str]]) -> set[int]:
+        """Write cursors; return the ids of those that are written."""
+        rows = self._database.run(
+            "save_observer_states",
+            node=self.node,
+            ids=[*cursors],
+            epochs=[epoch for epoch, _ in cursors.values()],
+            states=[state for _, state in cursors.values()],
+        )
+        return {ident for (ident,) in rows}
+
+    def notices(self, most: int) -> list[Notice]:
+        """Take signatures that are to be sent; no other host does for a while."""
+        rows = self._database.run("take_observer_notices", now=None, most=most)
+        return [Notice(*row) for row in rows]
+
+    def notice_sent(self, ident: int) -> None:
+        """Forget a signature that was sent."""
+        self._database.change("close_observer_notice", id=ident)
+
+    def notice_failed(self, ident: int, error: str) -> None:
+        """Keep why a signature was not sent."""
+        self._database.change("fail_observer_notice", id=ident, error=_shown(error))
+
+    def prune(self, keep: int) -> None:
+        """Delete what is old, some thousand rows at most."""
+        self._database.change("prune_observers", now=None, keep=keep, most=5_000)
+
+    def _read(self, moved: Mapping[int, bool]) -> list[Claimed]:
+        ids = [*moved]
+        rows: list[Claimed] = []
+        for start in range(0, len(ids), READ_AT_ONCE):
+            some = self._database.run(
+                "read_observers",
+                now=None,
+                node=self.node,
+                ids=ids[start : start + READ_AT_ONCE],
+            )
+            rows += [
+                Claimed(
+                    id=ident,
+                    epoch=epoch,
+                    name=name,
+                    kind=kind,
+                    args=json.loads(args),
+                    weight=weight,
+                    state=None if state is None else json.loads(state),
+                    failures=failed,
+                    delay=delay,
+                    node=self.node,
+                    moved=moved[ident],
+                )
+                for ident, epoch, name, kind, args, weight, state, failed, delay in some
+            ]
+        return rows
+
+
+def _shown(error: str | None) -> str | None:
+    return None if error is None else error.replace("\0", "")[:SHOWN]

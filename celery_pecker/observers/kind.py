@@ -1,0 +1,107 @@
+"""A function that was declared as an observer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from celery_pecker.observers import refusals
+from celery_pecker.observers.model import Answer, Isolation, ObserverRow, Unreachable
+from celery_pecker.observers.retry import Retry
+
+if TYPE_CHECKING:
+    from celery_pecker.observers.app import Observers
+
+Full = Literal["wait", "refuse"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was declared beside the function."""
+
+    weight: int
+    retry: Retry
+    stop_grace: float
+    unreachable: Unreachable
+    isolation: Isolation
+    on_parked: str | None
+    """A signature as JSON."""
+    on_moved: str | None
+
+
+class Observer:
+    """A kind of observer: ``start`` starts one of it under a name of its own."""
+
+    def __init__(
+        self,
+        observers: Observers,
+        kind: str,
+        function: Callable[..., Any],
+        options: Options,
+    ) -> None:
+        self._observers = observers
+        self.kind = kind
+        self.function = function
+        self.options = options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as tests do."""
+        return self.function(*args, **kwargs)
+
+    def start(  # of them two are the observer's, the rest of any start
+        self,
+        name: str,
+        *args: Any,
+        connection: Any = None,
+        full: Full = "wait",
+        on_parked: Any = None,
+        on_moved: Any = None,
+        **kwargs: Any,
+    ) -> int:
+        """Record an observer of this kind; return its id. See `Observers.start`."""
+        return self._observers.start(
+            self.kind,
+            name,
+            connection=connection,
+            full=full,
+            on_parked=on_parked,
+            on_moved=on_moved,
+            **self._bound(args, kwargs),
+        )
+
+    async def astart(  # as start
+        self,
+        name: str,
+        *args: Any,
+        connection: Any = None,
+        full: Full = "wait",
+        on_parked: Any = None,
+        on_moved: Any = None,
+        **kwargs: Any,
+    ) -> int:
+        """Do as `start`, for a connection or session that is awaited."""
+        return await self._observers.astart(
+            self.kind,
+            name,
+            connection=connection,
+            full=full,
+            on_parked=on_parked,
+            on_moved=on_moved,
+            **self._bound(args, kwargs),
+        )
+
+    def stop(self, name: str, *, connection: Any = None) -> Answer:
+        """Ask for the end of an observer."""
+        return self._observers.stop(name, connection=connection)
+
+    def restart(self, name: str, *, connection: Any = None) -> Answer:
+        """Ask for a new beginning of an observer."""
+        return self._observers.restart(name, connection=connection)
+
+    def status(self, name: str) -> ObserverRow | None:
+        """Return an observer as the table has it."""
+        return self._observers.status(name)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        return refusals.bound(self.kind, self.function, args, kwargs)

@@ -1,0 +1,178 @@
+"""Who takes how much, and who gives away how much. Pure.
+
+Each host decides for itself, by the same survey: nobody places observers. A host's
+share is that part of all the weight which its capacity is of all capacity. It takes up
+to its share at once, so that the first host that looks does not take everything, and
+beyond it what others let lie. It gives away what is above its share and a margin, where
+hosts that can run it are below theirs: no more is moved than has to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+SLACK = 0.02
+"""Part of its share that a host may take beyond it: shares are whole numbers."""
+MARGIN = 0.05
+"""Part of its share above which a host begins to give away."""
+TAKE_OVER_AFTER = 2.0
+"""Seconds after which a host takes what another one should have taken."""
+STEP = 0.1
+"""Part of a host's load that it gives away in one look."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A living host, as the survey shows it."""
+
+    node: str
+    up: bool
+    """Whether it takes observers; else it is draining."""
+    capacity: int
+    weight: int
+    count: int
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What waits for a host, of one kind."""
+
+    kind: str
+    weight: int
+    count: int
+    age: float
+    """Seconds that the oldest of them waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How the load lies, as one host saw it."""
+
+    loads: tuple[Load, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def total(self) -> int:
+        """The weight of all observers that run or wait."""
+        held = sum(one.weight for one in self.loads)
+        return held + sum(one.weight for one in self.waiting)
+
+    def share(self, node: str) -> int:
+        """Return the weight that a host should have, rounded up."""
+        rooms = {one.node: one.capacity for one in self.loads if one.up}
+        if node not in rooms:
+            return 0
+        fair = math.ceil(self.total * rooms[node] / sum(rooms.values()))
+        return min(fair, rooms[node])
+
+    def of(self, node: str) -> Load | None:
+        """Return the load of a host."""
+        return next((one for one in self.loads if one.node == node), None)
+
+
+def room(survey: Survey, node: str, load: int) -> int:
+    """Return the weight that a host may take now, while it holds ``load``."""
+    mine = survey.of(node)
+    if mine is None or not mine.up:
+        return 0
+    free = mine.capacity - load
+    left = any(
+        one.kind in mine.kinds and one.age > TAKE_OVER_AFTER for one in survey.waiting
+    )
+    if left or _alone(survey, mine):
+        return max(free, 0)
+    share = survey.share(node)
+    most = share + max(1, math.floor(share * SLACK)) - load
+    heaviest = max(
+        (
+            math.ceil(one.weight / one.count)
+            for one in survey.waiting
+            if one.kind in mine.kinds
+        ),
+        default=1,
+    )
+    if most > 0:
+        most = max(most, heaviest)
+    return max(min(free, most), 0)
+
+
+def surplus(survey: Survey, node: str, load: int) -> tuple[int, frozenset[str]]:
+    """Return the weight that a host is to give away now, and of which kinds."""
+    mine = survey.of(node)
+    if mine is None or not mine.up or any(one.count for one in survey.waiting):
+        return 0, frozenset()
+    share = survey.share(node)
+    if load <= share + max(1, math.floor(share * MARGIN)):
+        return 0, frozenset()
+    below = [
+        one
+        for one in survey.loads
+        if one.up and one.node != node and one.weight < survey.share(one.node)
+    ]
+    wanted = sum(survey.share(one.node) - one.weight for one in below)
+    kinds = mine.kinds & frozenset().union(*(one.kinds for one in below))
+    most = max(1, math.floor(load * STEP))
+    return min(load - share, wanted, most), kinds
+
+
+def choose(
+    held: Iterable[tuple[int, str, int]], weight: int, kinds: frozenset[str]
+) -> list[int]:
+    """Return ids whose weights are no more than ``weight`` together.
+
+    ``held``: id, kind and weight of each that may go, the first to go first.
+    """
+    chosen = []
+    left = weight
+    for one, kind, size in held:
+        if kind in kinds and size <= left:
+            chosen.append(one)
+            left -= size
+        if left <= 0:
+            break
+    return chosen
+
+
+def survey_of(rows: Sequence[Sequence[object]]) -> Survey:
+    """Return what the rows of ``survey_observers`` say."""
+    loads, waiting = [], []
+    for node, state, capacity, kinds, weight, count, age in rows:
+        names = frozenset(str(one) for one in _list(kinds))
+        if node is None:
+            [kind] = names
+            waiting.append(
+                Waiting(
+                    kind=kind, weight=_int(weight), count=_int(count), age=_float(age)
+                )
+            )
+        else:
+            loads.append(
+                Load(
+                    node=str(node),
+                    up=state == "up",
+                    capacity=_int(capacity),
+                    weight=_int(weight),
+                    count=_int(count),
+                    kinds=names,
+                )
+            )
+    return Survey(tuple(loads), tuple(waiting))
+
+
+def _alone(survey: Survey, mine: Load) -> bool:
+    return not any(one.up and one.node != mine.node for one in survey.loads)
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _int(value: object) -> int:
+    return int(str(value))
+
+
+def _float(value: object) -> float:
+    return float(str(value)) if value is not None else 0.0

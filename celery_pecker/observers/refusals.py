@@ -1,0 +1,224 @@
+"""What is refused before anything is written, with what is allowed. Pure."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from celery_pecker.kernel.errors import Misconfigured, ObserverRefused
+from celery_pecker.observers.model import Isolation, Unreachable
+from celery_pecker.observers.retry import Retry
+
+MAX_NAME = 500
+"""Characters."""
+MAX_ARGS = 16_384
+"""Bytes of the arguments as JSON."""
+MAX_STATE = 4_096
+"""Bytes of a cursor as JSON."""
+MAX_WEIGHT = 1_000_000
+MAX_GRACE = 600.0
+"""Seconds."""
+RESERVED = ("connection", "full", "on_parked", "on_moved", "name", "kind")
+"""Names that `start` has for itself."""
+FULL = ("wait", "refuse")
+
+
+def text(field: str, value: object, most: int = MAX_NAME) -> str:
+    """Return a name that PostgreSQL can hold."""
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= most
+        or "\0" in value
+        or not _encodable(value)
+    ):
+        message = f"{field} is {value!r}; allowed are 1 to {most} characters, none NUL"
+        raise ObserverRefused(message)
+    return value
+
+
+def full(value: object) -> bool:
+    """Say whether to refuse where nobody has room."""
+    if value not in FULL:
+        message = f"full is {value!r}; allowed are 'wait' and 'refuse'"
+        raise ObserverRefused(message)
+    return value == "refuse"
+
+
+def arguments(name: str, given: Mapping[str, Any]) -> str:
+    """Return the arguments of an observer as JSON."""
+    return _json(f"the arguments of observer {name!r}", given, MAX_ARGS)
+
+
+def state(name: str, value: object) -> str:
+    """Return a cursor as JSON."""
+    return _json(f"the state of observer {name!r}", value, MAX_STATE)
+
+
+def bound(
+    kind: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the arguments by the names that the function has for them."""
+    try:
+        found = inspect.signature(function).bind(None, *args, **kwargs)
+    except TypeError as error:
+        message = (
+            f"the arguments of observer kind {kind!r} do not fit its function:"
+            f" {error}; allowed is {_shape(function)}"
+        )
+        raise ObserverRefused(message) from None
+    result: dict[str, Any] = {}
+    for number, (key, value) in enumerate(found.arguments.items()):
+        if number == 0:
+            continue
+        if found.signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
+            result.update(value)
+        else:
+            result[key] = value
+    return result
+
+
+def function(kind: str, target: object) -> Callable[..., Any]:
+    """Return what can be run as an observer."""
+    if not callable(target) or isinstance(target, type):
+        message = (
+            f"observer {kind!r} is {target!r}; allowed is a function, async or plain,"
+            " whose first argument is the lease"
+        )
+        raise Misconfigured(message)
+    parameters = [*inspect.signature(target).parameters.values()]
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    if not parameters or parameters[0].kind not in positional:
+        message = f"observer {kind!r} takes no argument; its first one is the lease"
+        raise Misconfigured(message)
+    for one in parameters[1:]:
+        if one.name in RESERVED:
+            message = (
+                f"observer {kind!r} has an argument {one.name!r}, which start() has for"
+                f" itself; not allowed are {', '.join(RESERVED)}"
+            )
+            raise Misconfigured(message)
+        if one.kind in {
+            inspect.Parameter.VAR_POSITIONAL,
+            inspect.Parameter.POSITIONAL_ONLY,
+        }:
+            message = (
+                f"observer {kind!r} has the argument {one}; allowed are those that can"
+                " be given by name"
+            )
+            raise Misconfigured(message)
+    return target
+
+
+def isolation(kind: str, target: Callable[..., Any], value: object) -> Isolation:
+    """Return where the function is to run."""
+    is_async = inspect.iscoroutinefunction(target)
+    if value is None:
+        return Isolation.LOOP if is_async else Isolation.THREAD
+    allowed = [Isolation.LOOP] if is_async else [Isolation.THREAD, Isolation.PROCESS]
+    if value not in allowed:
+        shape = "an async" if is_async else "a plain"
+        message = (
+            f"isolation of observer {kind!r} is {value!r}; allowed for {shape} function"
+            f" is {' or '.join(repr(str(one)) for one in allowed)}"
+        )
+        raise Misconfigured(message)
+    return Isolation(str(value))
+
+
+def weight(kind: str, value: object) -> int:
+    """Return a weight."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not 1 <= value <= MAX_WEIGHT
+    ):
+        message = (
+            f"weight of observer {kind!r} is {value!r}; allowed is a whole number from"
+            f" 1 to {MAX_WEIGHT}"
+        )
+        raise Misconfigured(message)
+    return value
+
+
+def grace(kind: str, value: object) -> float:
+    """Return the seconds that an observer has to end."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value <= MAX_GRACE
+    ):
+        message = (
+            f"stop_grace of observer {kind!r} is {value!r}; allowed are 0 to"
+            f" {MAX_GRACE:g} seconds"
+        )
+        raise Misconfigured(message)
+    return float(value)
+
+
+def retry(kind: str, value: object) -> Retry:
+    """Return a retry policy."""
+    if not isinstance(value, Retry):
+        message = f"retry of observer {kind!r} is {value!r}; allowed is Retry(…)"
+        raise Misconfigured(message)
+    return value
+
+
+def unreachable(kind: str, value: object) -> Unreachable:
+    """Return what to do while the database is away."""
+    if value not in [*Unreachable]:
+        message = (
+            f"unreachable of observer {kind!r} is {value!r}; allowed are 'stop' and"
+            " 'go_on'"
+        )
+        raise Misconfigured(message)
+    return Unreachable(str(value))
+
+
+def signature(field: str, value: Any) -> str | None:
+    """Return a Celery signature as JSON; None for none."""
+    if value is None:
+        return None
+    if not hasattr(value, "apply_async") or not isinstance(value, Mapping):
+        message = f"{field} is {value!r}; allowed is a signature, as task.s(…) makes it"
+        raise ObserverRefused(message)
+    return _json(field, dict(value), MAX_ARGS)
+
+
+def _json(what: str, value: object, most: int) -> str:
+    try:
+        result = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        back = json.loads(result)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"{what} cannot be written as JSON: {error}"
+        raise ObserverRefused(message) from None
+    if "\\u0000" in result or not _encodable(result):
+        message = f"{what} has text that PostgreSQL cannot hold (NUL, or half a pair)"
+        raise ObserverRefused(message)
+    if isinstance(value, Mapping) and {*back} != {*value}:
+        message = f"{what} has keys that are no text; allowed are those of JSON"
+        raise ObserverRefused(message)
+    if len(result.encode()) > most:
+        message = f"{what} has {len(result.encode())} bytes as JSON; allowed are {most}"
+        raise ObserverRefused(message)
+    return result
+
+
+def _shape(function: Callable[..., Any]) -> str:
+    parameters = [*inspect.signature(function).parameters.values()][1:]
+    return f"({', '.join(str(one) for one in parameters)})"
+
+
+def _encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Observers on real hosts: they begin, fail, end, and go on from their cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from celery_pecker.observers import Answer, Place, Status
+from tests.integration.observers.conftest import Crew
+
+
+@pytest.fixture(scope="module")
+def crew(crews: Callable[..., Crew]) -> Crew:
+    """Give one host for all tests of the module."""
+    made = crews(pecker_observers_lease=3.0)
+    made.start("one")
+    return made
+
+
+def test_one_runs_until_it_is_stopped(crew: Crew) -> None:
+    """With its arguments; then its name is free."""
+    crew.observers.start("watch", "btc", symbol="BTC")
+    crew.noted("btc", 'began {"symbol": "BTC"}')
+    assert crew.at("btc", Place.RUNNING).status is Status.PROCESSING
+    assert crew.observers.stop("btc") is Answer.ASKED
+    assert crew.at("btc", Place.GONE).status is Status.DELETED
+    assert [what for what, *_ in crew.notes("btc")][1:] == ["ended"]
+
+
+def test_what_fails_is_tried_again_in_place_and_then_parked(crew: Crew) -> None:
+    """By its policy: two more tries here; its error stays in the row."""
+    crew.observers.start("failing", "bad")
+    row = crew.at("bad", Place.PARKED)
+    assert row.failures == 3
+    assert row.last_error == "ConnectionError: bad cannot go on"
+    assert row.node is None
+    assert row.status is Status.PROCESSING
+    tries = crew.noted("bad", "tried", times=3)
+    assert len({pid for _, _, pid, _ in tries}) == 1
+    assert crew.observers.restart("bad") is Answer.ASKED
+    crew.noted("bad", "tried", times=6)
+    assert crew.at("bad", Place.PARKED).failures == 3
+
+
+def test_one_that_comes_to_its_end_is_deleted(crew: Crew) -> None:
+    """It has stopped itself."""
+    crew.observers.start("brief", "once")
+    assert crew.at("once", Place.GONE).status is Status.DELETED
+
+
+def test_the_next_life_goes_on_from_the_cursor(crew: Crew) -> None:
+    """A restart ends one life, and begins another under a higher epoch."""
+    crew.observers.start("counting", "count")
+    crew.noted("count", "counts 1")
+    assert crew.observers.restart("count") is Answer.ASKED
+    first, second = crew.noted("count", "counts 2")
+    assert second[1] > first[1]
+
+
+def test_a_plain_function_runs_in_a_thread(crew: Crew) -> None:
+    """And ends by its lease."""
+    crew.observers.start("plain", "thread")
+    crew.noted("thread", "began")
+    crew.observers.stop("thread")
+    crew.at("thread", Place.GONE)
+    crew.noted("thread", "ended")

@@ -1,0 +1,94 @@
+"""What supervisors are started with, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.observers import Observers
+from celery_pecker.observers.hosts.supervisor import Supervisor
+from celery_pecker.worker import ObserversStep
+from tests.integration.observers.conftest import heavy, watch
+
+
+def observers_with(**conf: Any) -> Observers:
+    """Return observers of an app with settings; nothing is asked of a server."""
+    app = Celery("configured", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn="dbname=nowhere", **conf)
+    observers = Observers(app)
+    observers.observer(watch)
+    return observers
+
+
+def plans(supervisor: Supervisor) -> list[tuple[str, int]]:
+    """Return name and capacity of each host."""
+    return [(slot._told["name"], slot._told["capacity"]) for slot in supervisor.slots]
+
+
+def test_hosts_and_their_capacity_come_from_settings() -> None:
+    """Or from the command line, which goes before."""
+    observers = observers_with(
+        pecker_observers_hosts=2,
+        pecker_observers_capacity=7,
+        pecker_observers_start_rate=50,
+        pecker_observers_history=3,
+    )
+    assert plans(Supervisor(observers, name="a")) == [("a-0", 7), ("a-1", 7)]
+    assert plans(Supervisor(observers, name="b", hosts=1, room=9)) == [("b-0", 9)]
+    told = Supervisor(observers).slots[0]._told["conf"]
+    assert told["pecker_observers_start_rate"] == 50
+    assert told["pecker_observers_history"] == 3
+
+
+def test_without_a_setting_the_capacity_is_worked_out() -> None:
+    """From the cores and the memory of this machine."""
+    [(_, capacity)] = plans(Supervisor(observers_with()))
+    assert capacity >= 1
+
+
+def test_a_kind_that_is_heavier_than_a_host_is_refused() -> None:
+    """It would wait for ever."""
+    observers = observers_with(pecker_observers_capacity=4)
+    observers.observer(heavy, weight=5)
+    with pytest.raises(Misconfigured, match="'heavy' has the weight 5"):
+        Supervisor(observers)
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 1.5, "many"])
+def test_a_capacity_of_nothing_is_refused(capacity: object) -> None:
+    """With what is allowed."""
+    observers = observers_with(pecker_observers_capacity=capacity)
+    with pytest.raises(Misconfigured, match="from 1 to 10000000"):
+        Supervisor(observers)
+
+
+def test_no_host_is_started_for_nothing() -> None:
+    """An app whose observers are not declared yet is an app that was imported half."""
+    app = Celery("empty", broker="memory://", set_as_current=False)
+    app.conf.pecker_dsn = "dbname=nowhere"
+    with pytest.raises(Misconfigured, match="no observer is declared"):
+        Supervisor(Observers(app))
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [(None, False), (False, False), (True, True)]
+)
+def test_workers_supervise_hosts_where_the_app_says_so(
+    value: object, wanted: bool
+) -> None:
+    """By `pecker_observers`."""
+    app = Celery("worker", set_as_current=False)
+    if value is not None:
+        app.conf.pecker_observers = value
+
+    class Parent:
+        pass
+
+    parent: Any = Parent()
+    parent.app = app
+    assert (
+        ObserversStep.include_if(ObserversStep.__new__(ObserversStep), parent) is wanted
+    )

@@ -1,0 +1,123 @@
+"""Observers of all kinds, whose lives write down when they began and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import psycopg
+from celery import Celery
+
+import celery_pecker.worker
+from celery_pecker.kernel.clock import monotonic, pause
+from celery_pecker.observers import Lease, Observers, Retry
+
+app = Celery("watchers", broker="memory://")
+app.conf.update(pecker_dsn=os.environ.get("PECKER_TEST_DSN_OF_APP", "dbname=nowhere"))
+app.conf.update(json.loads(os.environ.get("PECKER_TEST_CONF", "{}")))
+celery_pecker.worker.connect()
+observers = Observers(app)
+
+
+def note(lease: Lease, what: str) -> None:
+    """Write one line into the table of the test."""
+    with psycopg.connect(app.conf.pecker_dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into notes (name, what, epoch, pid, at)"
+            " values (%s, %s, %s, %s, %s)",
+            [lease.name, what, lease.epoch, os.getpid(), monotonic()],
+        )
+
+
+async def anote(lease: Lease, what: str) -> None:
+    """Do as `note`, beside the event loop."""
+    await asyncio.to_thread(note, lease, what)
+
+
+@observers.observer
+async def watch(lease: Lease, **about: Any) -> None:
+    """Go on until it is ended."""
+    await anote(lease, f"began {json.dumps(about)}")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        note(lease, "ended")
+
+
+@observers.observer
+async def quiet(lease: Lease) -> None:
+    """Go on, and write nothing."""
+    await asyncio.Event().wait()
+
+
+@observers.observer(weight=5)
+async def heavy(lease: Lease) -> None:
+    """Take the room of five."""
+    await asyncio.Event().wait()
+
+
+@observers.observer(retry=Retry(2, (0.05,)))
+async def failing(lease: Lease, after: float = 0.0) -> None:
+    """Fail each time."""
+    await anote(lease, "tried")
+    await asyncio.to_thread(pause, after)
+    message = f"{lease.name} cannot go on"
+    raise ConnectionError(message)
+
+
+@observers.observer
+async def brief(lease: Lease) -> None:
+    """Come to an end by itself."""
+    await anote(lease, "began")
+
+
+@observers.observer
+async def counting(lease: Lease) -> None:
+    """Count on from where the life before came to."""
+    lease.state = (lease.state or 0) + 1
+    await anote(lease, f"counts {lease.state}")
+    await asyncio.Event().wait()
+
+
+@observers.observer
+async def blocking(lease: Lease) -> None:
+    """Hold up the event loop in the first life."""
+    await anote(lease, "began")
+    first = lease.state is None
+    lease.state = "blocked once"
+    await asyncio.to_thread(pause, 1.0)
+    while first:
+        pause(0.1)
+    await asyncio.Event().wait()
+
+
+@observers.observer(unreachable="go_on")
+async def stubborn(lease: Lease) -> None:
+    """Go on while the database is away."""
+    await anote(lease, "began")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        note(lease, "ended")
+
+
+@observers.observer
+def plain(lease: Lease) -> None:
+    """Wait in a thread."""
+    note(lease, "began")
+    while not lease.wait(30.0):
+        pass
+    note(lease, "ended")
+
+
+@observers.observer(stop_grace=0.1)
+async def deaf(lease: Lease) -> None:
+    """Swallow each cancellation."""
+    await anote(lease, "began")
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
