@@ -46,6 +46,7 @@ class Life:
         self._written: dict[Key, int] = {}
         """What the table says, as far as is known here."""
         self._due = 0.0
+        self._not_before = 0.0
 
     def take(self, name: str, era: int, due_us: int, epoch: int, report: int) -> None:
         """Take in a report of this process: which run it has in hand, or no more."""
@@ -57,11 +58,12 @@ class Life:
 
     def rest(self, now: float) -> float:
         """Return the seconds until the row is to be renewed."""
-        return max(self._due - now, 0.0) if self._runs else float("inf")
+        due = max(self._due, self._not_before)
+        return max(due - now, 0.0) if self._runs else float("inf")
 
     def put_off(self, now: float) -> None:
-        """Try again after the usual time only."""
-        self._due = now + RENEWAL
+        """Ask nothing of the table until the usual time is over: it refuses."""
+        self._not_before = now + RENEWAL
 
     def renew(
         self, database: Database, now: float
@@ -72,6 +74,8 @@ class Life:
         they go on; None if there are none.
         """
         runs = self._runs
+        if now < self._not_before:
+            return None
         if runs == self._written and (not runs or now < self._due):
             return None
         falsely_lost = None

@@ -842,6 +842,13 @@ GUARDS = (
         f"{REPLICAS}/test_lost.py",
     ),
     Guard(
+        "lost: a table that refuses is left alone for a while",
+        "celery_pecker/history/life.py",
+        "        if now < self._not_before:\n            return None\n",
+        "",
+        f"{HISTORY}/test_lives.py",
+    ),
+    Guard(
         "lost: schedulers sweep",
         "celery_pecker/schedules/upkeep.py",
         "        self._sweep()\n",

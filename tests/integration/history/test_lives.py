@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import Recorder, Report, Told, merge
+from celery_pecker.history import Recorder, Report, Scribe, Told, merge
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import SchemaOutdated
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.repository import Repository
+from celery_pecker.testing import eventually
 
 DUE = 1_767_225_600_000_000
 
@@ -205,3 +208,50 @@ def test_an_entry_that_is_gone_gets_no_rows(
     assert sweep(sweeper) == 0
     with psycopg.connect(dsn) as connection:
         assert not connection.execute("select from pecker_outcomes").fetchall()
+
+
+def test_without_its_table_reports_are_written_all_the_same(
+    dsn: str, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the log says once what is not known: older tables, or a missing right."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("drop table pecker_lives")
+    database = Database(dsn, schema="public", timeout=5.0, role="history")
+    scribe = Scribe(worker.recorder, database, clock=SYSTEM, every=0.01)
+    scribe.start()
+    try:
+        for report in (Report.RUNNING, Report.SUCCEEDED):
+            scribe.note("x", DUE, 0, 1, to_us(SYSTEM.now()), report)
+            scribe.allow(float("inf"))
+            eventually(partial(written, dsn, report), 30.0, "it is written")
+    finally:
+        scribe.stop()
+        assert scribe.join(30.0)
+    said = [one for one in caplog.messages if "are not known as lost" in one]
+    assert len(said) == 1
+
+
+def written(dsn: str, report: Report) -> bool:
+    """Whether the history has a page, and that says so."""
+    with psycopg.connect(dsn) as connection:
+        pages = connection.execute("select from pecker_history").fetchall()
+    return bool(pages) and state(dsn) is report
+
+
+def test_a_table_that_refuses_is_left_alone_for_a_while(
+    dsn: str, worker: Worker
+) -> None:
+    """Else each report would be followed by a statement in vain."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("alter table pecker_lives rename to away")
+    with pytest.raises(SchemaOutdated):
+        worker.note(Report.RUNNING)
+    worker.recorder.life.put_off(worker.now)
+    worker.write()
+    with psycopg.connect(dsn) as connection:
+        connection.execute("alter table away rename to pecker_lives")
+    worker.write()
+    assert not lives(dsn)
+    worker.now += RENEWAL
+    worker.write()
+    assert lives(dsn)
