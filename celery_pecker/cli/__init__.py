@@ -11,6 +11,7 @@
     import, export       from another scheduler, and back
     intake               record tasks over HTTP
     observe              run the observers of the app
+    observers            hosts, who runs where, and what people do to observers
     flower               Flower with our pages, where it is installed
 
 Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 no, or
@@ -38,6 +39,7 @@ COMMANDS = {
     "migrate": "celery_pecker.cli.migrate:migrate",
     "observe": "celery_pecker.cli.observe:observe",
     "next": "celery_pecker.cli.upcoming:next_",
+    "observers": "celery_pecker.cli.observers_orders:observers",
     "outbox": "celery_pecker.cli.outbox_load:outbox",
     "pause": "celery_pecker.cli.actions:pause",
     "resume": "celery_pecker.cli.actions:resume",

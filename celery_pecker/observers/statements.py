@@ -140,7 +140,7 @@ class Statements:
                 "most": min(limit, MOST),
             },
         )
-        return [_observer(row) for row in rows]
+        return [observer_row(row) for row in rows]
 
     def nodes(self, *, dead: bool = False) -> Flow[list[NodeRow]]:
         """Return the hosts, by name."""
@@ -253,7 +253,8 @@ def _text(label: str, schema: str) -> str:
     return render(statements()[label], schema)
 
 
-def _observer(row: Sequence[Any]) -> ObserverRow:
+def observer_row(row: Sequence[Any]) -> ObserverRow:
+    """Return an observer from a row of a listing."""
     (
         ident,
         name,

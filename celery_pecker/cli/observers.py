@@ -1,0 +1,221 @@
+"""``pecker observers``: hosts with their load, who runs where, what is parked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.text import Text
+
+from celery_pecker.cli.context import Context, as_json, seconds
+from celery_pecker.console import instants
+from celery_pecker.console.listing import Listing
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.observers.model import NodeRow, ObserverRow, Place
+from celery_pecker.observers.overview import SHOWN, Overview, Summary, Which
+
+WIDE = 10
+"""Letters of the bar that shows how full a host is."""
+
+limited = click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Rows shown at most.",
+)
+
+
+@click.group(name="observers", invoke_without_command=True)
+@click.option("--kind", help="Observers of this kind only.")
+@click.option("--node", help="Those on the host of this name or id only.")
+@click.option(
+    "--place",
+    type=click.Choice([str(place) for place in SHOWN]),
+    help="Those in this place only.",
+)
+@limited
+@as_json
+@click.pass_context
+def observers(  # what a row may be chosen by
+    ctx: click.Context,
+    /,
+    *,
+    kind: str | None,
+    node: str | None,
+    place: str | None,
+    limit: int,
+    json: bool,
+) -> None:
+    """Show hosts with their load, and observers: those that need a look first."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with opened(ctx, json=json) as (context, database):
+        overview = Overview(database)
+        summary = overview.summary()
+        _require(overview, summary, kind=kind, node=node)
+        which = Which(kind=kind, node=node, place=place)
+        page = overview.page(which, limit=limit)
+        hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
+        if context.print_json(
+            {
+                "hosts": hosts,
+                "capacity": summary.capacity,
+                "held": summary.held,
+                "kinds": summary.kinds,
+                "oldest_waiting": summary.oldest_waiting,
+                "observers": page.rows,
+                "total": page.total,
+            }
+        ):
+            return
+        click.echo(sentence(summary))
+        _print_hosts(context, hosts)
+        _print_kinds(context, summary)
+        _print_rows(context, page.rows)
+        if page.total > len(page.rows):
+            click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("name")
+@limited
+@as_json
+@click.pass_context
+def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
+    """Show one observer and its life: what happened to it, newest first."""
+    with opened(ctx, json=json) as (context, database):
+        overview = Overview(database)
+        row = overview.one(name)
+        events = overview.history(name, limit=limit)
+        if row is None:
+            message = f"there is no observer {name!r}"
+            raise click.ClickException(message)
+        if context.print_json({"observer": row, "history": events}):
+            return
+        _print_rows(context, [row])
+        for label, value in (
+            ("arguments", row.args),
+            ("cursor", row.state),
+            ("status", f"{row.status}, epoch {row.epoch}"),
+            ("created", instants.for_people(row.created_at, context.zone)),
+        ):
+            context.print("", f"{label}: {value}")
+        listing = Listing("at", "event", "host", "epoch", "error", right={"epoch"})
+        for one in events:
+            listing.add_row(
+                instants.for_people(one.at, context.zone),
+                one.event,
+                one.node_name or one.node or "",
+                str(one.epoch),
+                one.error or "",
+            )
+        if events:
+            context.console.print(listing)
+
+
+@contextmanager
+def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Database]]:
+    """Give the context and the database of the observers."""
+    with Context.open(ctx, json=json) as context:
+        yield context, context.database
+
+
+def sentence(summary: Summary) -> str:
+    """Return what there is, in one line. Pure."""
+    counts = ", ".join(f"{summary.count(place)} {place}" for place in SHOWN)
+    waited = ""
+    if summary.oldest_waiting is not None:
+        length = seconds(round(summary.oldest_waiting * SECOND))
+        waited = f"; the oldest waits for {length}"
+    return (
+        f"{summary.free} of {summary.capacity} weights free on"
+        f" {len(summary.taking)} of {len(summary.hosts)} hosts; {counts}{waited}"
+    )
+
+
+def bar(load: int, capacity: int) -> str:
+    """Return how full a host is. Pure."""
+    full = min(round(WIDE * load / capacity), WIDE)
+    if load and not full:
+        full = 1  # what holds anything does not look empty
+    return "█" * full + "░" * (WIDE - full)
+
+
+def _require(
+    overview: Overview, summary: Summary, *, kind: str | None, node: str | None
+) -> None:
+    """Refuse to show nothing for a name that nobody knows."""
+    hosts = sorted({one.name for one in summary.hosts})
+    if node is not None and node not in {*hosts, *(one.node for one in summary.hosts)}:
+        refuse_unknown("--node", node, "there are", hosts)
+    kinds = {one.kind for one in summary.kinds}
+    if kind is not None and kind not in kinds:
+        kinds.update(overview.known_kinds())
+        if kind not in kinds:
+            refuse_unknown("--kind", kind, "known are", sorted(kinds))
+
+
+def refuse_unknown(
+    option: str, value: str, verb: str, allowed: Sequence[str]
+) -> NoReturn:
+    """End with the names that there are."""
+    names = ", ".join(map(repr, allowed)) or "none"
+    message = f"{option} {value!r}: {verb} {names}"
+    raise click.ClickException(message)
+
+
+def _print_hosts(context: Context, hosts: Sequence[NodeRow]) -> None:
+    listing = Listing(
+        *("host", "state", "load", "", "observers", "lease", "id"),
+        right={"observers", "lease"},
+    )
+    for one in hosts:
+        lease = seconds(round(one.lease * SECOND)) if one.lease > 0 else "over"
+        listing.add_row(
+            one.name,
+            one.state,
+            Text(bar(one.load, one.capacity)),
+            f"{one.load} of {one.capacity}",
+            str(one.observers),
+            lease,
+            one.node,
+        )
+    if hosts:
+        context.console.print(listing)
+
+
+def _print_kinds(context: Context, summary: Summary) -> None:
+    places = [str(place) for place in SHOWN]
+    listing = Listing(
+        "kind", *places, "weight", "moves", right={*places, "weight", "moves"}
+    )
+    for one in summary.kinds:
+        counts = [str(one.places[place]) for place in SHOWN]
+        listing.add_row(one.kind, *counts, str(one.weight), str(one.moves))
+    if summary.kinds:
+        context.console.print(listing)
+
+
+def _print_rows(context: Context, rows: Sequence[ObserverRow]) -> None:
+    listing = Listing(
+        *("observer", "kind", "place", "host", "weight", "moves", "error"),
+        right={"weight", "moves"},
+    )
+    for one in rows:
+        needs_look = one.place in {Place.PARKED, Place.RETRYING}
+        listing.add_row(
+            one.name,
+            one.kind,
+            str(one.place),
+            one.node_name or one.node or "",
+            str(one.weight),
+            str(one.moves),
+            (one.last_error or "") if needs_look else "",
+        )
+    if rows:
+        context.console.print(listing)

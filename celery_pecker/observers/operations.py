@@ -1,0 +1,84 @@
+"""What people do to observers, over one connection, by names alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from celery_pecker.carriers import drive
+from celery_pecker.carriers.carrier import Flow
+from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.kernel.database import Database
+from celery_pecker.observers import refusals
+from celery_pecker.observers.kind import Observer
+from celery_pecker.observers.model import Answer
+from celery_pecker.observers.statements import Start, Statements
+
+T = TypeVar("T")
+
+
+def start(  # noqa: PLR0913  # all that can be said of one
+    database: Database,
+    kind: str,
+    name: str,
+    args: Mapping[str, Any],
+    *,
+    weight: int | None = None,
+    refuse: bool = False,
+    known: Observer | None = None,
+) -> int:
+    """Record an observer by the name of its kind; return its id.
+
+    Args:
+        database: the schema it is recorded in.
+        kind: as it was declared.
+        name: unique among those that are not deleted.
+        args: the arguments of the kind's function, by name.
+        weight: None: as its kind was declared.
+        refuse: raise where no host has room, instead of waiting for one.
+        known: the kind, where its code is here; None: a host has declared it.
+
+    Raises:
+        NameTaken: an observer of this name is there.
+        NoCapacity: no host has room, and `refuse` is set.
+        ObserverRefused: its kind is unknown, or it is heavier than every capacity.
+    """
+    refusals.text("kind", kind)
+    refusals.text("name", name)
+    if known is not None:
+        args = refusals.bound(kind, known.function, (), {**args})
+        weight = known.options.weight if weight is None else weight
+    one = Start(
+        name=name,
+        kind=kind,
+        args=refusals.arguments(name, args),
+        weight=None if weight is None else refusals.weight(kind, weight),
+        refuse=refuse,
+        on_parked=None if known is None else known.options.on_parked,
+        on_moved=None if known is None else known.options.on_moved,
+    )
+    return _run(database, Statements(database.schema).start(one))
+
+
+def stop(database: Database, name: str) -> Answer:
+    """Ask for the end of an observer."""
+    return _run(database, Statements(database.schema).stop(name))
+
+
+def restart(database: Database, name: str) -> Answer:
+    """End the life of an observer and begin another; a parked one begins again."""
+    return _run(database, Statements(database.schema).restart(name))
+
+
+def drain(database: Database, node: str) -> int:
+    """Have hosts of this name or id hand over what they hold; return how many."""
+    return _run(database, Statements(database.schema).order(node, "draining"))
+
+
+def undrain(database: Database, node: str) -> int:
+    """Let hosts of this name or id take observers again; return how many."""
+    return _run(database, Statements(database.schema).order(node, "up"))
+
+
+def _run(database: Database, flow: Flow[T]) -> T:
+    return drive(OwnCarrier(database), lambda _: flow)

@@ -1,0 +1,66 @@
+/* celery_pecker:summarize_observers */
+-- What there is of each kind in each place, without the deleted, and for how long the
+-- oldest that a host may take has waited. Reads the whole table.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select o.kind,
+       case
+           when o.parked_at is not null then 'parked'
+           when o.node is null then 'waiting'
+           when o.status = 'on_deleting' then 'stopping'
+           when o.not_before > clock.now then 'retrying'
+           else 'running'
+       end as place,
+       count(*), sum(o.weight)::bigint, sum(o.moves)::bigint,
+       max(extract(epoch from clock.now - greatest(o.not_before, o.modified_at)))
+           filter (where o.node is null and o.parked_at is null
+               and o.not_before <= clock.now)::float8
+from {schema}.pecker_observers as o, clock
+where o.status <> 'deleted'
+group by 1, 2
+order by 1, 2
+
+/* celery_pecker:search_observers */
+-- A page of observers: those that need a look first, then by name. The last column says
+-- how many there are on all pages.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+placed as materialized (
+    select o.id, o.name,
+           case
+               when o.parked_at is not null then 'parked'
+               when o.node is null then 'waiting'
+               when o.status = 'on_deleting' then 'stopping'
+               when o.not_before > clock.now then 'retrying'
+               else 'running'
+           end as place
+    from {schema}.pecker_observers as o, clock
+    where o.status <> 'deleted'
+        and (%(search)s::text is null
+            or strpos(lower(o.name), lower(%(search)s::text)) > 0
+            or strpos(lower(o.kind), lower(%(search)s::text)) > 0)
+        and (%(kind)s::text is null or o.kind = %(kind)s::text)
+        and (%(node)s::text is null or o.node = any (array(
+            select n.node from {schema}.pecker_observer_nodes as n
+            where n.name = %(node)s::text or n.node::text = %(node)s::text
+        )))
+),
+chosen as materialized (
+    select p.id, p.place, count(*) over () as total,
+           array_position(
+               array['parked', 'waiting', 'stopping', 'retrying'], p.place
+           ) as rank
+    from placed as p
+    where %(place)s::text is null or p.place = %(place)s::text
+    order by rank nulls last, p.name
+    limit %(most)s::integer offset %(skip)s::integer
+)
+select o.id, o.name, o.kind, o.args::text, o.weight, o.status, c.place, o.node::text,
+       n.name, o.epoch, o.failures, o.moves, o.last_error, o.state::text, o.not_before,
+       o.parked_at, o.created_at, o.modified_at, c.total
+from chosen as c
+join {schema}.pecker_observers as o on o.id = c.id
+left join {schema}.pecker_observer_nodes as n on n.node = o.node
+order by c.rank nulls last, o.name
