@@ -1,4 +1,4 @@
-"""``pecker health``: three questions for probes and alarms."""
+"""``pecker health``: questions for probes and alarms."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker import heartbeat
 from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.observers_health import observers_run
 from celery_pecker.cli.outboxes import known
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
@@ -37,11 +38,14 @@ class Overdue:
 @click.option("--runs", is_flag=True, help="Do the runs of every entry end well?")
 @click.option("--outbox", is_flag=True, help="Is what is recorded delivered in time?")
 @click.option(
+    "--observers", is_flag=True, help="Is every observer run, and none parked?"
+)
+@click.option(
     "--within",
     type=click.FloatRange(0.0, 86_400.0),
     default=10.0,
     show_default=True,
-    help="With --pace and --outbox: seconds by which one may be late.",
+    help="With --pace, --outbox, --observers: seconds by which one may be late.",
 )
 @as_json
 @click.pass_context
@@ -52,6 +56,7 @@ def health(  # noqa: PLR0913  # what can be asked
     pace: bool,
     runs: bool,
     outbox: bool,
+    observers: bool,
     within: float,
     json: bool,
 ) -> None:
@@ -59,8 +64,8 @@ def health(  # noqa: PLR0913  # what can be asked
 
     --live asks neither database nor broker; the others ask the database.
     """
-    if not (live or pace or runs or outbox):
-        message = "ask --live, --pace, --runs or --outbox, or several of them"
+    if not (live or pace or runs or outbox or observers):
+        message = "ask --live, --pace, --runs, --outbox or --observers, or several"
         raise click.UsageError(message)
     with Context.open(ctx, json=json) as context:
         found: dict[str, object] = {}
@@ -73,6 +78,8 @@ def health(  # noqa: PLR0913  # what can be asked
             healthy &= _runs(context, found)
         if outbox:
             healthy &= _outbox(context, found, within)
+        if observers:
+            healthy &= observers_run(context, found, within)
         context.print_json({"healthy": healthy, **found})
         if not healthy:
             context.leave(NO)

@@ -15,7 +15,9 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.metrics.observers import Observers
 from celery_pecker.metrics.outbox import Outboxes
+from celery_pecker.observers.overview import Overview as ObserversOverview
 from celery_pecker.overview import EntryRow, Overview, Totals
 
 MOST_SERIES = 200
@@ -38,10 +40,16 @@ class TableCollector(Collector):
     """
 
     def __init__(
-        self, overview: Overview, outboxes: Outboxes, *, clock: Clock = SYSTEM
+        self,
+        overview: Overview,
+        outboxes: Outboxes,
+        observers: Observers,
+        *,
+        clock: Clock = SYSTEM,
     ) -> None:
         self._overview = overview
         self._outboxes = outboxes
+        self._observers = observers
         self._clock = clock
         self._reading = threading.Lock()
         self._told: tuple[Totals, list[EntryRow]] | None = None
@@ -61,6 +69,7 @@ class TableCollector(Collector):
             yield from _totals(totals)
             yield from _entries(rows, totals.now_us)
             yield _runs(rows, totals)
+            yield from self._observers.collect()
         yield from self._outboxes.collect()
 
     def close(self) -> None:
@@ -90,6 +99,7 @@ class TableCollector(Collector):
     def _read(self) -> tuple[Totals, list[EntryRow]] | None:
         try:
             totals = self._overview.totals()
+            self._observers.refresh()
             few = totals.entries <= MOST_SERIES
             return totals, self._overview.page(limit=MOST_SERIES).rows if few else []
         except PeckerError:
@@ -135,7 +145,9 @@ def _collector(
 ) -> TableCollector:
     database = Database.of(settings, role="metrics")
     named = outboxes or {"default": settings}
-    return TableCollector(Overview(database), Outboxes.of(named))
+    # One connection for both: they are read in one turn.
+    observers = Observers(ObserversOverview(database))
+    return TableCollector(Overview(database), Outboxes.of(named), observers)
 
 
 def up(read: bool) -> Metric:

@@ -37,14 +37,15 @@ def write_observers(dsn: str) -> dict[str, str]:
                 " '{watch,heavy}', %s, '5 s', now(), now() + %s::interval, now())",
                 [ids[name], name, capacity, state, lease],
             )
-        for name, status, node, extra in (
+        rows: tuple[tuple[str, str, str | None, dict[str, object]], ...] = (
             (LONG, "processing", "a", {"weight": 2, "moves": 3}),
             ("retry", "processing", "a", {"not_before": "1 hour", "failures": 1}),
             ("leave", "on_deleting", "a", {}),
             ("wait", "created", None, {"not_before": "-90 s", "modified": "-90 s"}),
             ("bad", "processing", None, {"parked": True, "kind": "heavy"}),
             ("old", "deleted", None, {}),
-        ):
+        )
+        for name, status, node, extra in rows:
             _insert(connection, name, status, ids.get(node or ""), extra)
         connection.execute(
             "insert into pecker_observer_history (observer, name, kind, event, node,"

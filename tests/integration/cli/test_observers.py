@@ -199,3 +199,25 @@ def test_a_bar_is_never_empty_where_something_is_held() -> None:
     assert [bar(*one) for one in ((0, 9), (1, 1000), (5, 10), (12, 10))] == [
         *("░░░░░░░░░░", "█░░░░░░░░░", "█████░░░░░", "██████████"),
     ]
+
+
+def test_health_says_who_is_not_run(dsn: str, ids: dict[str, str], line: Line) -> None:
+    """Who waits too long, or is parked; by the exit code."""
+    told = line.json("health", "--observers", code=1)
+    assert (told["healthy"], told["observers"]["run"]) == (False, False)
+    assert told["observers"]["free"] == 1
+    said = line("health", "--observers").stdout
+    assert "1 waiting, the oldest for " in said
+    assert "1 parked: ask pecker observers --place parked" in said
+    within = line("health", "--observers", "--within", "3600")
+    assert within.stdout == (
+        "observers: 1 parked: ask pecker observers --place parked\n"
+    )
+    assert line("observers", "stop", "bad").exit_code == 0
+    well = line("health", "--observers", "--within", "3600")
+    assert well.exit_code == 0
+    assert well.stdout.startswith("observers: 1 of 5 weights free")
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update pecker_observer_nodes set state = 'draining'")
+    nobody = line("health", "--observers")
+    assert (nobody.exit_code, "no host takes any" in nobody.stdout) == (1, True)

@@ -1,0 +1,43 @@
+"""``pecker health --observers``: is every observer run?"""
+
+from __future__ import annotations
+
+import click
+
+from celery_pecker.cli.context import Context, seconds
+from celery_pecker.cli.observers import sentence
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.observers.model import Place
+from celery_pecker.observers.overview import Overview, Summary
+
+
+def observers_run(context: Context, found: dict[str, object], within: float) -> bool:
+    """Ask whether a host runs each observer; a parked one needs people."""
+    summary = Overview(context.database).summary()
+    why = not_run(summary, within)
+    found["observers"] = {
+        "run": why is None,
+        "why": why,
+        "hosts": len(summary.taking),
+        "capacity": summary.capacity,
+        "free": summary.free,
+        "oldest_waiting": summary.oldest_waiting,
+        "kinds": summary.kinds,
+    }
+    if not context.json:
+        click.echo(f"observers: {why or sentence(summary)}")
+    return why is None
+
+
+def not_run(summary: Summary, within: float) -> str | None:
+    """Return why some observer is not run; None: all are. Pure."""
+    parked, waited = summary.count(Place.PARKED), summary.oldest_waiting
+    reasons = []
+    if waited is not None and waited > within:
+        length = seconds(round(waited * SECOND))
+        room = "no host takes any" if not summary.taking else f"{summary.free} free"
+        waiting = summary.count(Place.WAITING)
+        reasons.append(f"{waiting} waiting, the oldest for {length}; {room}")
+    if parked:
+        reasons.append(f"{parked} parked: ask pecker observers --place parked")
+    return "; ".join(reasons) or None
