@@ -7,6 +7,8 @@ or ``celery -A proj pecker flower``, which does the same and then is Flower.
 
     pages       what a page is, and which there are: further ones only register
     schedules   the list of entries and the page of one: what they show, what one can do
+    outbox      what waits in the outbox, and what people do to it
+    observers   hosts and their room, observers, the life of one
     upcoming    when crontabs are due next, by the app that Flower was started with
     loader      our templates beside Flower's
     reader      asks the database on threads of its own, so that Flower never waits

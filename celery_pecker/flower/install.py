@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from celery_pecker.flower import outbox, schedules
+from celery_pecker.flower import observers, outbox, schedules
 from celery_pecker.flower.pages import Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
@@ -38,7 +38,7 @@ def install(*, read_only: bool = False) -> None:
         raise Misconfigured(MISSING) from error
     from celery_pecker.flower.loader import Loader  # noqa: PLC0415  # needs Tornado
 
-    for page in (*schedules.PAGES, *outbox.PAGES, *_of_others()):
+    for page in (*schedules.PAGES, *outbox.PAGES, *observers.PAGES, *_of_others()):
         register(page)
     there: set[str] = urls.settings.setdefault(KEY, set())
     first = not there

@@ -23,19 +23,6 @@
     const seconds = value => value === null ? "–" : span(value * 1e6);
     const rate = value => value >= 10 ? count(Math.round(value)) : String(Math.round(value * 10) / 10);
 
-    // Rows stay as long as what they show does, so that focus stays.
-    function drawRows(body, known, rows, key, make, draw) {
-        const keep = new Map();
-        rows.forEach((row, nth) => {
-            const parts = known.get(row[key]) || make(row);
-            draw(parts, row);
-            keep.set(row[key], parts);
-            if (body.children[nth] !== parts.row) { body.insertBefore(parts.row, body.children[nth] || null); }
-        });
-        while (body.children.length > rows.length) { body.lastChild.remove(); }
-        return keep;
-    }
-
     const NUMBERS = ["waiting", "held", "later", "parked", "oldest", "rate", "attempt"];
 
     function newTask(task) {
@@ -135,8 +122,8 @@
     function show(data) {
         drawPlaces(data);
         drawCards(data.summary);
-        taskRows = drawRows(tasks, taskRows, data.summary.tasks, "task", newTask, drawTask);
-        messageRows = drawRows(messages, messageRows, data.rows, "id", newMessage, drawMessage);
+        taskRows = pecker.rows(tasks, taskRows, data.summary.tasks, "task", newTask, drawTask);
+        messageRows = pecker.rows(messages, messageRows, data.rows, "id", newMessage, drawMessage);
         document.getElementById("no-tasks").hidden = data.summary.tasks.length > 0;
         document.getElementById("no-messages").hidden = data.rows.length > 0;
         text(document.getElementById("range"), plural(data.rows.length, "message") + (data.more ? " of more" : ""));

@@ -261,10 +261,23 @@ window.pecker = (function () {
         return root.dataset.task + id;
     }
 
+    // Rows stay as long as what they show does, so that focus stays.
+    function rows(body, known, those, key, make, draw) {
+        const keep = new Map();
+        those.forEach((row, nth) => {
+            const parts = known.get(row[key]) || make(row);
+            draw(parts, row);
+            keep.set(row[key], parts);
+            if (body.children[nth] !== parts.row) { body.insertBefore(parts.row, body.children[nth] || null); }
+        });
+        while (body.children.length > those.length) { body.lastChild.remove(); }
+        return keep;
+    }
+
     for (const place of document.querySelectorAll(".pecker-zone")) {
         text(place, "Times in " + zone);
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, act, button, relabel, entryUrl, taskUrl};
+        schedule, short, watch, act, button, relabel, entryUrl, taskUrl, rows};
 })();

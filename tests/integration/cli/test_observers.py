@@ -128,7 +128,7 @@ def test_a_kind_of_the_apps_own_code_has_its_arguments_checked(
         """Do nothing: no host runs it here."""
 
     own.observer(mine, weight=3)
-    refused = line("observers", "start", "mine", "x", "--args", '{"simbol": "X"}')
+    refused = line("observers", "start", "mine", "x", "--args", '{"sign": "X"}')
     assert refused.exit_code == 1
     assert "allowed is (symbol" in refused.stderr
     started = line("observers", "start", "mine", "x", "--args", '{"symbol": "X"}')

@@ -1,0 +1,123 @@
+"""The page Observers in a browser: drawn, alive, at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+from selenium.webdriver.common.by import By
+
+from celery_pecker.testing import eventually
+from tests.integration.cli.observer_rows import LONG, statuses, write_observers
+from tests.integration.flower.outbox_rows import ANYBODY
+from tests.integration.flower.site import Site
+from tests.integration.flower.test_observers import APP
+
+NOT_YET = (NoSuchElementException, StaleElementReferenceException)
+ROWS = "#observers tbody tr"
+
+
+@pytest.fixture(scope="module")
+def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
+    """Give a Flower over observers."""
+    return start(shared_dsn, more=APP, env=ANYBODY)
+
+
+@pytest.fixture
+def page(browser: Any, site: Site, shared_dsn: str) -> Iterator[Any]:
+    """Give a browser that has the page open; no script fails."""
+    write_observers(shared_dsn)
+    browser.get_log("browser")  # of the test before
+    browser.set_window_size(1400, 1000)
+    browser.get(f"{site.url}/observers")
+    live = "#pecker-live"
+    until(lambda: browser.find_element(By.CSS_SELECTOR, live).text == "Live", "it is")
+    yield browser
+    severe = [
+        line["message"]
+        for line in browser.get_log("browser")
+        if line["level"] == "SEVERE" and "favicon" not in line["message"]
+    ]
+    assert not severe
+
+
+def until(condition: Callable[[], Any], said: str) -> Any:
+    """Wait until the condition is true."""
+    return eventually(condition, 30.0, said, ignoring=NOT_YET)
+
+
+def text(page: Any, css: str) -> str:
+    """Return what stands there."""
+    return str(page.find_element(By.CSS_SELECTOR, css).text)
+
+
+def rows(page: Any) -> int:
+    """Return how many observers are listed."""
+    return len(page.find_elements(By.CSS_SELECTOR, ROWS))
+
+
+def test_hosts_are_bars_of_their_capacity(page: Any) -> None:
+    """As long as what they hold; what needs a look stands first."""
+    until(lambda: text(page, "#total-parked") == "1", "one is parked")
+    assert text(page, "#total-free") == "1"
+    parts = page.execute_script(
+        "return [...document.querySelectorAll('.pecker-full')].map(full =>"
+        " Math.round(100 * full.offsetWidth / full.parentNode.clientWidth))"
+    )
+    assert parts == [80, 0, 0]
+    assert "ConnectionError: <b>no</b> route" in text(page, ROWS)
+
+
+def test_one_is_searched_and_its_life_is_drawn(page: Any) -> None:
+    """The address keeps both."""
+    page.find_element(By.ID, "search").send_keys("bad")
+    until(lambda: rows(page) == 1, "one is found")
+    page.find_element(By.CSS_SELECTOR, f"{ROWS} .btn-link").click()
+    parts = "#life-strip rect"
+    until(lambda: len(page.find_elements(By.CSS_SELECTOR, parts)) == 4, "its life")
+    assert page.current_url.endswith("?search=bad&name=bad")
+    events = page.find_elements(By.CSS_SELECTOR, "#events tbody tr td:nth-child(2)")
+    assert [one.text for one in events] == ["parked", "failed", "started", "created"]
+    page.find_element(By.ID, "close").click()
+    until(lambda: not page.find_element(By.ID, "life").is_displayed(), "it is closed")
+
+
+def test_a_parked_one_is_restarted_and_another_stopped(
+    page: Any, shared_dsn: str
+) -> None:
+    """What cannot be taken back is pressed twice."""
+    page.find_element(By.CSS_SELECTOR, "[data-name=bad] [data-act=restart]").click()
+    until(lambda: text(page, "#total-parked") == "0", "none is parked")
+    stop = "[data-name=wait] [data-act=stop]"
+    page.find_element(By.CSS_SELECTOR, stop).click()
+    until(lambda: text(page, stop) == "Really?", "it asks")
+    assert statuses(shared_dsn)["wait"] == "created"
+    page.find_element(By.CSS_SELECTOR, stop).click()
+    until(lambda: statuses(shared_dsn)["wait"] == "deleted", "it is deleted")
+    until(lambda: rows(page) == 4, "it is gone")
+
+
+def test_it_fits_a_phone(page: Any) -> None:
+    """Tables scroll inside their cards; the page itself does not."""
+    until(lambda: LONG in page.page_source, "all are drawn")
+    page.set_window_size(500, 844)  # the narrowest that a window can be
+    assert page.execute_script(
+        "return document.documentElement.scrollWidth"
+        " <= document.documentElement.clientWidth"
+    )
+
+
+def test_each_control_has_a_name(page: Any) -> None:
+    """Who hears the page is read what a button or a bar is."""
+    until(lambda: rows(page) == 5, "all are drawn")
+    unnamed = page.execute_script(
+        "return [...document.querySelectorAll('#pecker :is(button, input, select,"
+        " [role=img])')].filter(one => !(one.getAttribute('aria-label') ||"
+        " one.textContent).trim()).map(one => one.outerHTML)"
+    )
+    assert unnamed == []

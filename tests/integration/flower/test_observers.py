@@ -1,0 +1,134 @@
+"""The page Observers, as a browser gets it from a real Flower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from celery_pecker.testing import eventually
+from tests.integration.cli.observer_rows import LONG, statuses, write_observers
+from tests.integration.flower.outbox_rows import ANYBODY
+from tests.integration.flower.site import Site
+
+APP = """
+from celery_pecker.observers import Observers
+observers = Observers(app)
+"""
+
+
+@pytest.fixture(scope="module")
+def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
+    """Give a Flower over observers."""
+    return start(shared_dsn, more=APP, env=ANYBODY)
+
+
+@pytest.fixture(autouse=True)
+def ids(shared_dsn: str) -> dict[str, str]:
+    """Leave hosts and observers, the same for each test; give the ids of hosts."""
+    return write_observers(shared_dsn)
+
+
+def once(read: Callable[[], Any], wanted: Any) -> None:
+    """Wait for what the page says: it keeps an answer for a second."""
+    eventually(lambda: read() == wanted, 30.0, f"the page says {wanted}")
+
+
+def test_hosts_and_observers_are_those_of_the_tables(site: Site) -> None:
+    """What needs a look first; a host whose lease is over is said to be."""
+
+    def figures() -> tuple[Any, ...]:
+        found = site.data("/observers")
+        summary = found["summary"]
+        return summary["places"]["parked"], summary["free"], found["total"]
+
+    once(figures, (1, 1, 5))
+    found = site.data("/observers")
+    hosts = [(one["name"], one["state"], one["load"]) for one in found["hosts"]]
+    assert hosts == [("a", "up", 4), ("b", "draining", 0), ("c", "lapsed", 0)]
+    assert [row["name"] for row in found["rows"]] == [
+        *("bad", "wait", "leave", "retry", LONG),
+    ]
+    assert found["rows"][0]["last_error"] == "ConnectionError: <b>no</b> route"
+    assert found["life"] is None
+
+
+def test_observers_are_searched_by_the_server(site: Site, ids: dict[str, str]) -> None:
+    """By a part of the name or kind, by host and by place; a page is bounded."""
+
+    def names(**query: str) -> list[str]:
+        return [row["name"] for row in site.data("/observers", **query)["rows"]]
+
+    once(lambda: names(search="HEAV"), ["bad"])
+    assert names(search="perpetual") == [LONG]
+    assert names(place="waiting") == ["wait"]
+    assert names(node=ids["a"], search="e") == ["leave", "retry", LONG]
+    assert names(search="\0nobody") == names(page="9") == names(search="%") == []
+    assert names(page="x" * 50, place="gone") == names()
+
+
+def test_the_life_of_one_is_its_history(site: Site) -> None:
+    """Oldest first; of one that is not there nothing."""
+
+    def life(name: str) -> Any:
+        return site.data("/observers", name=name)["life"]
+
+    events = ["created", "started", "failed", "parked"]
+    once(lambda: [one["event"] for one in life("bad")["events"]], events)
+    assert life("bad")["row"]["args"] == "{'symbol': 'BTC'}"
+    assert life("nobody's") is None
+
+
+def test_people_act_on_observers_and_hosts(
+    site: Site, shared_dsn: str, ids: dict[str, str]
+) -> None:
+    """Stop, restart, drain and undrain; one that is gone is said to be."""
+
+    def act(what: str, name: str) -> Any:
+        return site.post("/observers/act", act=what, name=name)
+
+    assert act("restart", "bad").status_code == 200
+    once(lambda: site.data("/observers")["summary"]["places"]["parked"], 0)
+    assert act("stop", LONG).status_code == 200
+    assert statuses(shared_dsn)[LONG] == "on_deleting"
+    assert "before" in act("stop", LONG).json()["said"]
+
+    def state() -> str:
+        return str(site.data("/observers")["hosts"][0]["state"])
+
+    assert act("drain", ids["a"]).status_code == 200
+    once(state, "draining")
+    assert act("undrain", ids["a"]).status_code == 200
+    once(state, "up")
+    for what, name in (
+        ("stop", "old"),
+        ("restart", LONG),
+        ("stop", "x"),
+        ("drain", "x"),
+    ):
+        gone = act(what, name)
+        assert gone.status_code == 404, (what, name)
+        assert "not there any more" in gone.json()["error"]
+
+
+def test_who_may_not_act_changes_nothing(
+    site: Site, shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """Without the page's token; on a Flower that asks nobody, or is read-only."""
+    forged = site.post("/observers/act", token=False, act="stop", name=LONG)
+    assert forged.status_code == 403
+    closed = start(shared_dsn, more=APP, arguments="read_only=True", env=ANYBODY)
+    for what in ("stop", "restart", "drain", "undrain"):
+        refused = closed.post("/observers/act", act=what, name=LONG)
+        assert refused.status_code == 403
+        assert "read-only" in refused.json()["error"]
+    assert statuses(shared_dsn)[LONG] == "processing"
+
+
+def test_the_menu_has_it_where_an_app_has_observers(
+    site: Site, shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """Others do not see an empty page."""
+    assert 'href="/observers"' in site.get("/schedules").text
+    assert 'href="/observers"' not in start(shared_dsn).get("/schedules").text
