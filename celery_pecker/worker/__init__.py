@@ -18,6 +18,7 @@ the broker:
 ``replicas``        its schedulers, put together
 ``pools``           what the pool of a worker is
 ``remote``          what it answers to `celery inspect` and `celery control`
+``remote_observers``  the same of hosts of observers
 ==================  ======================================================
 
 They come by themselves where the settings ask for them, in workers that the
@@ -30,7 +31,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-from celery_pecker.worker import remote
+from celery_pecker.worker import remote, remote_observers
 from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep
 from celery_pecker.worker.redis_step import RedisGuardStep
@@ -46,6 +47,7 @@ __all__ = [
     "connect",
     "install",
     "remote",
+    "remote_observers",
 ]
 
 

@@ -8,7 +8,8 @@ that also takes messages, and a database that hangs must not hold those up.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from celery.worker.control import control_command, inspect_command
 
@@ -16,6 +17,8 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.overview import Overview
+
+T = TypeVar("T")
 
 PATIENCE = 0.8
 """Seconds: the asker waits for one by default, for all workers together."""
@@ -47,17 +50,20 @@ def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
         settings = Settings.read(state.app.conf, main=state.app.main)
     except PeckerError as error:
         return {"error": str(error)}
-    answer: list[dict[str, str]] = []
+    return in_time(repr(name), lambda: _write(settings, name, paused=paused, word=word))
+
+
+def in_time(subject: str, ask: Callable[[], dict[str, T]]) -> dict[str, Any]:
+    """Return what PostgreSQL answers, asked on a thread; or that it has not yet."""
+    answer: list[dict[str, T]] = []
     thread = threading.Thread(
-        target=lambda: answer.append(_write(settings, name, paused=paused, word=word)),
-        name="pecker-remote",
-        daemon=True,
+        target=lambda: answer.append(ask()), name="pecker-remote", daemon=True
     )
     thread.start()
     thread.join(PATIENCE)
     if answer:
         return answer[0]
-    return {"error": f"{name!r}: PostgreSQL has not answered yet; look again"}
+    return {"error": f"{subject}: PostgreSQL has not answered yet; look again"}
 
 
 def _write(settings: Settings, name: str, *, paused: bool, word: str) -> dict[str, str]:

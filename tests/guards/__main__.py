@@ -22,7 +22,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tests.guards import groomer, intake, outbox, pecker, sharding, throttle
+from tests.guards import (
+    groomer,
+    intake,
+    observers_seen,
+    outbox,
+    pecker,
+    sharding,
+    throttle,
+)
 from tests.guards.guard import Guard
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +40,7 @@ GUARDS = (
     *intake.GUARDS,
     *outbox.GUARDS,
     *groomer.GUARDS,
+    *observers_seen.GUARDS,
     *sharding.GUARDS,
     *throttle.GUARDS,
 )

@@ -1,0 +1,104 @@
+"""What a worker answers of its hosts of observers, and how it drains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from celery.worker.control import control_command, inspect_command
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.observers import operations
+from celery_pecker.observers.overview import Overview, Which
+from celery_pecker.worker.remote import in_time
+
+NAMED = 100
+"""Observers of one host that are named, at most."""
+NOBODY = {"error": "this worker supervises no hosts: pecker_observers is not set"}
+
+
+@inspect_command(name="observers")
+def observers(state: Any) -> dict[str, Any]:
+    """Hosts of observers that this worker supervises, and what they run."""
+    hosts = _hosts(state)
+    if not hosts:
+        return {"hosts": []}
+    return _asked(state, lambda database: {"hosts": _described(database, hosts)})
+
+
+@control_command()
+def pecker_drain(state: Any) -> dict[str, Any]:
+    """Have this worker's hosts of observers hand over what they hold."""
+    return _ordered(state, operations.drain, "drained")
+
+
+@control_command()
+def pecker_undrain(state: Any) -> dict[str, Any]:
+    """Let this worker's hosts take observers again."""
+    return _ordered(state, operations.undrain, "undrained")
+
+
+def _hosts(state: Any) -> Sequence[dict[str, Any]]:
+    worker = state.consumer.controller
+    info: dict[str, Any] = worker.blueprint.info(worker)
+    return info.get("celery_pecker_observers") or []
+
+
+def _ordered(
+    state: Any, order: Callable[[Database, str], int], word: str
+) -> dict[str, Any]:
+    nodes = [one["node"] for one in _hosts(state) if one["node"]]
+    if not nodes:
+        return NOBODY
+
+    def all_of_them(database: Database) -> dict[str, Any]:
+        count = sum(order(database, node) for node in nodes)
+        return {"ok": f"{count} of {len(nodes)} hosts are {word}"}
+
+    return _asked(state, all_of_them)
+
+
+def _described(
+    database: Database, hosts: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the hosts with what the tables say of them."""
+    overview = Overview(database)
+    rows = {row.node: row for row in overview.hosts()}
+    described = []
+    for host in hosts:
+        row = rows.get(host["node"])
+        page = overview.page(Which(node=host["node"]), limit=NAMED)
+        described.append(
+            {
+                **host,
+                "state": None if row is None else row.state,
+                "load": None if row is None else row.load,
+                "capacity": None if row is None else row.capacity,
+                "lease": None if row is None else round(row.lease, 3),
+                "observers": page.total,
+                "names": {one.name: str(one.place) for one in page.rows},
+            }
+        )
+    return described
+
+
+def _asked(
+    state: Any, question: Callable[[Database], dict[str, Any]]
+) -> dict[str, Any]:
+    try:
+        settings = Settings.read(state.app.conf, main=state.app.main)
+    except PeckerError as error:
+        return {"error": str(error)}
+
+    def ask() -> dict[str, Any]:
+        database = Database.of(settings, role="remote")
+        try:
+            return question(database)
+        except PeckerError as error:
+            return {"error": str(error)}
+        finally:
+            database.close()
+
+    return in_time("observers", ask)

@@ -1,0 +1,77 @@
+"""The guards of what is seen of observers, and of what people do to them."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+SEEN = "celery_pecker/sql/observers_seen.sql"
+FIGURES = "tests/integration/metrics/test_observers.py"
+COMMANDS = "tests/integration/cli/test_observers.py"
+PAGE = "tests/integration/flower/test_observers.py"
+REMOTE = "tests/integration/worker/test_remote_observers.py"
+
+GUARDS = (
+    Guard(
+        "observers seen: one that is tried later does not wait yet",
+        SEEN,
+        "               and o.not_before <= clock.now)::float8",
+        "               )::float8",
+        f"{FIGURES}::test_one_that_is_tried_later_does_not_wait_yet",
+    ),
+    Guard(
+        "observers seen: a table is counted once in some seconds, whoever scrapes",
+        "celery_pecker/metrics/observers.py",
+        "now - self._read_at < FRESH",
+        "now - self._read_at < 0.0",
+        f"{FIGURES}::test_a_busy_scraper_reads_the_table_every_few_seconds",
+    ),
+    Guard(
+        "observers seen: many kinds make no series of their own",
+        "celery_pecker/metrics/observers.py",
+        "if len(kinds) <= MOST_KINDS else [together(kinds)]",
+        "if kinds else [together(kinds)]",
+        f"{FIGURES}::test_too_many_kinds_are_counted_together",
+    ),
+    Guard(
+        "observers seen: what needs a look stands first",
+        SEEN,
+        "order by c.rank nulls last, o.name",
+        "order by o.name",
+        f"{COMMANDS}::test_hosts_have_bars_and_what_needs_a_look_stands_first",
+    ),
+    Guard(
+        "observers seen: an unknown host is refused with those that there are",
+        "celery_pecker/cli/observers_orders.py",
+        "    if not count:\n",
+        "    if False:\n",
+        f"{COMMANDS}::test_a_host_is_drained_and_takes_observers_again",
+    ),
+    Guard(
+        "observers seen: a parked one is not healthy",
+        "celery_pecker/cli/observers_health.py",
+        "    if parked:\n",
+        "    if False:\n",
+        f"{COMMANDS}::test_health_says_who_is_not_run",
+    ),
+    Guard(
+        "observers seen: a search is for text, not for a pattern",
+        SEEN,
+        "strpos(lower(o.name), lower(%(search)s::text)) > 0",
+        "o.name ilike '%%' || %(search)s::text || '%%'",
+        f"{PAGE}::test_observers_are_searched_by_the_server",
+    ),
+    Guard(
+        "observers seen: a stop in Flower of what has ended says so",
+        "celery_pecker/flower/observers.py",
+        "    if answer not in STOPS:\n        raise NoSuchObserver\n",
+        "    STOPS.setdefault(answer, '')\n",
+        f"{PAGE}::test_people_act_on_observers_and_hosts",
+    ),
+    Guard(
+        "observers seen: a worker drains its own hosts alone",
+        "celery_pecker/worker/remote_observers.py",
+        "order(database, node) for node in nodes",
+        "order(database, one.node) for one in Overview(database).hosts()",
+        f"{REMOTE}::test_the_hosts_of_one_worker_are_drained",
+    ),
+)
