@@ -27,6 +27,7 @@ REFUSED = "tests/integration/outbox/test_refused_calls.py"
 TRANSACTIONS = "tests/integration/outbox/test_transactions.py"
 MANY = "tests/integration/outbox/test_many_messages.py"
 ADMIN = "tests/integration/django/test_admin.py"
+NEWER = "tests/integration/outbox_relay/test_newer_versions.py"
 
 GUARDS = (
     # What is recorded
@@ -396,6 +397,20 @@ GUARDS = (
         "lost, self._lost = self._lost, True",
         "lost, self._lost = False, True",
         DELIVERIES,
+    ),
+    Guard(
+        "outbox: a mode of a newer version is not sent",
+        RELAY,
+        "    where o.mode = 0\n        and o.due_at is null\n",
+        "    where o.mode <> 1\n        and o.due_at is null\n",
+        NEWER,
+    ),
+    Guard(
+        "outbox: a mode of a newer version is shown",
+        "celery_pecker/outbox/model.py",
+        'return known.get(mode, f"mode {mode}")',
+        "return known[mode]",
+        NEWER,
     ),
     # What is looked at
     Guard(
