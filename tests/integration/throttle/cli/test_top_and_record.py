@@ -118,10 +118,13 @@ def test_the_screen_goes_on_while_redis_is_away_and_ends_by_ctrl_c(
         redis.kill()
         eventually(lambda: shows("No answer for"), 30.0, "the outage")
         redis.start()
-        text.clear()
-        eventually(
-            lambda: shows("UNGUARDED") and not shows("No answer"), 30.0, "the return"
-        )
+
+        def is_back() -> bool:
+            if shows("No answer"):
+                text.clear()  # that picture was drawn before
+            return shows("UNGUARDED")
+
+        eventually(is_back, 30.0, "the return")
         text.clear()
         process.send_signal(signal.SIGINT)
         # A terminal that nobody reads is full soon, and who writes to it waits
@@ -132,6 +135,9 @@ def test_the_screen_goes_on_while_redis_is_away_and_ends_by_ctrl_c(
         )
         assert process.returncode == 0
         assert not shows("Traceback")
+    except AssertionError as error:
+        error.add_note(f"exit code {process.poll()}; shown last: {text[-3000:]!r}")
+        raise
     finally:
         process.kill()
         process.wait()
