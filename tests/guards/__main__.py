@@ -34,7 +34,10 @@ from tests.guards import (
 from tests.guards.guard import Guard
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("celery_pecker", "celery_sharding", "throttle", "tests", "pyproject.toml")
+COPIED = (
+    *("celery_pecker", "celery_sharding", "throttle", "example_project"),
+    *("tests", "pyproject.toml"),
+)
 GUARDS = (
     *pecker.GUARDS,
     *intake.GUARDS,

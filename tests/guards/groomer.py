@@ -9,6 +9,10 @@ THREADS = "celery_pecker/batches/threads.py"
 COROUTINES = "celery_pecker/batches/coroutines.py"
 IN_THREADS = "tests/unit/batches/test_threads.py"
 IN_COROUTINES = "tests/unit/batches/test_coroutines.py"
+SQL = "example_project/sql/groomer.sql"
+GROOMER = "tests/integration/example_project/test_groomer.py"
+ORDERS = "tests/integration/example_project/test_groomer_interleavings.py"
+AHEAD = "    where (p.epoch, p.rank) < (excluded.epoch, excluded.rank)\n"
 
 GUARDS = (
     Guard(
@@ -73,5 +77,80 @@ GUARDS = (
         "closing=self._closing)",
         "closing=False)",
         f"{IN_COROUTINES}::test_close_sends_what_was_accepted",
+    ),
+    # The groomer of the example
+    Guard(
+        "groomer: epochs are compared before ranks",
+        SQL,
+        AHEAD,
+        "    where p.rank < excluded.rank\n",
+        f"{GROOMER}::test_a_late_report_of_an_older_session_changes_nothing",
+    ),
+    Guard(
+        "groomer: a rank only rises",
+        SQL,
+        AHEAD,
+        "    where p.epoch <= excluded.epoch\n",
+        f"{GROOMER}::test_reports_in_any_order_end_in_the_same_state",
+    ),
+    Guard(
+        "groomer: a peer stands once in a batch",
+        SQL,
+        "    select distinct on (peer) peer, room_id, epoch, rank\n",
+        "    select peer, room_id, epoch, rank\n",
+        f"{GROOMER}::test_reports_in_any_order_end_in_the_same_state",
+    ),
+    Guard(
+        "groomer: an epoch is given out once",
+        SQL,
+        "    where r.epoch = excluded.epoch - 1\n",
+        "    where true\n",
+        f"{GROOMER}::test_an_epoch_is_given_out_once",
+    ),
+    Guard(
+        "groomer: a peer is invited once into a session",
+        SQL,
+        "      and p.invited < r.epoch\n",
+        "",
+        f"{GROOMER}::test_the_sweep_invites_whom_a_race_has_left_behind",
+        also=(
+            "    on conflict do nothing\n",
+            "    on conflict (peer_id, epoch) do update set sent_at = null\n",
+        ),
+    ),
+    Guard(
+        "groomer: the sweep invites whom a race has left behind",
+        SQL,
+        "    where r.epoch > 1\n",
+        "    where false\n",
+        f"{ORDERS}::test_two_statements_in_every_order",
+    ),
+    Guard(
+        "groomer: a server that names another's session is not believed",
+        SQL,
+        " and s.server_id = u.server\n",
+        "\n",
+        f"{GROOMER}::test_a_server_that_lies_is_not_believed",
+    ),
+    Guard(
+        "groomer: offers into older sessions do not pass",
+        SQL,
+        "coalesce(u.session = r.session_id, false) as passes",
+        "r.room_id is not null as passes",
+        f"{GROOMER}::test_only_offers_into_the_current_session_pass",
+    ),
+    Guard(
+        "groomer: who wants in is not thereby invited out of an older session",
+        SQL,
+        "    where p.epoch = 0 and p.invited < excluded.invited\n",
+        "    where p.invited < excluded.invited\n",
+        f"{GROOMER}::test_the_sweep_invites_whom_a_race_has_left_behind",
+    ),
+    Guard(
+        "groomer: who is archived stays so",
+        SQL,
+        "      and p.archived_at is null\n    returning 1\n",
+        "    returning 1\n",
+        f"{GROOMER}::test_who_has_left_is_archived_after_a_while",
     ),
 )

@@ -1,0 +1,18 @@
+"""Meetings that a media server's freeze has split are brought together.
+
+A conference lives on a media server. The server looks dead, a new one is made, the old
+one wakes up: half of the meeting is on each. The groomer stands in the path of offers,
+hears the servers' reports, and knows which *room session* is a room's current one.
+
+Nouns
+    *room*           a conference; its *epoch* counts its room sessions
+    *room session*   one incarnation of the room on one media server
+    *peer*           one entering of somebody; who comes back is another peer
+    *report*         FIRST_OFFER, CONNECTED, DISCONNECTED of a peer, by a media server:
+                     lost, repeated, late, out of order
+    *invitation*     "come to this session", once for each peer and epoch
+
+Modules
+    states      what a report is, and which state a row says; pure
+    book        the statements: join, offer, apply, switch, sweep, archive
+"""
