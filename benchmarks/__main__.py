@@ -26,6 +26,7 @@ from benchmarks.rows import (
     doubles,
     failover,
     flower,
+    groomer,
     outbox_call,
     outbox_commits,
     outbox_deferred,
@@ -69,6 +70,7 @@ ROWS: dict[str, ModuleType] = {
         *(sharding_short, sharding_open),
         *(outbox_relay, outbox_latency, outbox_call),
         *(outbox_commits, outbox_deferred, outbox_million, outbox_hundred),
+        groomer,
     )
 }
 

@@ -101,6 +101,8 @@ class Plan:
     """Messages of an outbox; five times as many wait, ten times as many in all."""
     held: int
     """For which a snapshot is held while messages go through an outbox."""
+    groomed: int
+    """For which reports are applied, by each way on each line."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -166,6 +168,7 @@ class Plan:
             "outbox_million": 20
             + self.recorded / 400
             + max(self.recorded / 400, self.held),
+            "groomer": 9 * (self.groomed + 3.0) + 5 + self.recorded / 800,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

@@ -50,6 +50,7 @@ QUICK = Plan(
     backlog=200,
     recorded=10_000,
     held=10,
+    groomed=2,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -96,6 +97,7 @@ MEDIUM = Plan(
     backlog=1_000,
     recorded=100_000,
     held=300,
+    groomed=10,
     stuck=40,
 )
 
@@ -143,6 +145,7 @@ FULL = Plan(
     backlog=1_000,
     recorded=100_000,
     held=300,
+    groomed=30,
     stuck=120,
 )
 

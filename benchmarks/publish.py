@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     charts,
+    groomer_targets,
     outbox_targets,
     sharding_targets,
     tables,
@@ -28,6 +29,7 @@ PAGES = tuple(
         "throttle-performance.md",
         "sharding-performance.md",
         "outbox-performance.md",
+        "groomer-performance.md",
     )
 )
 PICTURES = DOCS / "_static" / "benchmarks"
@@ -38,6 +40,7 @@ TARGETS = {
     "targets_throttle": throttle_targets.verdicts,
     "targets_sharding": sharding_targets.verdicts,
     "targets_outbox": outbox_targets.verdicts,
+    "targets_groomer": groomer_targets.verdicts,
 }
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 

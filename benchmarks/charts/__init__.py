@@ -14,6 +14,7 @@ from benchmarks.charts import (
     deadline,
     failover,
     flower,
+    groomer,
     holding,
     pace,
     precision,
@@ -41,6 +42,7 @@ CHARTS = {
     "throttle_step": (asking.draw_step, "throttle_step"),
     "sharding_many": (sharding.draw_many, "sharding_many"),
     "sharding_kill": (sharding.draw_kill, "sharding_kill"),
+    "groomer": (groomer.draw, "groomer"),
 }
 """By name: who draws it, and from which row."""
 

@@ -9,6 +9,7 @@ from benchmarks.tables import (
     asking,
     copies,
     counting,
+    groomer,
     holding,
     kernel,
     loads,
@@ -81,5 +82,6 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "outbox_deferred": ("Beside many that wait", outbox.deferred),
     "outbox_million": ("A million messages", outbox.million),
     "outbox_hundred": ("A hundred threads", outbox.hundred),
+    "groomer": ("Reports with and without a lock", groomer.table),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }

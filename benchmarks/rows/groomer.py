@@ -1,0 +1,197 @@
+"""Reports of peers whose room changes its media server: with and without a lock.
+
+One room after the other with 40 peers, as in the published benchmark; reports are lost
+(5 %), doubled (15 %) and shuffled. The room lock and the single statements have 40
+connections, the batches two. A line of so many milliseconds stands before PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from statistics import median
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from benchmarks.groomer.million import flood
+from benchmarks.groomer.stream import rooms
+from benchmarks.groomer.ways import WAYS, Way, drop_schema, make_tables
+from benchmarks.results import Sample
+from benchmarks.run import Run
+from benchmarks.trial import ROOT
+from celery_pecker.testing import eventually
+from celery_pecker.testing.processes import ProcessContainer
+from example_project.groomer.states import Report
+
+ROW = "groomer"
+DELAYS_MS = (0, 1, 30)
+PINGS = 30
+LINE_TIMEOUT = 30.0
+MILLION = "very many reports"
+
+
+def run(run: Run) -> None:
+    """Measure each way on each line, and then very many reports."""
+    seconds = run.plan.groomed
+    for delay in DELAYS_MS:
+        for way in WAYS:
+            run.trial(
+                ROW,
+                f"{way}, {delay} ms",
+                seconds + 3.0,
+                partial(measure, run, way, delay, seconds),
+                way=way,
+                delay_ms=delay,
+            )
+    reports = run.plan.recorded * 10
+    run.trial(
+        ROW, MILLION, 5 + reports / 8_000, partial(_flood, run, reports), way=MILLION
+    )
+
+
+def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
+    """Return how many reports a second one way applies on one line."""
+    way = WAYS[name]()
+    with _schema(run.ground.dsn) as dsn, _line(dsn, delay_ms) as far:
+        ping = _ping(far)
+        applied, errors = _pull(dsn, far, way, seconds, run.tell)
+    return {
+        "ping_ms": round(ping, 2),
+        "connections": way.connections,
+        "seconds": seconds,
+        "reports": applied,
+        "per_second": round(applied / seconds, 1),
+        "errors": errors,
+    }
+
+
+def _flood(run: Run, reports: int) -> Sample:
+    with _schema(run.ground.dsn) as dsn:
+        return flood(dsn, reports, run.tell)
+
+
+@contextmanager
+def _schema(dsn: str) -> Iterator[str]:
+    """Give the address of a schema with the tables of all ways."""
+    name = f"bench_{secrets.token_hex(4)}"
+    own = make_conninfo(dsn, options=f"-c search_path={name}")
+    try:
+        with psycopg.connect(own, autocommit=True) as connection:
+            connection.execute(f"create schema {name}".encode())
+            make_tables(connection)
+        yield own
+    finally:
+        drop_schema(dsn, name)
+
+
+@contextmanager
+def _line(dsn: str, delay_ms: int) -> Iterator[str]:
+    """Give an address behind a line of so many milliseconds there and back."""
+    if not delay_ms:
+        yield dsn
+        return
+    place = conninfo_to_dict(dsn)
+    host, port = str(place["host"]), str(place.get("port", 5432))
+    process = ProcessContainer(
+        [
+            *(sys.executable, "-m", "benchmarks.groomer.line", host, port),
+            str(delay_ms / 2000),
+        ],
+        name=f"line of {delay_ms} ms",
+        cwd=ROOT,
+    )
+    process.start()
+    try:
+        eventually(
+            lambda: process.life_log().endswith("\n"), LINE_TIMEOUT, "line is open"
+        )
+        yield make_conninfo(dsn, host="127.0.0.1", port=process.life_log().strip())
+    finally:
+        process.kill()
+        process.remove()
+
+
+def _ping(dsn: str) -> float:
+    """Return the median milliseconds of a statement that asks nothing."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        took = []
+        for _ in range(PINGS):
+            began = time.perf_counter()
+            connection.execute("select 1")
+            took.append((time.perf_counter() - began) * 1e3)
+    return median(took)
+
+
+class _Feed:
+    """Hands out reports, room by room, to all threads."""
+
+    def __init__(self, way: Way, near: str) -> None:
+        self._way = way
+        self._lock = threading.Lock()
+        self._near = psycopg.connect(near, autocommit=True)
+        self._reports = self._all()
+
+    def take(self) -> list[Report]:
+        """Return the reports of the next call."""
+        with self._lock:
+            return list(islice(self._reports, self._way.batch))
+
+    def close(self) -> None:
+        """Close the connection by which rooms are made."""
+        self._near.close()
+
+    def _all(self) -> Iterator[Report]:
+        for room in rooms(1_000):
+            self._way.prepare(self._near, room)
+            yield from room.before
+            yield from room.after
+
+
+def _pull(
+    near: str, far: str, way: Way, seconds: float, tell: Callable[[], None]
+) -> tuple[int, int]:
+    """Return the reports applied within the time, and the calls that failed."""
+    feed = _Feed(way, near)
+    counts: list[int] = []
+    errors: list[str] = []
+    ready = threading.Barrier(way.connections + 1)
+    over = threading.Event()
+
+    def work() -> None:
+        done = 0
+        with psycopg.connect(far, autocommit=True, prepare_threshold=1) as connection:
+            way.apply(connection, feed.take())
+            ready.wait()
+            while not over.is_set():
+                reports = feed.take()
+                try:
+                    way.apply(connection, reports)
+                except psycopg.Error as error:
+                    errors.append(str(error))
+                else:
+                    done += 0 if over.is_set() else len(reports)
+        counts.append(done)
+
+    threads: list[Any] = [
+        threading.Thread(target=work, daemon=True) for _ in range(way.connections)
+    ]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        over.wait(min(left, 0.2))
+        tell()
+    over.set()
+    for thread in threads:
+        thread.join()
+    feed.close()
+    return sum(counts), len(errors)
