@@ -1,8 +1,8 @@
-"""The story and three more acts, and a report: ``python -m example_project.demo``.
+"""The story and four more acts, and a report: ``python -m example_project.demo``.
 
-Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, and
-each ended call was billed once; with 1 if not, with 2 if the stage could not be built,
-and with 130 after a Ctrl-C. In each case nothing is left.
+Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, each
+ended call was billed once, and each split call was healed; with 1 if not, with 2 if the
+stage could not be built, and with 130 after a Ctrl-C. In each case nothing is left.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ from example_project.demo.story import SHORT, Pace, Story
 from example_project.demo.timeline import Timeline
 from example_project.demo.trouble import Trouble
 from example_project.demo.watch import Watch
+from example_project.groomer import picture as groomer_picture
+from example_project.groomer import play as groomer
+from example_project.groomer import story as groomer_story
 from example_project.pace import DEMO_DROPS_AFTER
 from example_project.rush import picture as rush_picture
 from example_project.rush import story as rush
@@ -43,7 +46,7 @@ from example_project.store import Store
 
 MOST_CALLS = 1_000
 """Each has an agent that listens on a port of its own."""
-ACTS = ("rush", "airports", "outbox")
+ACTS = ("rush", "airports", "outbox", "groomer")
 """What is played after the story."""
 MOST_MEETINGS = 4_000
 """There are as many in the tables."""
@@ -145,8 +148,10 @@ def _acts(
                 failed = _rush(given, scene, base, console)
             elif name == "airports":
                 failed = _airports(scene, base, console)
-            else:
+            elif name == "outbox":
                 failed = _outbox(given, scene, base, console)
+            else:
+                failed = _groomer(given, scene, base, console)
         for failure in failed:
             console.print(f"FAILED: {failure}", style="bold red")
         failures += failed
@@ -198,6 +203,17 @@ def _outbox(
     beside = _beside(given.picture, "outbox", billing_picture.draw(seen))
     console.print(f"\nThe bills as a picture: {beside}")
     return billing_story.failures(seen)
+
+
+def _groomer(
+    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+) -> list[str]:
+    """Return what went wrong with the split calls; it was shown and drawn."""
+    seen = groomer.play(base, console, scene.tell)
+    groomer_story.show(console, seen)
+    beside = _beside(given.picture, "groomer", groomer_picture.draw(seen))
+    console.print(f"\nThe split calls as a picture: {beside}")
+    return groomer_story.failures(seen)
 
 
 def _on_stage(

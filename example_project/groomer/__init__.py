@@ -15,4 +15,15 @@ Nouns
 Modules
     states      what a report is, and which state a row says; pure
     book        the statements: join, offer, apply, switch, sweep, archive
+    app, tasks  a watch and a sweep each second, invitations through an outbox
+    service     stands in the path of offers and takes the reports, in batches
+    media       a simulated media server, which freezes, wakes and lies
+    peers       simulated peers, who know themselves where they are
+    wire        JSON lines over TCP
+    play        200 calls on three media servers; one freezes for 8 s and wakes
+    picture     a line for each call, red while it is split
+    story       the report
+
+``python -m example_project.groomer`` or ``make demo ACT=groomer`` plays it alone;
+``make demo`` plays it at its end.
 """

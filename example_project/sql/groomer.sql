@@ -2,6 +2,12 @@
 -- epoch and a peer's (epoch, rank) only rise: a statement compares, and locks no room.
 
 /* example_project:groomer_schema */
+create table groomer_servers (
+    server_id int primary key,
+    host text not null,
+    port int not null,
+    answered_at timestamptz not null default clock_timestamp()
+);
 create table groomer_rooms (
     room_id int primary key,
     -- Of the current room session. Given out by groomer_switch alone.
@@ -298,6 +304,35 @@ update groomer_peers as p
 set archived_at = clock.now
 from gone, clock
 where p.peer_id = gone.peer_id
+
+/* example_project:groomer_add_server */
+insert into groomer_servers (server_id, host, port)
+values (%(server)s, %(host)s, %(port)s)
+
+/* example_project:groomer_servers */
+select server_id, host, port from groomer_servers order by server_id
+
+/* example_project:groomer_answered */
+-- Servers that have just answered, and the rooms of those that have not for a while.
+with clock as materialized (
+    select clock_timestamp() as now
+),
+answered as (
+    update groomer_servers as s
+    set answered_at = clock.now
+    from clock
+    where s.server_id = any(%(living)s::int[])
+)
+select r.room_id, r.epoch, r.server_id
+from groomer_servers as s
+join groomer_rooms as r using (server_id)
+where s.server_id <> all(%(living)s::int[])
+  and s.answered_at
+      < (select now from clock) - make_interval(secs => %(dead)s::float8)
+order by r.room_id
+
+/* example_project:groomer_switched */
+select count(*) from groomer_rooms where epoch > 1
 
 /* example_project:groomer_counted */
 -- The account: peers in all, those that nobody invites into the current session, and

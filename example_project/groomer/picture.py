@@ -1,0 +1,74 @@
+"""Two hundred calls over time: a line for each, red while its peers are apart (SVG)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from example_project.demo.svg import box, document, line, text
+from example_project.groomer.play import SERVERS, Seen
+
+WIDTH = 1000.0
+LEFT, RIGHT, TOP = 84.0, 962.0, 108.0
+ROW = 2.2
+"""Height of a call's line."""
+GAP = 16.0
+"""Between the calls of two media servers."""
+STEP = 5
+"""Seconds between two marks below the figure."""
+TONES = ("a", "b", "none")
+
+
+def draw(seen: Seen) -> str:
+    """Return the picture as the text of an SVG file."""
+    lasts = max(seen.lasted, 1.0)
+    bottom = TOP + seen.calls * ROW + SERVERS * GAP
+    height = bottom + 50.0
+
+    def x(at: float) -> float:
+        return LEFT + min(max(at / lasts, 0.0), 1.0) * (RIGHT - LEFT)
+
+    parts = [
+        text(28, 42, f"{seen.calls} calls on {SERVERS} media servers", "title"),
+        text(28, 66, _account(seen), "", "soft"),
+        *_frozen(x(seen.frozen[0]), x(seen.frozen[1]), bottom),
+    ]
+    splits: dict[int, list[tuple[float, float]]] = {}
+    for call, begin, end in seen.splits:
+        splits.setdefault(call, []).append((begin, end))
+    for call in range(1, seen.calls + 1):
+        y = _y(call, seen.calls)
+        tone = TONES[call % SERVERS]
+        parts.append(line(LEFT, y, RIGHT, y, tone, width=0.6))
+        for begin, end in splits.get(call, ()):
+            width = max(x(end) - x(begin), 2.0)
+            parts.append(box(x(begin), y - ROW / 2, width, ROW, "bad"))
+    for server in range(SERVERS):
+        y = _y(server or SERVERS, seen.calls) + 12
+        parts.append(text(LEFT - 8, y, f"server {server + 1}", "small end", "soft"))
+    parts.extend(
+        text(x(second), bottom + 18, str(second), "small middle", "soft")
+        for second in range(0, int(lasts) + 1, STEP)
+    )
+    parts.append(text(28, height - 12, "seconds; red: a split call", "small", "soft"))
+    return document(WIDTH, height, "Calls that a frozen server splits", parts)
+
+
+def _account(seen: Seen) -> str:
+    longest = f", p99 {seen.percentile(0.99):.1f} s" if seen.splits else ""
+    return (
+        f"{len(seen.splits)} splits{longest}; {seen.invited} invitations,"
+        f" {seen.twice} of them twice; {seen.pulled} peers pulled back"
+    )
+
+
+def _frozen(left: float, right: float, bottom: float) -> Iterable[str]:
+    """Give the band of the time in which the first server stood still."""
+    yield box(left, TOP - 14, right - left, bottom - TOP + 14, "freeze", opacity=0.1)
+    yield text(left + 3, TOP - 2, "server 1 frozen", "small", "freeze")
+
+
+def _y(call: int, calls: int) -> float:
+    """Return the height of a call's line; those of one server lie together."""
+    server = call % SERVERS
+    many = -(-calls // SERVERS)
+    return TOP + server * (many * ROW + GAP) + (call // SERVERS) * ROW + GAP / 2
