@@ -128,7 +128,9 @@ class _Act:
         groomer = started(kept, "groomer", words, env)
         celery = ("-m", "celery", "-A", f"{at}.app", "worker", "-n", "groomer@%h")
         quiet = ("--without-gossip", "--without-mingle", "-l", "INFO")
-        worker = started(kept, "worker", (*celery, "-P", "threads", *quiet), env)
+        worker = started(
+            kept, "worker", (*celery, "-P", "threads", "-c", "12", *quiet), env
+        )
         await_word(groomer, service.READY)
         ports = [free_port() for _ in range(SERVERS)]
         for number, own in enumerate(ports, 1):

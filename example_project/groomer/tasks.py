@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -54,19 +55,39 @@ def sweep() -> int:
 @app.task(
     name="example_project.groomer.tasks.invite",
     outbox=True,
-    autoretry_for=(OSError,),
+    autoretry_for=(OSError, psycopg.OperationalError),
     max_retries=5,
     default_retry_delay=1,
 )
 def invite(peer: int, epoch: int) -> None:
     """Send a peer its invitation, unless it has it or a newer one is on its way."""
-    with psycopg.connect(SERVICE_DSN) as connection:
+    connection = _connection()
+    with connection.transaction():
         values = {"peer": peer, "epoch": epoch}
         row = connection.execute(book.query("invitation"), values).fetchone()
         if row is not None:
             session, server = row
             place = Current(epoch, session, server)._asdict()
             wire.ask((wire.HOST, GATEWAY), {"invite": peer, **place})
+
+
+_of_thread = threading.local()
+
+
+def _connection() -> psycopg.Connection[Any]:
+    """Return the thread's own connection; a new one where there is none that works."""
+    connection = getattr(_of_thread, "connection", None)
+    if connection is None or connection.closed:
+        connection = psycopg.connect(SERVICE_DSN, autocommit=True)
+        _of_thread.connection = connection
+    return connection
+
+
+def disconnect() -> None:
+    """Close the calling thread's connection, if it has one."""
+    connection = getattr(_of_thread, "connection", None)
+    if connection is not None:
+        connection.close()
 
 
 def _answers(row: Sequence[Any]) -> bool:

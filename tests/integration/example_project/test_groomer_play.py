@@ -63,6 +63,7 @@ def tables(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     """Give the tables, which the tasks use too: two peers in room 7 on server 1."""
     monkeypatch.setattr(tasks, "SERVICE_DSN", dsn)
     monkeypatch.setattr(service, "SERVICE_DSN", dsn)
+    monkeypatch.setattr(tasks, "_of_thread", threading.local())
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(book.query("schema"))
         book.switch(connection, 7, Current(1, "7/1", 1))
@@ -72,6 +73,7 @@ def tables(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
             [Report(server=1, session="7/1", peer=p, rank=rank) for p, rank in ranks],
         )
         yield connection
+    tasks.disconnect()
 
 
 def add_server(connection: Connection, number: int, port: int) -> None:
