@@ -1,6 +1,7 @@
 """Commits a second of 16 clients that record one message in each, by pgbench.
 
-Beside them, in turns: the same clients and a plain insert of a row as long.
+Beside them, in turns: the same clients and a plain insert of the same values into a
+table of the same columns, which has a key and no other index.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.run import Run
 ROW = "outbox_commits"
 CLIENTS = 16
 SECONDS = 4
-TURNS = 3
+TURNS = 5
 OUTBOX = """
 insert into {table} (task, task_id, exchange, routing_key, priority, content_type,
     content_encoding, declare, headers, properties, body, created_at)
@@ -31,19 +32,11 @@ select task, gen_random_uuid()::text, exchange, routing_key, priority, content_t
     content_encoding, declare, headers, properties, body, clock_timestamp()
 from {one};
 """
-PLAIN = """
-insert into {plain} (key, text, body, created_at)
-select gen_random_uuid()::text, task || headers || properties, body, clock_timestamp()
-from {one};
-"""
-
-
+PLAIN = OUTBOX.replace("{table}", "{plain}")
 MADE = """
-create table {plain} (
-    id bigint generated always as identity primary key, key text, text text,
-    body bytea, created_at timestamptz
-)
+create table {plain} (like {table} including defaults including identity);
 """
+KEYED = "alter table {plain} add primary key (id)"
 
 
 def run(run: Run) -> None:
@@ -70,6 +63,7 @@ def commits(run: Run) -> Sample:
                 "create table {one} as select * from {table}",
                 "truncate {table}",
                 MADE,
+                KEYED,
             ):
                 connection.execute(sql.SQL(text).format(**names))
             scripts = {"outbox": OUTBOX, "plain": PLAIN}

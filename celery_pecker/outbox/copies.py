@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from celery.utils.saferepr import saferepr
@@ -105,8 +106,8 @@ class Copies:
         values = (
             quoted,
             quoted,
-            dumps(self._shown(args, self.app.amqp.argsrepr_maxsize)),
-            dumps(self._shown(kwargs, self.app.amqp.kwargsrepr_maxsize)),
+            _quoted(self._shown(args, self.app.amqp.argsrepr_maxsize)),
+            _quoted(self._shown(kwargs, self.app.amqp.kwargsrepr_maxsize)),
         )
         headers = [self.headers[0]]
         for number, part in zip(self.order, self.headers[1:], strict=True):

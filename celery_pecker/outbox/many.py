@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -11,7 +11,7 @@ from celery import Task
 
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
-from celery_pecker.outbox import refusals
+from celery_pecker.outbox import refusals, results
 from celery_pecker.outbox.copies import Copies, Row, row_of
 from celery_pecker.outbox.model import Entry
 
@@ -66,9 +66,10 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
         raise NotRecorded(message)
     batch = Batch()
     template: Copies | None = None
+    result_of: Callable[[str], Any] | None = None
     for number, (args, kwargs) in enumerate(calls):
-        if template is not None:
-            _copy(batch, template, (args, kwargs), limit)
+        if template is not None and result_of is not None:
+            _copy(batch, template, result_of, (args, kwargs), limit)
             continue
         entries, result = gather(task.s(*args, **kwargs))
         batch.entries += entries
@@ -77,15 +78,29 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
             first = entries[0].message
             template = Copies.of(task.app, task, first, (args, kwargs))
             batch.copies = template is not None
+            result_of = results.like(_result(task, result))
     return batch
 
 
-def _copy(batch: Batch, template: Copies, row: Row, limit: int) -> None:
+def _result(task: Any, first: Any) -> Any:
+    """Return a result as the others are: nobody's child, ignored as the first."""
+    result = task.AsyncResult(first.id)
+    result.ignored = first.ignored
+    return result
+
+
+def _copy(
+    batch: Batch,
+    template: Copies,
+    result_of: Callable[[str], Any],
+    row: Row,
+    limit: int,
+) -> None:
     message = template.message(row, new_tag())
     refusals.check(message, limit)
-    batch.entries.append(replace(batch.entries[0], message=message))
-    result = template.task.AsyncResult(message.task_id)
-    result.ignored = batch.results[0].ignored
+    first = batch.entries[0]
+    batch.entries.append(Entry(message, first.mode, first.key))
+    result = result_of(message.task_id)
     parent = template.app.current_worker_task
     if parent:
         parent.add_trail(result)
