@@ -11,9 +11,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.observers.hosts.child import InProcess
 from celery_pecker.observers.hosts.running import InThread, OnLoop, Running
 from celery_pecker.observers.hosts.tables import Outcome
 from celery_pecker.observers.kind import Observer
@@ -59,6 +62,7 @@ class Lives:
         trust: Trust,
         *,
         schema: str,
+        told: dict[str, Any] | None = None,
     ) -> None:
         self.wake: Callable[[], object] = str
         """Called when there is something to report."""
@@ -76,6 +80,9 @@ class Lives:
         self._kinds = kinds
         self._trust = trust
         self._schema = schema
+        self._told = told or {}
+        self._processes: set[InProcess] = set()
+        self._trusted = 0.0
 
     # On the host's other thread
 
@@ -113,6 +120,10 @@ class Lives:
         """Show that the event loop turns, and end what is not trusted, for ever."""
         while True:
             self.turned = monotonic()
+            if self._trusted != self._trust.until:
+                self._trusted = self._trust.until
+                for process in [*self._processes]:
+                    process.trust(self._trusted)
             if self.by_id and self._trust.left() <= 0:
                 self.fence("its host could not renew the lease", everybody=False)
             await asyncio.sleep(TURN_INTERVAL)
@@ -155,15 +166,34 @@ class Lives:
         life.timer = None
         if life.ending is not None:
             return
-        options = life.observer.options
-        kind = OnLoop if options.isolation is Isolation.LOOP else InThread
         life.begun = monotonic()
+        function, args = life.observer.function, life.claimed.args
+        if life.observer.options.isolation is Isolation.PROCESS:
+            life.running = self._process(life)
+            return
+        on_loop = life.observer.options.isolation is Isolation.LOOP
+        kind = OnLoop if on_loop else InThread
         life.running = kind(
-            life.observer.function,
-            life.lease,
-            life.claimed.args,
-            lambda error: self._returned(life, error),
+            function, life.lease, args, lambda error: self._returned(life, error)
         )
+
+    def _process(self, life: Life) -> InProcess:
+        loop = asyncio.get_running_loop()
+
+        def over(error: BaseException | None) -> None:
+            self._processes.discard(made)
+            self._returned(life, error)
+
+        def ended(error: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(over, error)
+
+        told = {**self._told, "trust": self._trust.until}
+        # Not from the claim's cursor: a life before may have moved on.
+        claimed = replace(life.claimed, state=life.lease.state)
+        made = InProcess(told, claimed, life.lease, ended)
+        self._processes.add(made)
+        return made
 
     def _end(self, life: Life, report: Report, why: str) -> None:
         if life.ending is not None:
@@ -182,7 +212,9 @@ class Lives:
         if life.ended or life.running is None:
             return
         life.asked += 1
-        if life.asked > INSISTENCES and not life.running.kill():
+        if life.asked > 1 and life.running.kill():
+            return
+        if life.asked > INSISTENCES:
             self.stuck = life.claimed.name
             self.wake()
             return

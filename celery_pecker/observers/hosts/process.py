@@ -96,7 +96,7 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         role="observers",
     )
     trust = Trust()
-    lives = Lives(observers.kinds, trust, schema=settings.schema)
+    lives = Lives(observers.kinds, trust, schema=settings.schema, told=told)
     own = Database.of(settings, role="observers")
     notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
     sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)

@@ -121,6 +121,12 @@ class Crew:
         eventually(enough, timeout=SECONDS)
         return self.notes(name)
 
+    def row(self, name: str) -> ObserverRow:
+        """Return an observer that is there."""
+        row = self.observers.status(name)
+        assert row is not None
+        return row
+
     def at(self, name: str, place: Place) -> ObserverRow:
         """Wait until an observer is in a place; return its row."""
 

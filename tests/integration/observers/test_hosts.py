@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 
 import pytest
 
 from celery_pecker.observers import Answer, Place, Status
-from tests.integration.observers.conftest import Crew
+from celery_pecker.testing import eventually
+from tests.integration.observers.conftest import SECONDS, Crew
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +68,27 @@ def test_a_plain_function_runs_in_a_thread(crew: Crew) -> None:
     crew.observers.stop("thread")
     crew.at("thread", Place.GONE)
     crew.noted("thread", "ended")
+
+
+def test_a_process_of_its_own_goes_on_from_its_cursor(crew: Crew) -> None:
+    """It dies without a word: the host lives, and tries it again."""
+    crew.observers.start("apart", "own")
+    [first] = crew.noted("own", "counts 1")
+    host = crew.at("own", Place.RUNNING).node
+    eventually(lambda: crew.row("own").state == 1, timeout=SECONDS)
+    os.kill(first[2], signal.SIGKILL)
+    second = crew.noted("own", "counts 2")[-1]
+    assert second[2] != first[2]
+    assert crew.row("own").node == host
+    assert "its process ended with -9" in str(crew.row("own").last_error)
+    crew.observers.stop("own")
+    crew.noted("own", "ended")
+    crew.at("own", Place.GONE)
+
+
+def test_a_process_that_does_not_end_is_killed(crew: Crew) -> None:
+    """After its grace; nobody else on the host notices."""
+    crew.observers.start("stuck", "stuck")
+    crew.noted("stuck", "began")
+    crew.observers.stop("stuck")
+    assert crew.at("stuck", Place.GONE).status is Status.DELETED

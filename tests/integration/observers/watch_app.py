@@ -112,6 +112,24 @@ def plain(lease: Lease) -> None:
     note(lease, "ended")
 
 
+@observers.observer(isolation="process")
+def apart(lease: Lease) -> None:
+    """Count in a process of its own."""
+    lease.state = (lease.state or 0) + 1
+    note(lease, f"counts {lease.state}")
+    while not lease.wait(30.0):
+        pass
+    note(lease, "ended")
+
+
+@observers.observer(isolation="process", stop_grace=0.1)
+def stuck(lease: Lease) -> None:
+    """Look at nothing."""
+    note(lease, "began")
+    while True:
+        pause(0.1)
+
+
 @observers.observer(stop_grace=0.1)
 async def deaf(lease: Lease) -> None:
     """Swallow each cancellation."""

@@ -1,0 +1,130 @@
+"""A process for one life of one observer, between its host and its code.
+
+The host writes lines to its standard input (how long it trusts its lease; that the life
+is to end), and reads JSON from what was its standard output (cursors; the error). Where
+the input ends the host is dead, and this process ends too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from celery_pecker.kernel import user_code
+from celery_pecker.observers.lease import Claimed, Lease, Trust
+
+Ended = Callable[[BaseException | None], None]
+
+
+class Died(Exception):
+    """The process of an observer ended without a word."""
+
+
+class Failed(Exception):
+    """The code of an observer failed in its process."""
+
+
+class InProcess:
+    """A plain function in a process of its own, as its host has it."""
+
+    def __init__(
+        self, told: dict[str, Any], claimed: Claimed, lease: Lease, ended: Ended
+    ) -> None:
+        """Start the process; ``ended`` is called on a thread of ours."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "celery_pecker.observers.hosts.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._lease = lease
+        self._ended = ended
+        fields = {name: getattr(claimed, name) for name in Claimed.__slots__}
+        self._write(json.dumps({**told, "claimed": fields}))
+        # A process that does not read must not hold up the event loop.
+        assert self._process.stdin is not None  # noqa: S101  # a pipe, as asked for
+        os.set_blocking(self._process.stdin.fileno(), False)
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def trust(self, until: float) -> None:
+        """Say until when the host trusts its lease, by the monotonic clock."""
+        self._write(f"trust {until!r}")
+
+    def cancel(self) -> None:
+        """Ask it to end."""
+        self._write("end")
+
+    def kill(self) -> bool:
+        """End it."""
+        self._process.kill()
+        return True
+
+    def _write(self, line: str) -> None:
+        with suppress(OSError):
+            assert self._process.stdin is not None  # noqa: S101  # as above
+            os.write(self._process.stdin.fileno(), line.encode() + b"\n")
+
+    def _hear(self) -> None:
+        error: BaseException | None = None
+        last = False
+        assert self._process.stdout is not None  # noqa: S101  # as above
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if "state" in message:
+                self._lease.state = message["state"]
+            else:
+                last = True
+                error = Failed(message["error"]) if message["error"] else None
+        code = self._process.wait()
+        if not last:
+            error = Died(f"its process ended with {code}")
+        self._ended(error)
+
+
+def main() -> None:
+    """Run one observer until it ends."""
+    from celery_pecker.observers.hosts.process import load  # noqa: PLC0415  # it imports what imports this
+
+    replies = os.dup(1)
+    os.dup2(2, 1)
+    told = json.loads(sys.stdin.readline())
+    observers = load(told)
+    claimed = Claimed(**told["claimed"])
+    observer = observers.kinds[claimed.kind]
+    trust = Trust()
+    trust.renew(told["trust"], 0.0)
+
+    def reply(message: dict[str, Any]) -> None:
+        os.write(replies, json.dumps(message).encode() + b"\n")
+
+    lease = Lease(
+        claimed,
+        trust,
+        schema=observers.settings.schema,
+        unreachable=observer.options.unreachable,
+        save=lambda _ident, _epoch, text: reply({"state": json.loads(text)}),
+    )
+    threading.Thread(target=_obey, args=[lease, trust], daemon=True).start()
+    what = f"observer {claimed.name!r}"
+    error = user_code.survive(what, observer.function, lease, **claimed.args)
+    reply({"error": None if error is None else f"{type(error).__name__}: {error}"})
+    os._exit(0)
+
+
+def _obey(lease: Lease, trust: Trust) -> None:
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word == "trust":
+            trust.renew(float(rest), 0.0)
+        else:
+            lease.end("it is to end")
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
