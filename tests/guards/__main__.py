@@ -25,6 +25,7 @@ from rich.table import Table
 from tests.guards import (
     groomer,
     intake,
+    observers,
     observers_seen,
     outbox,
     pecker,
@@ -43,6 +44,7 @@ GUARDS = (
     *intake.GUARDS,
     *outbox.GUARDS,
     *groomer.GUARDS,
+    *observers.GUARDS,
     *observers_seen.GUARDS,
     *sharding.GUARDS,
     *throttle.GUARDS,

@@ -1,0 +1,101 @@
+"""The guards of observers."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+HOSTS = "celery_pecker/sql/observers_hosts.sql"
+PEOPLE = "celery_pecker/sql/observers.sql"
+LIVES = "tests/integration/observers/test_lives_in_tables.py"
+STARTS = "tests/integration/observers/test_start_and_stop.py"
+PURE = "tests/unit/observers/test_retry_and_placement.py"
+
+GUARDS = (
+    Guard(
+        "observers: who has no unbroken lease buries nobody",
+        HOSTS,
+        "        and me.since <= clock.now - me.ttl\n",
+        "",
+        f"{LIVES}::test_after_an_outage_nobody_buries_anybody",
+    ),
+    Guard(
+        "observers: a dead host does not renew its lease",
+        HOSTS,
+        "    where n.node = %(node)s::uuid and n.state <> 'dead'\n"
+        "    returning n.state, n.since, n.ttl\n",
+        "    where n.node = %(node)s::uuid\n    returning n.state, n.since, n.ttl\n",
+        f"{LIVES}::test_who_was_buried_learns_it",
+    ),
+    Guard(
+        "observers: a guard names its epoch",
+        PEOPLE,
+        "        and o.epoch = %(epoch)s::bigint\n",
+        "        and o.epoch >= %(epoch)s::bigint\n",
+        f"{LIVES}::test_what_a_host_does_not_run_any_more_begins_anew",
+    ),
+    Guard(
+        "observers: a guard names its host",
+        PEOPLE,
+        "        and o.node::text = %(node)s::text\n        and (select",
+        "        and (select",
+        f"{LIVES}::test_of_two_lives_only_the_newer_one_writes",
+    ),
+    Guard(
+        "observers: a guard locks the row",
+        PEOPLE,
+        "    for share of o\n",
+        "",
+        f"{LIVES}::test_no_life_begins_while_a_guard_is_held",
+    ),
+    Guard(
+        "observers: a report names its epoch",
+        HOSTS,
+        "    where o.id = r.id and mine.id = r.id and mine.epoch = r.epoch\n",
+        "    where o.id = r.id and mine.id = r.id\n",
+        f"{LIVES}::test_a_report_of_an_overtaken_life_changes_nothing",
+        also=(
+            (
+                "    where o.id = any (array(select id from reports))"
+                " and o.node = %(node)s::uuid\n"
+            ),
+            "    where o.id = any (array(select id from reports))\n",
+        ),
+    ),
+    Guard(
+        "observers: what was asked to end does not begin anew",
+        HOSTS,
+        "            when r.report in ('returned', 'stopped') or o.status ="
+        " 'on_deleting'\n",
+        "            when r.report in ('returned', 'stopped')\n",
+        LIVES,
+    ),
+    Guard(
+        "observers: a stop between two hosts is obeyed",
+        HOSTS,
+        "        status = case o.status when 'on_deleting' then 'deleted'"
+        " else o.status end,\n",
+        "        status = o.status,\n",
+        f"{LIVES}::test_a_stop_that_arrives_between_two_hosts_is_obeyed",
+    ),
+    Guard(
+        "observers: a claim keeps to the room",
+        HOSTS,
+        "    where total <= %(room)s\n",
+        "",
+        f"{LIVES}::test_a_claim_takes_no_more_than_there_is_room_for",
+    ),
+    Guard(
+        "observers: what waits takes its room before it runs",
+        PEOPLE,
+        "(select sum(free) from hosts) - waiting.weight >=",
+        "(select sum(free) from hosts) >=",
+        f"{STARTS}::test_where_nobody_has_room_it_waits_or_is_refused",
+    ),
+    Guard(
+        "observers: a host leaves the others their share",
+        "celery_pecker/observers/placement.py",
+        "    return max(min(free, most), 0)\n",
+        "    return max(free, 0)\n",
+        f"{PURE}::test_the_first_host_that_looks_leaves_the_others_their_share",
+    ),
+)

@@ -1,0 +1,248 @@
+"""The statements of hosts side by side: who is buried, who may write, what goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.observers import Lease, Place, Status
+from celery_pecker.observers.hosts.tables import Outcome, Tables
+from celery_pecker.observers.lease import Claimed, Trust
+from celery_pecker.observers.model import Report, Unreachable
+from tests.integration.observers.conftest import Desk
+
+UNBROKEN = "update pecker_observer_nodes set since = now() - interval '1 hour'"
+OVER = (
+    "update pecker_observer_nodes set lease_until = now() - interval '1 second'"
+    " where name = %s"
+)
+
+
+def unsaved(ident: int, epoch: int, state: str) -> None:
+    """Keep no cursor."""
+
+
+def over(desk: Desk, *names: str) -> None:
+    """Let the leases of hosts be over, as if they had been silent."""
+    for name in names:
+        desk.sql(OVER, name)
+
+
+def lease_of(claimed: Claimed) -> Lease:
+    """Return what the code of a claimed observer is called with."""
+    trust = Trust()
+    trust.renew(monotonic(), 100.0)
+    return Lease(
+        claimed,
+        trust,
+        schema="public",
+        unreachable=Unreachable.STOP,
+        save=unsaved,
+    )
+
+
+def guarded(desk: Desk, lease: Lease) -> bool:
+    """Return whether a guarded write of this life succeeds."""
+    with psycopg.connect(desk.dsn) as connection:
+        try:
+            lease.guard(connection, state={"by": lease.epoch})
+        except LeaseLost:
+            return False
+    return True
+
+
+def pair(desk: Desk) -> tuple[Tables, Tables, Claimed]:
+    """Return two hosts, of which the first has taken an observer."""
+    first, second = desk.host("first"), desk.host("second")
+    desk.sql(UNBROKEN)
+    desk.watch.start("btc")
+    [claimed] = first.claim(10, 10)
+    return first, second, claimed
+
+
+def test_a_witness_buries_who_is_silent_and_frees_what_it_held(desk: Desk) -> None:
+    """The next life has a higher epoch; the row's status does not go back."""
+    _, second, claimed = pair(desk)
+    over(desk, "first")
+    pulse = second.pulse()
+    assert (pulse.buried, pulse.orphans) == (["first"], True)
+    second.free()
+    assert desk.row("btc").status is Status.PROCESSING
+    assert desk.row("btc").place is Place.WAITING
+    [again] = second.claim(10, 10)
+    assert again.epoch > claimed.epoch
+    assert again.moved
+    assert desk.row("btc").moves == 1
+    assert desk.events("btc") == ["created", "started", "released", "moved"]
+
+
+def test_after_an_outage_nobody_buries_anybody(desk: Desk) -> None:
+    """All leases are over: who comes first has no unbroken lease of its own."""
+    first, second, _ = pair(desk)
+    over(desk, "first", "second")
+    assert second.pulse().buried == []
+    assert first.pulse().state == "up"
+    assert first.pulse().buried == []
+
+
+def test_who_was_buried_learns_it(desk: Desk) -> None:
+    """It renews nothing."""
+    first, second, _ = pair(desk)
+    over(desk, "first")
+    second.pulse()
+    assert first.pulse().state is None
+
+
+def test_of_two_lives_only_the_newer_one_writes(desk: Desk) -> None:
+    """The older one was frozen; its guard refuses in the caller's transaction."""
+    _, second, claimed = pair(desk)
+    old = lease_of(claimed)
+    assert guarded(desk, old)
+    over(desk, "first")
+    second.pulse()
+    second.free()
+    assert not guarded(desk, old)
+    [again] = second.claim(10, 10)
+    assert not guarded(desk, old)
+    assert guarded(desk, lease_of(again))
+    assert desk.row("btc").state == {"by": again.epoch}
+
+
+def test_no_life_begins_while_a_guard_is_held(desk: Desk) -> None:
+    """Its host is buried all the same, and nobody waits for the frozen transaction."""
+    _, second, claimed = pair(desk)
+    over(desk, "first")
+    with psycopg.connect(desk.dsn) as connection:
+        lease_of(claimed).guard(connection)
+        assert second.pulse().buried == ["first"]
+        second.free()
+        assert desk.row("btc").node == claimed.node
+        assert second.claim(10, 10) == []
+        assert second.pulse().orphans
+    second.free()
+    assert len(second.claim(10, 10)) == 1
+
+
+def test_the_server_ends_a_guard_that_is_idle_for_too_long(desk: Desk) -> None:
+    """Else a process that is frozen for ever would keep the next life away for ever."""
+    _, _, claimed = pair(desk)
+    trust = Trust()
+    lease = Lease(
+        claimed,
+        trust,
+        schema="public",
+        unreachable=Unreachable.GO_ON,
+        save=unsaved,
+    )
+    with psycopg.connect(desk.dsn) as connection:
+        lease.guard(connection)
+        [limit] = connection.execute(
+            "show idle_in_transaction_session_timeout"
+        ).fetchone() or [""]
+        assert limit == "1s"
+
+
+def test_a_report_of_an_overtaken_life_changes_nothing(desk: Desk) -> None:
+    """Nor do its cursors."""
+    first, second, claimed = pair(desk)
+    over(desk, "first")
+    second.pulse()
+    second.free()
+    [again] = second.claim(10, 10)
+    report = Outcome(id=claimed.id, epoch=claimed.epoch, report=Report.STOPPED)
+    [answer] = first.report([report])
+    assert not answer.done
+    assert first.save({claimed.id: (claimed.epoch, "1")}) == set()
+    row = desk.row("btc")
+    assert (row.status, row.epoch, row.state) == (Status.PROCESSING, again.epoch, None)
+
+
+def test_what_a_host_does_not_run_any_more_begins_anew(desk: Desk) -> None:
+    """It gave up its trust and nobody buried it: new epochs, in its own place."""
+    first, _, claimed = pair(desk)
+    assert first.retake([claimed.id], 10) == []
+    [again] = first.retake([], 10)
+    assert again.epoch > claimed.epoch
+    assert not guarded(desk, lease_of(claimed))
+
+
+def test_a_stop_that_arrives_between_two_hosts_is_obeyed(desk: Desk) -> None:
+    """By who frees what the dead one held."""
+    _, second, _ = pair(desk)
+    desk.observers.stop("btc")
+    over(desk, "first")
+    second.pulse()
+    second.free()
+    assert desk.row("btc").status is Status.DELETED
+    assert second.claim(10, 10) == []
+
+
+@pytest.mark.parametrize("report", [*Report])
+def test_a_stop_goes_before_each_report(desk: Desk, report: Report) -> None:
+    """Forward only: what was asked to end does not begin anew, whatever is reported."""
+    first, _, claimed = pair(desk)
+    desk.observers.stop("btc")
+    first.report([Outcome(id=claimed.id, epoch=claimed.epoch, report=report)])
+    assert desk.row("btc").status is Status.DELETED
+
+
+def test_a_parked_one_waits_for_people(desk: Desk) -> None:
+    """No host takes it; its name is kept, and its error is shown."""
+    first, second, claimed = pair(desk)
+    first.report(
+        [
+            Outcome(
+                id=claimed.id,
+                epoch=claimed.epoch,
+                report=Report.PARKED,
+                failures=3,
+                error="it broke",
+            )
+        ]
+    )
+    row = desk.row("btc")
+    assert (row.place, row.failures, row.last_error) == (Place.PARKED, 3, "it broke")
+    assert second.claim(10, 10) == []
+    desk.observers.restart("btc")
+    assert len(second.claim(10, 10)) == 1
+    assert desk.row("btc").failures == 0
+
+
+def test_a_claim_takes_no_more_than_there_is_room_for(desk: Desk) -> None:
+    """A heavy one in front does not keep the light ones away."""
+    host = desk.host(capacity=6)
+    desk.observers.start("heavy", "h1")
+    desk.observers.start("heavy", "h2")
+    desk.watch.start("w")
+    assert [one.name for one in host.claim(6, 10)] == ["h1"]
+    assert [one.name for one in host.claim(1, 10)] == ["w"]
+    assert host.claim(0, 10) == []
+
+
+class Signature(dict[str, Any]):
+    """What looks like a signature of Celery."""
+
+    def apply_async(self) -> None:
+        """Never called."""
+
+
+def test_a_notice_is_written_with_the_event(desk: Desk) -> None:
+    """One statement parks and writes: no death lies between the two."""
+    told = Signature(task="tell", args=(), kwargs={}, options={})
+    host = desk.host()
+    desk.watch.start("btc", on_parked=told)
+    [claimed] = host.claim(10, 10)
+    assert host.notices(10) == []
+    outcome = Outcome(
+        id=claimed.id, epoch=claimed.epoch, report=Report.PARKED, error="why"
+    )
+    host.report([outcome])
+    [notice] = host.notices(10)
+    assert '"error": "why"' in notice.event
+    assert host.notices(10) == []
+    host.notice_sent(notice.id)
+    assert desk.sql("select count(*) from pecker_observer_notices") == [(0,)]
