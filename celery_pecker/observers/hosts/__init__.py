@@ -8,5 +8,6 @@ running      a life as a coroutine, a thread or a process
 notices      sends on_parked and on_moved
 child        a life in a process of its own
 tables       what a host asks of the tables
+loading      imports the app in a fresh interpreter
 capacity     how much a host may hold
 """

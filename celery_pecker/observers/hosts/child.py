@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from celery_pecker.kernel import user_code
+from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.lease import Claimed, Lease, Trust
 
 Ended = Callable[[BaseException | None], None]
@@ -88,8 +89,6 @@ class InProcess:
 
 def main() -> None:
     """Run one observer until it ends."""
-    from celery_pecker.observers.hosts.process import load  # noqa: PLC0415  # it imports what imports this
-
     replies = os.dup(1)
     os.dup2(2, 1)
     told = json.loads(sys.stdin.readline())

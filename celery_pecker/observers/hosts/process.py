@@ -17,15 +17,14 @@ import sys
 import threading
 from typing import Any
 
-from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.observers.hosts.host import Host, Plan, on
 from celery_pecker.observers.hosts.lives import Lives
+from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.hosts.notices import Notices
 from celery_pecker.observers.hosts.tables import Tables
 from celery_pecker.observers.lease import Trust
@@ -49,31 +48,6 @@ def main() -> None:
     told = json.loads(sys.stdin.readline())
     observers = load(told)
     asyncio.run(_main(observers, told, beats))
-
-
-def load(told: dict[str, Any]) -> Any:
-    """Import the app of the supervisor, with its settings; return its observers."""
-    user_code.load_module(told["home"])
-    for module in told["modules"]:
-        user_code.load_module(module)
-    observers: Any = _known(told["home"])
-    app = observers.app
-    app.conf.update(told["conf"])
-    app.set_current()
-    app.loader.import_default_modules()
-    app.finalize()
-    app.log.setup(loglevel=told["loglevel"], redirect_stdouts=False)
-    return observers
-
-
-def _known(home: str) -> Any:
-    from celery_pecker.observers.app import Observers  # noqa: PLC0415  # Celery is loaded now
-
-    for value in vars(sys.modules[home]).values():
-        if isinstance(value, Observers):
-            return value
-    message = f"module {home!r} has no Observers(app) at its top level"
-    raise Misconfigured(message)
 
 
 async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:

@@ -1,0 +1,34 @@
+"""Import the app of a supervisor in a fresh interpreter."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import Misconfigured
+
+
+def load(told: dict[str, Any]) -> Any:
+    """Import the app of the supervisor, with its settings; return its observers."""
+    user_code.load_module(told["home"])
+    for module in told["modules"]:
+        user_code.load_module(module)
+    observers: Any = _known(told["home"])
+    app = observers.app
+    app.conf.update(told["conf"])
+    app.set_current()
+    app.loader.import_default_modules()
+    app.finalize()
+    app.log.setup(loglevel=told["loglevel"], redirect_stdouts=False)
+    return observers
+
+
+def _known(home: str) -> Any:
+    from celery_pecker.observers.app import Observers  # noqa: PLC0415  # Celery is loaded now
+
+    for value in vars(sys.modules[home]).values():
+        if isinstance(value, Observers):
+            return value
+    message = f"module {home!r} has no Observers(app) at its top level"
+    raise Misconfigured(message)
