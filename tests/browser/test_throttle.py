@@ -96,7 +96,7 @@ def test_what_needs_a_look_stands_on_top(screen: Screen) -> None:
     assert "nobody for quiet" in screen.text("#sub-workers")
     assert screen.driver.title == "(1 above) Throttle · Flower"
     assert screen.text(".throttle-over .throttle-state") == "Above its limit"
-    assert "42 tasks wait" in screen.text(".throttle-holding .throttle-said")
+    assert "42 tasks wait" in screen.text(".throttle-holding .throttle-summary")
 
 
 def test_a_bar_stands_for_the_traffic_and_its_mark_for_the_limit(

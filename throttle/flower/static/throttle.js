@@ -34,7 +34,7 @@
         const parts = {state: ""};
         parts.badge = el("span", {class: "throttle-state"});
         parts.shadow = el("span", {class: "throttle-shadow", title: "Nothing is held; what would have been is counted"}, "shadow");
-        parts.summary = el("span", {class: "pecker-muted throttle-summary"});
+        parts.line = el("span", {class: "pecker-muted throttle-summary"});
         parts.notes = el("ul", {class: "throttle-notes"});
         parts.gated = el("span", {class: "throttle-gated"});
         parts.outside = el("span", {class: "throttle-outside"});
@@ -56,7 +56,7 @@
         // What somebody opened or closed stays so, whatever the state becomes.
         parts.summary.addEventListener("click", () => { parts.chosen = true; });
         parts.panel = el("section", {"aria-label": name},
-            el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.summary),
+            el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.line),
             parts.notes,
             el("div", {class: "throttle-now"}, parts.bar,
                 el("div", {class: "throttle-figures"}, parts.used, parts.amounts, parts.flow)),
@@ -91,7 +91,7 @@
             if (!parts.chosen) { parts.who.open = database.state === "over" || database.state === "holding"; }
         }
         parts.shadow.hidden = !database.shadow;
-        text(parts.summary, ICONS[database.state][0].toLowerCase() === database.summary ? "" : database.summary);
+        text(parts.line, ICONS[database.state][0].toLowerCase() === database.summary ? "" : database.summary);
         drawNotes(parts.notes, database.notes);
         drawBar(parts, database);
         drawChart(parts, database.past, every);
