@@ -45,7 +45,13 @@ ARGUMENTS = {
     "throttle record": ("--seconds", "1", "--to", "run.json"),
     "throttle top": ("--once",),
 }
-ASKS_NOBODY = {"pecker doctor", "pecker flower", "pecker intake", "throttle serve"}
+ASKS_NOBODY = {
+    "pecker doctor",
+    "pecker flower",
+    "pecker intake",
+    "pecker observe",
+    "throttle serve",
+}
 """Commands that do not end with 3 at a server that is away."""
 
 
