@@ -88,8 +88,49 @@ class RunEnded:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverStarted:
+    """An observer began to run in this process."""
+
+    name: str
+    kind: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverMoved:
+    """An observer began to run in this process, which another host ran before."""
+
+    name: str
+    kind: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverStopped:
+    """An observer of this process ended for good, and is deleted."""
+
+    name: str
+    kind: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverParked:
+    """An observer of this process failed too often, and waits for people."""
+
+    name: str
+    kind: str
+    epoch: int
+    error: str
+
+
 woke: Signal[Woke] = Signal("woke")
 missed: Signal[Missed] = Signal("missed")
 clock_stepped: Signal[ClockStepped] = Signal("clock_stepped")
 refused: Signal[Refused] = Signal("refused")
 run_ended: Signal[RunEnded] = Signal("run_ended")
+observer_started: Signal[ObserverStarted] = Signal("observer_started")
+observer_moved: Signal[ObserverMoved] = Signal("observer_moved")
+observer_stopped: Signal[ObserverStopped] = Signal("observer_stopped")
+observer_parked: Signal[ObserverParked] = Signal("observer_parked")

@@ -16,6 +16,7 @@ from functools import partial
 from celery_pecker.kernel.clock import monotonic, new_id
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.observers import placement
+from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.lives import Life, Lives
 from celery_pecker.observers.hosts.tables import Answered, Outcome, Pulse, Tables
 from celery_pecker.observers.lease import Claimed, Trust
@@ -75,6 +76,7 @@ class Host:
         on_loop: Callable[[Callable[[], None]], None],
         over: Callable[[], None],
         notices: Callable[[], None],
+        events: Events,
     ) -> None:
         self._plan = plan
         self._tables = tables
@@ -83,6 +85,7 @@ class Host:
         self._on_loop = on_loop
         self._over = over
         self._notices = notices
+        self._events = events
         self._joined = False
         self._leaving = False
         self._left_at: float | None = None
@@ -212,6 +215,8 @@ class Host:
                 )
             return
         self._lives.remove(outcome.id, outcome.epoch)
+        if answer.done:
+            self._events.ended(life.claimed, outcome)
         if outcome.report is Report.AGAIN and answer.done:
             self._begin(self._tables.read([outcome.id]), spread=False)
 
@@ -275,6 +280,8 @@ class Host:
 
     def _begin(self, claimed: Iterable[Claimed], *, spread: bool) -> None:
         lives: list[Life] = self._lives.add(claimed)
+        for life in lives:
+            self._events.begun(life.claimed)
         if lives:
             apart = 1 / self._plan.start_rate if spread else 0.0
             self._on_loop(partial(self._lives.begin, lives, apart))

@@ -22,6 +22,7 @@ from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
+from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.host import Host, Plan, on
 from celery_pecker.observers.hosts.lives import Lives
 from celery_pecker.observers.hosts.loading import load
@@ -71,6 +72,7 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
     )
     trust = Trust()
     lives = Lives(observers.kinds, trust, schema=settings.schema, told=told)
+    events = Events()
     own = Database.of(settings, role="observers")
     notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
     sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)
@@ -82,7 +84,9 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         on_loop=on(loop),
         over=lambda: on(loop)(over.set),
         notices=sender.wake,
+        events=events,
     )
+    events.start()
     checked = False
 
     def step() -> float:

@@ -1,0 +1,72 @@
+"""Sends the signals of observers, on a thread of its own: a listener may be slow."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from celery_pecker import signals
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.observers.hosts.tables import Outcome
+from celery_pecker.observers.lease import Claimed
+from celery_pecker.observers.model import Report
+
+Event = (
+    signals.ObserverStarted
+    | signals.ObserverMoved
+    | signals.ObserverStopped
+    | signals.ObserverParked
+)
+MOST = 10_000
+"""Events that wait; the oldest are dropped: the history has them."""
+REST = 60.0
+"""Seconds; a new event wakes the thread."""
+
+
+class Events:
+    """Signals that wait to be sent."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Event] = deque(maxlen=MOST)
+        self._loop = Loop(self.step, name="pecker observer events", clock=SYSTEM)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._loop.start()
+
+    def begun(self, claimed: Claimed) -> None:
+        """An observer begins to run here."""
+        kind = signals.ObserverMoved if claimed.moved else signals.ObserverStarted
+        self._add(kind(name=claimed.name, kind=claimed.kind, epoch=claimed.epoch))
+
+    def ended(self, claimed: Claimed, outcome: Outcome) -> None:
+        """The tables have what became of an observer."""
+        one, epoch = claimed, claimed.epoch
+        if outcome.report is Report.PARKED:
+            self._add(
+                signals.ObserverParked(
+                    name=one.name, kind=one.kind, epoch=epoch, error=outcome.error or ""
+                )
+            )
+        elif outcome.report in {Report.STOPPED, Report.RETURNED}:
+            self._add(
+                signals.ObserverStopped(name=one.name, kind=one.kind, epoch=epoch)
+            )
+
+    def step(self) -> float:
+        """Send what waits; return the seconds to sleep."""
+        while self._waiting:
+            event = self._waiting.popleft()
+            if isinstance(event, signals.ObserverStarted):
+                signals.observer_started.send(event)
+            elif isinstance(event, signals.ObserverMoved):
+                signals.observer_moved.send(event)
+            elif isinstance(event, signals.ObserverStopped):
+                signals.observer_stopped.send(event)
+            else:
+                signals.observer_parked.send(event)
+        return REST
+
+    def _add(self, event: Event) -> None:
+        self._waiting.append(event)
+        self._loop.wake()
