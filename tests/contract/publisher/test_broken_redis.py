@@ -163,16 +163,16 @@ def test_a_connection_cut_in_between_costs_a_reconnect_and_nothing_else(
 def test_a_failover_list_is_walked_through(
     server: EmbeddedRedis, redis_wire: RedisWire, stand_on: MakeStand
 ) -> None:
-    """The next URL is used when the first does not answer, and the first again."""
+    """The next URL is used when the first does not answer."""
     both = RedisWire(f"{server.url};{redis_wire.url}")
     stand = ready(stand_on(both))  # one that is gone refuses
     stand.send([dispatch("one")])
+    # Before the kill: its log is written behind while an fsync is under way
+    assert len(wire_look(RedisWire(server.url))) == 1
     server.kill()
     stand.send([dispatch("one")])
 
     assert len(redis_wire.take()) == 1
-    server.start()
-    assert len(wire_look(RedisWire(server.url))) == 1
 
 
 def test_a_user_s_own_timeouts_are_kept(
