@@ -175,7 +175,8 @@ hosts as (
 ),
 waiting as (
     select o.kind, sum(o.weight) as weight, count(*) as count,
-           extract(epoch from max(clock.now - o.not_before)) as age
+           extract(epoch from max(clock.now - greatest(o.not_before, o.modified_at)))
+               as age
     from {schema}.pecker_observers as o, clock
     where o.node is null
         and o.parked_at is null

@@ -246,3 +246,14 @@ def test_a_notice_is_written_with_the_event(desk: Desk) -> None:
     assert host.notices(10) == []
     host.notice_sent(notice.id)
     assert desk.sql("select count(*) from pecker_observer_notices") == [(0,)]
+
+
+def test_what_was_freed_just_now_has_not_waited_long(desk: Desk) -> None:
+    """Else the first host that looks would take all that a dead one held."""
+    _, second, _ = pair(desk)
+    desk.sql("update pecker_observers set not_before = now() - interval '1 day'")
+    over(desk, "first")
+    second.pulse()
+    second.free()
+    [waiting] = second.survey().waiting
+    assert waiting.age < 3600
