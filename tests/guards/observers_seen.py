@@ -7,7 +7,6 @@ from tests.guards.guard import Guard
 SEEN = "celery_pecker/sql/observers_seen.sql"
 FIGURES = "tests/integration/metrics/test_observers.py"
 COMMANDS = "tests/integration/cli/test_observers.py"
-PAGE = "tests/integration/flower/test_observers.py"
 REMOTE = "tests/integration/worker/test_remote_observers.py"
 
 GUARDS = (
@@ -58,14 +57,7 @@ GUARDS = (
         SEEN,
         "strpos(lower(o.name), lower(%(search)s::text)) > 0",
         "o.name ilike '%%' || %(search)s::text || '%%'",
-        f"{PAGE}::test_observers_are_searched_by_the_server",
-    ),
-    Guard(
-        "observers seen: a stop in Flower of what has ended says so",
-        "celery_pecker/flower/observers.py",
-        "    if answer not in STOPS:\n        raise NoSuchObserver\n",
-        "    STOPS.setdefault(answer, '')\n",
-        f"{PAGE}::test_people_act_on_observers_and_hosts",
+        f"{FIGURES}::test_a_search_is_for_text",
     ),
     Guard(
         "observers seen: a worker drains its own hosts alone",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import psycopg
 from prometheus_client import CollectorRegistry
 
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import observers, register
-from celery_pecker.observers.overview import Overview, summed
+from celery_pecker.observers.overview import Overview, Which, summed
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.observer_rows import write_observers
 
@@ -65,6 +66,20 @@ def test_one_that_is_tried_later_does_not_wait_yet(dsn: str) -> None:
     found = read(dsn)
     assert found["observers", "watch", "waiting"] == 1
     assert found["observers_oldest_waiting_seconds",] == 0
+    database = Database.of(Settings(dsn=dsn, app="shop"), role="test")
+    overview = Overview(database)
+    assert overview.summary().oldest_waiting is None
+    database.close()
+
+
+def test_a_search_is_for_text(dsn: str) -> None:
+    """A percent sign is a letter."""
+    write_observers(dsn)
+    database = Database.of(Settings(dsn=dsn, app="shop"), role="test")
+    overview = Overview(database)
+    assert overview.page(Which(search="%"), limit=9).total == 0
+    assert overview.page(Which(search="RETR"), limit=9).total == 1
+    database.close()
 
 
 class Asked:
