@@ -31,6 +31,8 @@ from clock
 --           came first would bury all the others, which live.
 -- stepped:  a lease that ends later than its whole length from now was taken before the
 --           clock stepped back: it is cut, or a dead host would stay for as long.
+-- waiting:  the earliest of each kind is one step in the index. A search for any that is
+--           due was planned as a scan of the table where 50,000 are for later.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -87,12 +89,15 @@ select (select state from me) as state,
                and (o.status = 'on_deleting' or o.restart is not null)
        ) as orders,
        exists (
-           select from {schema}.pecker_observers as o
-           where o.node is null
-               and o.parked_at is null
-               and o.status in ('created', 'processing')
-               and o.kind = any (%(kinds)b::text[])
-               and o.not_before <= (select now from clock)
+           select from unnest(%(kinds)b::text[]) as k (kind), clock
+           where clock.now >= (
+               select min(o.not_before)
+               from {schema}.pecker_observers as o
+               where o.kind = k.kind
+                   and o.node is null
+                   and o.parked_at is null
+                   and o.status in ('created', 'processing')
+           )
        ) as waiting,
        exists (
            select from {schema}.pecker_observer_nodes as n, clock
@@ -108,7 +113,8 @@ select (select state from me) as state,
 /* celery_pecker:free_observers */
 -- What dead hosts held waits for a host, or is deleted if somebody asked for its end
 -- meanwhile. A row whose guard a frozen process still holds is passed over; it is freed
--- when the server has ended that transaction.
+-- when the server has ended that transaction. The order is the index's: without it the
+-- planner, which knows few hosts, scanned the table for the first thousand.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -118,6 +124,7 @@ orphans as materialized (
     where o.node = any (array(
         select node from {schema}.pecker_observer_nodes where state = 'dead'
     ))
+    order by o.node
     limit %(most)s
     for update of o skip locked
 ),
@@ -127,8 +134,8 @@ freed as (
         status = case o.status when 'on_deleting' then 'deleted' else o.status end,
         restart = null,
         modified_at = clock.now
-    from orphans, clock
-    where o.id = orphans.id
+    from clock
+    where o.id = any (array(select id from orphans))
     returning o.id, o.name, o.kind, o.status, o.last_node, o.epoch
 ),
 noted as (

@@ -9,6 +9,7 @@ PEOPLE = "celery_pecker/sql/observers.sql"
 LIVES = "tests/integration/observers/test_lives_in_tables.py"
 STARTS = "tests/integration/observers/test_start_and_stop.py"
 PURE = "tests/unit/observers/test_retry_and_placement.py"
+PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
 GUARDS = (
     Guard(
@@ -97,5 +98,12 @@ GUARDS = (
         "    return max(min(free, most), 0)\n",
         "    return max(free, 0)\n",
         f"{PURE}::test_the_first_host_that_looks_leaves_the_others_their_share",
+    ),
+    Guard(
+        "observers: what the dead held is found in the order of the index",
+        HOSTS,
+        "    order by o.node\n",
+        "",
+        f"{PLANS}::test_what_the_dead_held_is_found_by_their_ids",
     ),
 )
