@@ -4,7 +4,9 @@ Each host decides for itself, by the same survey: nobody places observers. A hos
 share is that part of all the weight which its capacity is of all capacity. It takes up
 to its share at once, so that the first host that looks does not take everything, and
 beyond it what others let lie. It gives away what is above its share and a margin, where
-hosts that can run it are below theirs: no more is moved than has to be.
+hosts that can run it are below theirs: no more is moved than has to be. While hosts
+are starting and most of the weight waits, nobody takes: what the first one took would
+move again when the others are there.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ SLACK = 0.02
 MARGIN = 0.05
 """Part of its share above which a host begins to give away."""
 TAKE_OVER_AFTER = 2.0
-"""Seconds after which a host takes what another one should have taken."""
+"""Seconds without progress after which a host takes what others should have taken."""
+TAKE_OLD_AFTER = 30.0
+"""Seconds after which it takes them although others make progress with lighter ones."""
+SETTLING = 1.0
+"""Seconds after a host was first seen in which others that start with it may join."""
 STEP = 0.1
 """Part of a host's load that it gives away in one look."""
 
@@ -47,6 +53,54 @@ class Waiting:
     """Seconds that the oldest of them waits."""
 
 
+@dataclass(slots=True)
+class Looks:
+    """What one host remembers of its surveys: its clock, not the age of rows.
+
+    Rows that waited for an hour while no host was there have been left by nobody.
+    """
+
+    _nodes: frozenset[str] = frozenset()
+    _newest: float = 0.0
+    _count: int = 0
+    _since: float = 0.0
+    left: bool = False
+    """Whether what waits is left by those whose share it is, until nothing waits."""
+
+    def look(self, survey: Survey, kinds: frozenset[str], now: float) -> None:
+        """Take in a survey; ``now``: monotonic seconds."""
+        nodes = frozenset(one.node for one in survey.loads)
+        if nodes - self._nodes:
+            self._newest = now
+        self._nodes = nodes
+        count = sum(one.count for one in survey.waiting if one.kind in kinds)
+        if not self._count or count < self._count or self.settling(survey, now):
+            self._since = now
+        self._count = count
+        ages = [one.age for one in survey.waiting if one.kind in kinds]
+        old = min(max(ages, default=0.0), now - self._newest) > TAKE_OLD_AFTER
+        stands = now - self._since > TAKE_OVER_AFTER
+        self.left = count > 0 and (self.left or old or stands)
+
+    def took(self, count: int) -> None:
+        """Leave out what this host took itself: it is no progress of others."""
+        self._count = max(self._count - count, 0)
+
+    def nothing_waits(self) -> None:
+        """Begin to count anew."""
+        self._count, self.left = 0, False
+
+    def settling(self, survey: Survey, now: float) -> bool:
+        """Return whether hosts are starting, and most of the weight waits."""
+        waiting = sum(one.weight for one in survey.waiting)
+        held = sum(one.weight for one in survey.loads)
+        return (
+            now - self._newest < SETTLING
+            and waiting > held
+            and all(one.up for one in survey.loads)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """How the load lies, as one host saw it."""
@@ -73,15 +127,15 @@ class Survey:
         return next((one for one in self.loads if one.node == node), None)
 
 
-def room(survey: Survey, node: str, load: int) -> int:
-    """Return the weight that a host may take now, while it holds ``load``."""
+def room(survey: Survey, node: str, load: int, *, left: bool = False) -> int:
+    """Return the weight that a host may take now, while it holds ``load``.
+
+    ``left``: whether others leave what waits (``Looks``).
+    """
     mine = survey.of(node)
     if mine is None or not mine.up:
         return 0
     free = mine.capacity - load
-    left = any(
-        one.kind in mine.kinds and one.age > TAKE_OVER_AFTER for one in survey.waiting
-    )
     if left or _alone(survey, mine):
         return max(free, 0)
     share = survey.share(node)

@@ -106,4 +106,18 @@ GUARDS = (
         "",
         f"{PLANS}::test_what_the_dead_held_is_found_by_their_ids",
     ),
+    Guard(
+        "observers: hosts that start wait for the others",
+        "celery_pecker/observers/placement.py",
+        "            now - self._newest < SETTLING\n            and waiting",
+        "            waiting < 0\n            and waiting",
+        f"{PURE}::test_after_a_cold_start_nothing_moves_again",
+    ),
+    Guard(
+        "observers: what others take is not left by them",
+        "celery_pecker/observers/placement.py",
+        "        if not self._count or count < self._count or self.settling",
+        "        if not self._count or self.settling",
+        f"{PURE}::test_what_others_take_is_not_left_by_them",
+    ),
 )

@@ -21,7 +21,7 @@ from celery_pecker.observers.hosts.lives import Life, Lives
 from celery_pecker.observers.hosts.tables import Answered, Outcome, Pulse, Tables
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
-from celery_pecker.observers.placement import Survey
+from celery_pecker.observers.placement import Looks, Survey
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +92,7 @@ class Host:
         self._drained_at: float | None = None
         self._survey: Survey | None = None
         self._looks = 0
+        self._seen = Looks()
         self._unanswered: dict[int, Outcome] = {}
         self._pruned = monotonic()
 
@@ -143,6 +144,8 @@ class Host:
         if pulse.state == "draining" or self._leaving:
             return self._drain()
         self._drained_at = None
+        if not pulse.waiting:
+            self._seen.nothing_waits()
         if pulse.waiting or pulse.orphans or self._looks % SURVEYS == 0:
             self._balance()
         self._prune()
@@ -175,6 +178,7 @@ class Host:
             ttl=plan.lease,
         )
         self._joined = True
+        self._seen = Looks()
         logger.info(
             "pecker: host %s of observers is up, capacity %d", plan.name, plan.capacity
         )
@@ -263,9 +267,15 @@ class Host:
             again = self._tables.retake([*self._lives.by_id], most)
             self._begin(again, spread=True)
         load = self._lives.weight
-        room = placement.room(survey, self._tables.node, load)
+        now = monotonic()
+        self._seen.look(survey, mine.kinds, now)
+        if self._seen.settling(survey, now):
+            return
+        room = placement.room(survey, self._tables.node, load, left=self._seen.left)
         if room > 0 and any(one.kind in mine.kinds for one in survey.waiting):
-            self._begin(self._tables.claim(room, most), spread=True)
+            claimed = self._tables.claim(room, most)
+            self._seen.took(len(claimed))
+            self._begin(claimed, spread=True)
             return
         weight, kinds = placement.surplus(survey, self._tables.node, load)
         if weight > 0:

@@ -11,6 +11,7 @@ from celery_pecker.observers import Retry
 from celery_pecker.observers.hosts.capacity import worked_out
 from celery_pecker.observers.placement import (
     Load,
+    Looks,
     Survey,
     Waiting,
     choose,
@@ -59,20 +60,90 @@ def test_what_is_no_policy_is_refused(times: Any, delays: Any) -> None:
 
 
 def test_the_first_host_that_looks_leaves_the_others_their_share() -> None:
-    """It takes the rest only where it was left for two seconds."""
+    """It takes the rest only where others leave it."""
     loads = (load("a", 0), load("b", 0))
-    assert room(Survey(loads, (waiting(100),)), "a", 0) == 51
-    assert room(Survey(loads, (waiting(100, age=2.5),)), "a", 0) == 100
+    assert room(Survey(loads, (waiting(100, age=9),)), "a", 0) == 51
+    assert room(Survey(loads, (waiting(100),)), "a", 0, left=True) == 100
     assert room(Survey(loads[:1], (waiting(100),)), "a", 0) == 100
-    assert room(Survey(loads, (waiting(100, age=9, kind="x"),)), "a", 0) == 51
+
+
+def test_what_others_take_is_not_left_by_them() -> None:
+    """Two seconds without progress count, as this host saw them; its own is none."""
+    loads = (load("a", 60), load("b", 60))
+    looks = Looks()
+
+    def left(now: float, count: int, kind: str = "watch") -> bool:
+        survey = Survey(loads, (waiting(count, age=99.0, kind=kind),))
+        looks.look(survey, KINDS, now)
+        return looks.left
+
+    assert not left(10.0, 80)
+    assert not left(12.5, 70)
+    assert not left(14.4, 70)
+    looks.took(10)
+    assert left(14.6, 60)
+    assert left(15.0, 50)
+    looks.nothing_waits()
+    assert not left(15.5, 50)
+    assert not left(16.0, 50, kind="other")
+    assert not left(39.0, 60)
+    assert left(41.0, 40), "a heavy one that only this host can take waits among them"
+
+
+def test_while_hosts_start_nobody_takes_what_the_others_will_have() -> None:
+    """For a second after a host was first seen, where most of the weight waits."""
+    looks = Looks()
+    alone = Survey((load("a", 0),), (waiting(100),))
+    both = Survey((load("a", 0), load("b", 0)), (waiting(100),))
+    handed = Survey((load("a", 0), load("b", 0, up=False)), (waiting(100),))
+    few = Survey((load("a", 50), load("b", 50)), (waiting(40),))
+
+    def settles(survey: Survey, now: float) -> bool:
+        looks.look(survey, KINDS, now)
+        return looks.settling(survey, now)
+
+    assert settles(alone, 10.0)
+    assert settles(both, 10.9)
+    assert settles(both, 11.8)
+    assert not settles(few, 11.8)
+    assert not settles(handed, 11.8)
+    assert not settles(both, 12.0)
+    assert not settles(alone, 12.1)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 0.7])
+def test_after_a_cold_start_nothing_moves_again(apart: float) -> None:
+    """Four hosts join one after the other; 2,000 wait since long."""
+    held: dict[str, int] = {}
+    seen: dict[str, Looks] = {}
+    waits = 2_000
+    looked = sorted(
+        (number * apart + n * 0.5, f"{number}")
+        for number in range(4)
+        for n in range(20)
+    )
+    for now, node in looked:
+        held.setdefault(node, 0)
+        loads = tuple(load(name, held[name], 5_000) for name in held)
+        survey = Survey(loads, (waiting(waits, age=3_600.0),) if waits else ())
+        looks = seen.setdefault(node, Looks())
+        looks.look(survey, KINDS, now)
+        if not looks.settling(survey, now):
+            took = min(room(survey, node, held[node], left=looks.left), 500, waits)
+            looks.took(took)
+            held[node] += took
+            waits -= took
+        assert surplus(survey, node, held[node])[0] == 0
+    assert waits == 0
+    assert max(held.values()) <= 510
 
 
 def test_a_host_never_takes_more_than_its_capacity() -> None:
     """Nor does one that drains take anything."""
-    full = Survey((load("a", 99), load("b", 100)), (waiting(50, age=9.0),))
-    assert room(full, "a", 99) == 1
-    draining = Survey((load("a", 0, up=False), load("b", 0)), (waiting(50, age=9.0),))
-    assert room(draining, "a", 0) == 0
+    full = Survey((load("a", 99), load("b", 100)), (waiting(50),))
+    assert room(full, "a", 99, left=True) == 1
+    draining = Survey((load("a", 0, up=False), load("b", 0)), (waiting(50),))
+    assert room(draining, "a", 0, left=True) == 0
 
 
 def test_after_a_join_no_more_moves_than_must() -> None:
