@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 SLACK = 0.02
 """Part of its share that a host may take beyond it: shares are whole numbers."""
@@ -27,6 +28,8 @@ SETTLING = 1.0
 """Seconds after a host was first seen in which others that start with it may join."""
 STEP = 0.1
 """Part of a host's load that it gives away in one look."""
+LEFT_OVER = 60.0
+"""Seconds after which what waits does not hold up the rest: no host can take it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,19 @@ class Survey:
         return next((one for one in self.loads if one.node == node), None)
 
 
+class Surplus(NamedTuple):
+    """What a host is to give away."""
+
+    weight: int
+    """In one look."""
+    most: int
+    """In all; one that is heavier than ``weight`` may go alone, up to that."""
+    kinds: frozenset[str]
+
+
+NOTHING = Surplus(0, 0, frozenset())
+
+
 def room(survey: Survey, node: str, load: int, *, left: bool = False) -> int:
     """Return the weight that a host may take now, while it holds ``load``.
 
@@ -153,14 +169,15 @@ def room(survey: Survey, node: str, load: int, *, left: bool = False) -> int:
     return max(min(free, most), 0)
 
 
-def surplus(survey: Survey, node: str, load: int) -> tuple[int, frozenset[str]]:
+def surplus(survey: Survey, node: str, load: int) -> Surplus:
     """Return the weight that a host is to give away now, and of which kinds."""
     mine = survey.of(node)
-    if mine is None or not mine.up or any(one.count for one in survey.waiting):
-        return 0, frozenset()
+    waits = any(one.age <= LEFT_OVER for one in survey.waiting)
+    if mine is None or not mine.up or waits:
+        return NOTHING
     share = survey.share(node)
     if load <= share + max(1, math.floor(share * MARGIN)):
-        return 0, frozenset()
+        return NOTHING
     below = [
         one
         for one in survey.loads
@@ -168,26 +185,30 @@ def surplus(survey: Survey, node: str, load: int) -> tuple[int, frozenset[str]]:
     ]
     wanted = sum(survey.share(one.node) - one.weight for one in below)
     kinds = mine.kinds & frozenset().union(*(one.kinds for one in below))
-    most = max(1, math.floor(load * STEP))
-    return min(load - share, wanted, most), kinds
+    most = min(load - share, wanted)
+    return Surplus(min(most, max(1, math.floor(load * STEP))), most, kinds)
 
 
-def choose(
-    held: Iterable[tuple[int, str, int]], weight: int, kinds: frozenset[str]
-) -> list[int]:
-    """Return ids whose weights are no more than ``weight`` together.
+def choose(held: Iterable[tuple[int, str, int]], surplus: Surplus) -> list[int]:
+    """Return ids whose weights are no more than a surplus together.
 
-    ``held``: id, kind and weight of each that may go, the first to go first.
+    ``held``: id, kind and weight of each that may go, the first to go first. Where each
+    is heavier than what goes in one look, one of them goes alone.
     """
     chosen = []
-    left = weight
+    alone: list[int] = []
+    left = surplus.weight
     for one, kind, size in held:
-        if kind in kinds and size <= left:
+        if kind not in surplus.kinds:
+            continue
+        if size <= left:
             chosen.append(one)
             left -= size
+        elif size <= surplus.most and not alone:
+            alone.append(one)
         if left <= 0:
             break
-    return chosen
+    return chosen or alone
 
 
 def survey_of(rows: Sequence[Sequence[object]]) -> Survey:

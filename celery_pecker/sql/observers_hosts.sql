@@ -331,12 +331,15 @@ limit %(most)s
 -- overtaken changes nothing (I3). A row that a guard holds is passed over: the report
 -- is sent again with the next.
 --
--- released:  it has ended here, and may begin elsewhere
+-- released:  it has ended here, and may begin elsewhere, not before its next try
 -- again:     it has ended here, and begins anew here after `delay`
 -- failed:    the same, because its code failed
 -- parked:    it failed too often, and waits for people
 -- returned:  its code came to an end by itself
 -- stopped:   it was asked to end, and has ended
+--
+-- A restart that was asked for while the report was on its way is obeyed all the same:
+-- what failed keeps the order, what would be parked waits for a host.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -366,12 +369,16 @@ changed as (
             when r.report = 'again' and o.status <> 'on_deleting' then
                 greatest(o.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint)
             else o.epoch end,
-        restart = null,
-        not_before = clock.now + r.delay * interval '1 second',
-        failures = coalesce(r.failures, o.failures),
+        restart = case when r.report = 'failed' then o.restart end,
+        not_before = case r.report
+            when 'released' then greatest(o.not_before, clock.now)
+            else clock.now + r.delay * interval '1 second' end,
+        failures = case when o.restart is null
+            then coalesce(r.failures, o.failures) else o.failures end,
         last_error = coalesce(r.error, o.last_error),
         parked_at = case
-            when r.report = 'parked' and o.status <> 'on_deleting' then clock.now end,
+            when r.report = 'parked' and o.status <> 'on_deleting'
+                and o.restart is null then clock.now end,
         modified_at = clock.now
     from reports as r, mine, clock
     where o.id = r.id and mine.id = r.id and mine.epoch = r.epoch
@@ -385,6 +392,7 @@ noted as (
            case
                when c.status = 'deleted' then 'stopped'
                when c.report = 'again' then 'started'
+               when c.report = 'parked' and c.parked_at is null then 'released'
                else c.report end,
            %(node)s::uuid, c.epoch, clock.now, c.error
     from changed as c, clock
@@ -478,7 +486,8 @@ due as materialized (
     for update skip locked
 )
 update {schema}.pecker_observer_notices as n
-set held_until = clock.now + least(30 * 2 ^ n.tries, 3600) * interval '1 second',
+set held_until = clock.now
+        + least(30 * 2 ^ least(n.tries, 10), 3600) * interval '1 second',
     tries = n.tries + 1
 from due, clock
 where n.id = due.id

@@ -8,6 +8,8 @@ HOSTS = "celery_pecker/sql/observers_hosts.sql"
 PEOPLE = "celery_pecker/sql/observers.sql"
 LIVES = "tests/integration/observers/test_lives_in_tables.py"
 STARTS = "tests/integration/observers/test_start_and_stop.py"
+NOTICES = "tests/integration/observers/test_notices.py"
+FULL = "tests/unit/observers/test_no_more_threads.py"
 PURE = "tests/unit/observers/test_retry_and_placement.py"
 PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
@@ -119,5 +121,55 @@ GUARDS = (
         "        if not self._count or count < self._count or self.settling",
         "        if not self._count or self.settling",
         f"{PURE}::test_what_others_take_is_not_left_by_them",
+    ),
+    Guard(
+        "observers: of two hosts with one notice, one asks the outbox",
+        "celery_pecker/observers/hosts/notices.py",
+        "            if gone:  # this was slow, and another host has sent it\n"
+        "                return\n",
+        "",
+        f"{NOTICES}::test_of_two_hosts_with_one_notice_one_asks_the_outbox",
+    ),
+    Guard(
+        "observers: the wait of a broken notice does not overflow",
+        HOSTS,
+        "least(30 * 2 ^ least(n.tries, 10), 3600)",
+        "least(30 * 2 ^ n.tries, 3600)",
+        f"{NOTICES}::test_one_that_was_tried_for_months_holds_no_other_up",
+    ),
+    Guard(
+        "observers: a restart outlives the report of a failure",
+        HOSTS,
+        "        restart = case when r.report = 'failed' then o.restart end,\n",
+        "        restart = null,\n",
+        f"{LIVES}::test_a_restart_is_not_lost_to_a_report_on_its_way",
+    ),
+    Guard(
+        "observers: what moves between two tries waits for the next",
+        HOSTS,
+        "            when 'released' then greatest(o.not_before, clock.now)\n",
+        "            when 'released' then clock.now\n",
+        f"{LIVES}::test_one_that_moves_between_two_tries_waits_for_the_next",
+    ),
+    Guard(
+        "observers: what no host takes does not hold up the rest",
+        "celery_pecker/observers/placement.py",
+        "any(one.age <= LEFT_OVER for one in survey.waiting)",
+        "any(survey.waiting)",
+        f"{PURE}::test_what_no_host_takes_does_not_keep_the_others_where_they_are",
+    ),
+    Guard(
+        "observers: what cannot begin has failed",
+        "celery_pecker/observers/hosts/lives.py",
+        "        error = user_code.tried(self._run, life)[1]\n",
+        "        error: Exception | None = None\n        self._run(life)\n",
+        f"{FULL}::test_what_cannot_begin_has_failed_and_the_next_begins",
+    ),
+    Guard(
+        "observers: a host that cannot be started is tried again",
+        "celery_pecker/observers/hosts/supervisor.py",
+        "                except OSError as error:  # no more processes or files\n",
+        "                except KeyError as error:\n",
+        f"{FULL}::test_a_host_that_cannot_be_started_is_tried_again",
     ),
 )

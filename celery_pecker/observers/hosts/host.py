@@ -277,14 +277,16 @@ class Host:
             self._seen.took(len(claimed))
             self._begin(claimed, spread=True)
             return
-        weight, kinds = placement.surplus(survey, self._tables.node, load)
-        if weight > 0:
-            held = (
-                (life.claimed.id, life.claimed.kind, life.claimed.weight)
-                for life in [*self._lives.by_id.values()]
-                if life.ending is None
-            )
-            ids = placement.choose(held, weight, kinds)
+        # What is ending already goes: counted again, too much would be given away.
+        held = [
+            (life.claimed.id, life.claimed.kind, life.claimed.weight)
+            for life in [*self._lives.by_id.values()]
+            if life.ending is None
+        ]
+        stays = sum(weight for _, _, weight in held)
+        surplus = placement.surplus(survey, self._tables.node, stays)
+        if surplus.weight > 0:
+            ids = placement.choose(held, surplus)
             why = "another host has more room"
             self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
 

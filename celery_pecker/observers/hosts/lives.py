@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers.hosts.child import InProcess
@@ -167,6 +168,12 @@ class Lives:
         if life.ending is not None:
             return
         life.begun = monotonic()
+        # No more threads or processes: it fails by its policy, and holds up no other.
+        error = user_code.tried(self._run, life)[1]
+        if error is not None:
+            self._returned(life, error)
+
+    def _run(self, life: Life) -> None:
         function, args = life.observer.function, life.claimed.args
         if life.observer.options.isolation is Isolation.PROCESS:
             life.running = self._process(life)

@@ -67,7 +67,9 @@ class Notices:
             closed = render(
                 statements()["close_observer_notice"], self._database.schema
             )
-            connection.execute(closed.encode(), {"id": notice.id})
+            gone = connection.execute(closed.encode(), {"id": notice.id}).rowcount == 0
+            if gone:  # this was slow, and another host has sent it
+                return
             self._outbox.send(signature, connection=connection)
 
     def _connection(self) -> psycopg.Connection[Any]:

@@ -164,7 +164,10 @@ class Slot:
             failures = 0
             while not self._stopping.is_set():
                 begun = monotonic()
-                code = self._live()
+                try:
+                    code: int | OSError = self._live()
+                except OSError as error:  # no more processes or files
+                    code = error
                 self._bury()
                 if self._stopping.is_set():
                     return

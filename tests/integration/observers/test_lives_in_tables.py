@@ -257,3 +257,47 @@ def test_what_was_freed_just_now_has_not_waited_long(desk: Desk) -> None:
     second.free()
     [waiting] = second.survey().waiting
     assert waiting.age < 3600
+
+
+@pytest.mark.parametrize("report", [Report.FAILED, Report.PARKED])
+def test_a_restart_is_not_lost_to_a_report_on_its_way(
+    desk: Desk, report: Report
+) -> None:
+    """Somebody asked for it before the host had written that the code failed."""
+    host = desk.host()
+    desk.watch.start("btc")
+    [claimed] = host.claim(10, 10)
+    desk.observers.restart("btc")
+    late = Outcome(
+        id=claimed.id, epoch=claimed.epoch, report=report, failures=3, error="it broke"
+    )
+    host.report([late])
+    row = desk.row("btc")
+    assert row.failures == 0
+    if report is Report.FAILED:
+        assert [order.id for order in host.orders()] == [claimed.id]
+    else:
+        assert row.place is Place.WAITING
+        assert len(host.claim(10, 10)) == 1
+
+
+def test_one_that_moves_between_two_tries_waits_for_the_next(desk: Desk) -> None:
+    """Else a drain would try each failing one at once."""
+    host = desk.host()
+    desk.watch.start("btc")
+    [claimed] = host.claim(10, 10)
+    failed = Outcome(
+        id=claimed.id,
+        epoch=claimed.epoch,
+        report=Report.FAILED,
+        delay=600.0,
+        failures=1,
+        error="it broke",
+    )
+    host.report([failed])
+    released = Outcome(id=claimed.id, epoch=claimed.epoch, report=Report.RELEASED)
+    host.report([released])
+    assert host.claim(10, 10) == []
+    desk.sql("update pecker_observers set not_before = now()")
+    [again] = host.claim(10, 10)
+    assert again.failures == 1

@@ -12,6 +12,7 @@ from celery_pecker.observers.hosts.capacity import worked_out
 from celery_pecker.observers.placement import (
     Load,
     Looks,
+    Surplus,
     Survey,
     Waiting,
     choose,
@@ -164,8 +165,8 @@ def test_after_a_join_no_more_moves_than_must() -> None:
 def test_what_others_cannot_run_is_not_given_away() -> None:
     """It would wait for nobody, and come back."""
     other = load("b", 0, kinds=frozenset({"other"}))
-    weight, kinds = surplus(Survey((load("a", 90), other), ()), "a", 90)
-    assert choose([(1, "watch", 1)], weight, kinds) == []
+    given_away = surplus(Survey((load("a", 90), other), ()), "a", 90)
+    assert choose([(1, "watch", 1)], given_away) == []
 
 
 def test_nothing_is_given_away_while_something_waits() -> None:
@@ -177,7 +178,23 @@ def test_nothing_is_given_away_while_something_waits() -> None:
 def test_heavy_ones_are_chosen_only_where_they_fit() -> None:
     """No more weight leaves than was asked for."""
     held = [(1, "watch", 7), (2, "watch", 2), (3, "watch", 2), (4, "watch", 2)]
-    assert choose(held, 5, KINDS) == [2, 3]
+    assert choose(held, Surplus(5, 5, KINDS)) == [2, 3]
+
+
+def test_where_all_are_heavy_one_moves_alone() -> None:
+    """Each of them is more than a host gives away in one look."""
+    survey = Survey((load("a", 20), load("b", 0)), ())
+    held = [(ident, "watch", 5) for ident in range(4)]
+    assert choose(held, surplus(survey, "a", 20)) == [0]
+    held = [(ident, "watch", 15) for ident in range(4)]
+    assert choose(held, surplus(survey, "a", 20)) == []
+
+
+def test_what_no_host_takes_does_not_keep_the_others_where_they_are() -> None:
+    """Too heavy for each host, or of a kind that no code has any more."""
+    loads = (load("a", 90), load("b", 0))
+    survey = Survey(loads, (waiting(5, age=90.0, kind="removed"),))
+    assert surplus(survey, "a", 90).weight > 0
 
 
 def test_a_capacity_is_worked_out_from_cores_and_memory() -> None:
