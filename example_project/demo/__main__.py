@@ -1,8 +1,9 @@
 """The story and four more acts, and a report: ``python -m example_project.demo``.
 
 Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, each
-ended call was billed once, and each split call was healed; with 1 if not, with 2 if the
-stage could not be built, and with 130 after a Ctrl-C. In each case nothing is left.
+ended call was billed once, each split call was healed, and each media server is watched
+at the end; with 1 if not, with 2 if the stage could not be built, and with 130 after a
+Ctrl-C. In each case nothing is left.
 """
 
 from __future__ import annotations

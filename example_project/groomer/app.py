@@ -1,4 +1,4 @@
-"""The groomer's app: a watch and a sweep each second, invitations through an outbox."""
+"""The groomer's app: two tasks each second, an outbox, and observers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from celery import Celery
 from psycopg.conninfo import make_conninfo
 
+from celery_pecker.observers import Observers
 from celery_pecker.outbox import Outbox
 
 DSN = os.environ.get("GROOMER_DSN", "postgresql://postgres@127.0.0.1:5432/meetings")
@@ -22,12 +23,15 @@ app.conf.update(
     broker_url=REDIS_URL,
     broker_transport_options={"global_keyprefix": KEY_PREFIX} if KEY_PREFIX else {},
     broker_connection_retry_on_startup=True,
-    imports=("example_project.groomer.tasks",),
+    imports=("example_project.groomer.tasks", "example_project.groomer.watchers"),
     task_ignore_result=True,
     task_default_queue="groomer",
     pecker_dsn=DSN,
     pecker_schema=SCHEMA,
     pecker_worker=True,
+    # A host that dies with its supervisor is missed for so long. The default of 5.0
+    # would be most of the eight seconds that a server is frozen in the act.
+    pecker_observers_lease=3.0,
     pecker_heartbeat_dir=os.environ.get("GROOMER_HEARTBEATS"),
     beat_schedule={
         name: {
@@ -39,3 +43,4 @@ app.conf.update(
     },
 )
 outbox = Outbox(app)
+observers = Observers(app)

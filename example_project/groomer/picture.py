@@ -1,10 +1,16 @@
-"""Two hundred calls over time: a line for each, red while its peers are apart (SVG)."""
+"""Calls and observers over time (SVG).
+
+A line for each call, red while its peers are apart; a strip for each observer, in one
+colour for each host, open where nobody looked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from example_project.demo.svg import box, document, line, text
+from example_project.groomer.hosts import KILLED
+from example_project.groomer.lives import Watched
 from example_project.groomer.play import SERVERS, Seen
 
 WIDTH = 1000.0
@@ -16,13 +22,19 @@ GAP = 16.0
 STEP = 5
 """Seconds between two marks below the figure."""
 TONES = ("a", "b", "none")
+STRIP, BETWEEN = 10.0, 8.0
+"""Height of an observer's strip, and what is left below it."""
+HEAD = 30.0
+"""Above the strips."""
+HOST_TONES = ("good", "restart", "b")
 
 
 def draw(seen: Seen) -> str:
     """Return the picture as the text of an SVG file."""
     lasts = max(seen.lasted, 1.0)
     bottom = TOP + seen.calls * ROW + SERVERS * GAP
-    height = bottom + 50.0
+    under = bottom + HEAD + SERVERS * (STRIP + BETWEEN)
+    height = under + 46.0
 
     def x(at: float) -> float:
         return LEFT + min(max(at / lasts, 0.0), 1.0) * (RIGHT - LEFT)
@@ -46,10 +58,12 @@ def draw(seen: Seen) -> str:
         y = _y(server or SERVERS, seen.calls) + 12
         parts.append(text(LEFT - 8, y, f"server {server + 1}", "small end", "soft"))
     parts.extend(
-        text(x(second), bottom + 18, str(second), "small middle", "soft")
+        text(x(second), under + 14, str(second), "small middle", "soft")
         for second in range(0, int(lasts) + 1, STEP)
     )
-    parts.append(text(28, height - 12, "seconds; red: a split call", "small", "soft"))
+    parts.extend(_strips(seen.watched, x, bottom + HEAD, under))
+    legend = "seconds; red: a split call, or a server that no observer looks at"
+    parts.append(text(28, height - 12, legend, "small", "soft"))
     return document(WIDTH, height, "Calls that a frozen server splits", parts)
 
 
@@ -65,6 +79,31 @@ def _frozen(left: float, right: float, bottom: float) -> Iterable[str]:
     """Give the band of the time in which the first server stood still."""
     yield box(left, TOP - 14, right - left, bottom - TOP + 14, "freeze", opacity=0.1)
     yield text(left + 3, TOP - 2, "server 1 frozen", "small", "freeze")
+
+
+def _strips(
+    watched: Watched, x: Callable[[float], float], top: float, bottom: float
+) -> Iterable[str]:
+    """Give the lives of observers, the gaps between them, and what was done."""
+    hosts = sorted({life.pid for life in watched.lives})
+    for server in range(1, SERVERS + 1):
+        y = top + (server - 1) * (STRIP + BETWEEN)
+        yield text(LEFT - 8, y + STRIP, f"observer {server}", "small end", "soft")
+        for life in watched.lives:
+            if life.server == server:
+                left, right = x(life.began), x(life.ended)
+                tone = HOST_TONES[hosts.index(life.pid) % len(HOST_TONES)]
+                yield box(left, y, max(right - left, 1.0), STRIP, tone, opacity=0.7)
+        for gap in watched.gaps():
+            if gap.server == server:
+                left, right = x(gap.began), x(gap.ended)
+                yield box(left, y, right - left, STRIP, "kill", opacity=0.25)
+                long = f"{gap.ended - gap.began:.1f} s"
+                yield text((left + right) / 2, y + STRIP - 1, long, "small middle")
+    for event in watched.events:
+        tone = "kill" if event.what == KILLED else "restart"
+        yield line(x(event.at), top - 8, x(event.at), bottom, tone, dash="3 3")
+        yield text(x(event.at) + 3, top - 6, f"host {event.what}", "small", tone)
 
 
 def _y(call: int, calls: int) -> float:

@@ -1,9 +1,12 @@
-"""Two hundred calls on three media servers, one of which freezes and wakes up."""
+"""Two hundred calls on three media servers, one of which freezes and wakes up.
+
+An observer watches each server; of their three hosts one is killed and one drained.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 
@@ -22,6 +25,8 @@ from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import await_word, started
 from example_project.groomer import book, media, peers, service, wire
 from example_project.groomer.book import Current
+from example_project.groomer.hosts import HOSTS, Hosts
+from example_project.groomer.lives import Watched
 
 CALLS = 200
 SERVERS = 3
@@ -29,6 +34,8 @@ EACH = 3
 """Peers of a call that come at once; one more comes later."""
 FREEZE = 8.0
 """Seconds for which a media server stands still."""
+KILL = 2.0
+"""Seconds from there on until a host of observers is killed."""
 SETTLE = 2.5
 """Seconds for which its wake-up is watched, at least."""
 LATER = 12.0
@@ -66,6 +73,7 @@ class Seen:
     """Those of them that reached their peer."""
     reports: int = 0
     unbelieved: int = 0
+    watched: Watched = field(default_factory=Watched)
 
     def percentile(self, part: float) -> float:
         """Return the length of a split that this part of them does not exceed."""
@@ -96,7 +104,7 @@ def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
             "GROOMER_GATEWAY": str(gateway),
             "GROOMER_HEARTBEATS": folder,
         }
-        act = _Act(connection, gateway, tell)
+        act = _Act(connection, gateway, Hosts(connection, dsn, schema), tell)
         act.start(kept, env)
         with Bars(console) as bars:
             act.freeze(bars)
@@ -110,20 +118,27 @@ class _Act:
         self,
         connection: psycopg.Connection[tuple[object, ...]],
         gateway: int,
+        hosts: Hosts,
         tell: Callable[[str], None],
     ) -> None:
         self._connection = connection
         self._gateway = (wire.HOST, gateway)
         self._groomer = (wire.HOST, free_port())
+        self._hosts = hosts
         self._tell = tell
         self._servers: list[ProcessContainer] = []
         self._seen = Seen()
+        self._origin = 0.0
+        """When the peers began to come, by the clock of PostgreSQL."""
 
     def start(self, kept: ExitStack, env: dict[str, str]) -> None:
         """Start the groomer, a worker and the media servers; make the calls."""
         at = "example_project.groomer"
         port = str(self._groomer[1])
-        self._tell(f"groomer: {SERVERS} media servers, a worker and the groomer start")
+        self._tell(
+            f"groomer: {SERVERS} media servers, a worker, {HOSTS} observer hosts start"
+        )
+        self._hosts.start(kept, env)
         words = ("-m", f"{at}.service", port, str(self._gateway[1]))
         groomer = started(kept, "groomer", words, env)
         celery = ("-m", "celery", "-A", f"{at}.app", "worker", "-n", "groomer@%h")
@@ -136,8 +151,6 @@ class _Act:
         for number, own in enumerate(ports, 1):
             server = ("-m", f"{at}.media", str(number), str(own), port)
             self._servers.append(started(kept, f"media-{number}", server, env))
-            values = {"server": number, "host": wire.HOST, "port": own}
-            self._connection.execute(book.query("add_server"), values)
         for one in self._servers:
             await_word(one, media.READY)
         for room in range(1, CALLS + 1):
@@ -149,7 +162,11 @@ class _Act:
             *("-m", f"{at}.peers", str(self._gateway[1]), port, *map(str, ports)),
             *("--rooms", str(CALLS), "--each", str(EACH), "--later", str(LATER)),
         )
-        await_word(started(kept, "peers", calls, env), peers.READY)
+        guests = started(kept, "peers", calls, env)
+        self._hosts.await_ready()
+        for number, own in enumerate(ports, 1):
+            self._hosts.add_server(number, own)
+        await_word(guests, peers.READY)
 
     def freeze(self, bars: Bars) -> None:
         """Freeze a media server, wake it up, and wait until no call is split."""
@@ -171,19 +188,32 @@ class _Act:
             )
             return float(look()["at"])
 
+        def watched() -> None:
+            with suppress(AssertionError):  # told by the account
+                eventually(lambda: look() and self._hosts.watched(), LIMIT)
+
         eventually(
             lambda: look()["in"] >= CALLS * EACH, LIMIT, "peers are in their calls"
         )
+        watched()
         frozen = self._servers[0]
         began = look()["at"]
+        self._origin = self._hosts.now() - began
         self._tell(f"SIGSTOP {frozen.name}: a third of {CALLS} calls stand still")
         with undisturbed():
             frozen.kill("SIGSTOP")
-            ended = wait(FREEZE)
+            wait(KILL)
+            name = self._hosts.kill()
+            self._tell(f"kill -9 {name}: it and its supervisor, with an observer")
+            ended = wait(FREEZE - KILL)
             frozen.kill("SIGCONT")
         self._seen.frozen = began, ended
         self._tell(f"SIGCONT {frozen.name}: it sends offers that pull its peers back")
+        watched()
+        name = self._hosts.drain()
+        self._tell(f"drain {name}: it hands its observers over")
         wait(SETTLE)
+        watched()
 
         def whole() -> bool:
             seen = look()
@@ -212,6 +242,7 @@ class _Act:
             for one in self._connection.execute(book.query("switched")).fetchone()
             or (0,)
         )
+        seen.watched = self._hosts.account(self._origin)
         return seen
 
     def _sent(self) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from example_project.groomer.play import FREEZE, Seen
+from example_project.groomer.hosts import DRAINED, KILLED
+from example_project.groomer.lives import Watched, longest
+from example_project.groomer.play import FREEZE, SERVERS, Seen
 
 PROMISED = 5.0
 """Seconds that a split lasts at most, at the 99th percentile."""
@@ -37,8 +39,24 @@ def show(console: Console, seen: Seen) -> None:
         "reports",
         f"{seen.reports:,}, lost, doubled and reordered; {seen.unbelieved} lies",
     )
+    table.add_row("observers", _observers(seen.watched))
+    for what, name in ((KILLED, "host killed"), (DRAINED, "host drained")):
+        gaps = seen.watched.gaps(what)
+        table.add_row(
+            name,
+            f"observers that moved: {len(gaps)}; longest gap {longest(gaps):.1f} s",
+        )
     console.print()
     console.print(table)
+
+
+def _observers(watched: Watched) -> str:
+    others = watched.gaps("")
+    moved = f"; moved beside: {len(others)}, {longest(others):.1f} s" if others else ""
+    return (
+        f"{len({life.server for life in watched.lives})} of {SERVERS} media servers are"
+        f" watched by one each; two lives at once: {watched.overlaps}{moved}"
+    )
 
 
 def failures(seen: Seen) -> list[str]:
@@ -64,4 +82,14 @@ def failures(seen: Seen) -> list[str]:
         wrong.append(f"groomer: {seen.twice} peers were invited twice")
     if seen.pulled:
         wrong.append(f"groomer: {seen.pulled} peers were pulled back")
+    if seen.watched.unwatched:
+        wrong.append(
+            f"groomer: {seen.watched.unwatched} media servers have no observer that"
+            " runs at the end"
+        )
+    if seen.watched.overlaps:
+        wrong.append(
+            f"groomer: {seen.watched.overlaps} observers wrote after the next life of"
+            " theirs had begun"
+        )
     return wrong

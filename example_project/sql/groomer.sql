@@ -56,6 +56,17 @@ create table groomer_invitations (
     sent_at timestamptz,
     primary key (peer_id, epoch)
 );
+create table groomer_watches (
+    -- A row for each life of an observer of a media server: its first look and its last.
+    server_id int not null,
+    epoch bigint not null,
+    pid int not null,
+    first_at timestamptz not null,
+    last_at timestamptz not null,
+    -- Whether the server answered the last look.
+    answered boolean not null,
+    primary key (server_id, epoch)
+) with (fillfactor = 50);
 create view groomer_states as
 select p.peer_id, p.room_id,
        case when p.invited <= p.epoch then s.session_id end as session_id,
@@ -311,6 +322,35 @@ values (%(server)s, %(host)s, %(port)s)
 
 /* example_project:groomer_servers */
 select server_id, host, port from groomer_servers order by server_id
+
+/* example_project:groomer_looked */
+-- What an observer has seen of its media server. The transaction holds the observer, so
+-- no look of an overtaken life is written after one of the life that follows it.
+with clock as materialized (
+    select clock_timestamp() as now
+),
+answered as (
+    update groomer_servers as s
+    set answered_at = clock.now
+    from clock
+    where s.server_id = %(server)s::int and %(answered)s::boolean
+)
+insert into groomer_watches as w (server_id, epoch, pid, first_at, last_at, answered)
+select %(server)s::int, %(epoch)s::bigint, %(pid)s::int, clock.now, clock.now,
+       %(answered)s::boolean
+from clock
+on conflict (server_id, epoch) do update
+set last_at = excluded.last_at, answered = excluded.answered
+
+/* example_project:groomer_watches */
+-- The lives of observers, in seconds since 1970.
+select server_id, epoch, pid,
+       extract(epoch from first_at)::float8, extract(epoch from last_at)::float8
+from groomer_watches
+order by server_id, epoch
+
+/* example_project:groomer_now */
+select extract(epoch from clock_timestamp())::float8
 
 /* example_project:groomer_answered */
 -- Servers that have just answered, and the rooms of those that have not for a while.

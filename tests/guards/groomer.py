@@ -12,6 +12,7 @@ IN_COROUTINES = "tests/unit/batches/test_coroutines.py"
 SQL = "example_project/sql/groomer.sql"
 GROOMER = "tests/integration/example_project/test_groomer.py"
 ORDERS = "tests/integration/example_project/test_groomer_interleavings.py"
+WATCHERS = "tests/integration/example_project/test_groomer_watchers.py"
 AHEAD = "    where (p.epoch, p.rank) < (excluded.epoch, excluded.rank)\n"
 
 GUARDS = (
@@ -152,5 +153,12 @@ GUARDS = (
         "      and p.archived_at is null\n    returning 1\n",
         "    returning 1\n",
         f"{GROOMER}::test_who_has_left_is_archived_after_a_while",
+    ),
+    Guard(
+        "groomer: an overtaken observer of a media server writes nothing",
+        "example_project/groomer/watchers.py",
+        "                await lease.guard(connection)\n",
+        "",
+        f"{WATCHERS}::test_an_overtaken_life_writes_no_look",
     ),
 )
