@@ -17,6 +17,7 @@ import psycopg
 import pytest
 import redis
 from _pytest.terminal import TerminalReporter
+from celery import _state as celery_state
 from kombu import Connection, Queue
 
 from celery_pecker.kernel.migrations import migrate
@@ -92,6 +93,17 @@ def _loops_end() -> Iterator[None]:
         thread.join(30.0)
     names = [thread.name for thread in left if thread.is_alive()]
     assert not names, f"the test has stopped all but {names}"
+
+
+@pytest.fixture(autouse=True)
+def _results_may_be_waited_for() -> None:
+    """Undo what Celery sets for the process when a worker makes its pool.
+
+    A test that makes a worker inside of pytest would else have each later `get()` of
+    the run refused: "Never call result.get() within a task!"
+    """
+    state: Any = celery_state
+    state._set_task_join_will_block(False)
 
 
 # PostgreSQL

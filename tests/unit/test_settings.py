@@ -63,6 +63,12 @@ def test_all_settings_are_read() -> None:
         "outbox_backoff_most": 30,
         "outbox_attempts": 1,
         "outbox_log": 0,
+        "observers": True,
+        "observers_hosts": 2,
+        "observers_capacity": 300,
+        "observers_lease": 8,
+        "observers_start_rate": 50,
+        "observers_history": 0,
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})

@@ -16,6 +16,7 @@ from kombu.transport import redis as transport
 
 import celery_pecker.worker
 from celery_pecker.worker import RedisGuardStep, RunsStep, SchedulerStep, install
+from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep
 
 LOOK = """
@@ -83,7 +84,7 @@ def test_installing_twice_is_installing_once() -> None:
     app = Celery("twice", broker="redis://127.0.0.1:1/0")
     install(app)
     install(app)
-    steps = {OutboxStep, RedisGuardStep, RunsStep, SchedulerStep}
+    steps = {ObserversStep, OutboxStep, RedisGuardStep, RunsStep, SchedulerStep}
     assert app.steps["worker"] == steps
 
     celery_pecker.worker.connect()
