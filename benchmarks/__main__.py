@@ -27,6 +27,10 @@ from benchmarks.rows import (
     failover,
     flower,
     groomer,
+    observers_drain,
+    observers_join,
+    observers_kill,
+    observers_quiet,
     outbox_call,
     outbox_commits,
     outbox_deferred,
@@ -71,6 +75,7 @@ ROWS: dict[str, ModuleType] = {
         *(outbox_relay, outbox_latency, outbox_call),
         *(outbox_commits, outbox_deferred, outbox_million, outbox_hundred),
         groomer,
+        *(observers_quiet, observers_kill, observers_join, observers_drain),
     )
 }
 

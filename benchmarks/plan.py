@@ -103,6 +103,10 @@ class Plan:
     """For which a snapshot is held while messages go through an outbox."""
     groomed: int
     """For which reports are applied, by each way on each line."""
+    observed: int
+    """Observers, on four hosts."""
+    still: int
+    """For which they are watched while nothing happens."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -169,6 +173,10 @@ class Plan:
             + self.recorded / 400
             + max(self.recorded / 400, self.held),
             "groomer": 9 * (self.groomed + 3.0) + 5 + self.recorded / 800,
+            "observers_quiet": 20 + self.observed / 500 + self.still,
+            "observers_kill": 2 * (50 + self.observed / 400),
+            "observers_join": 45 + self.observed / 500,
+            "observers_drain": 40 + self.observed / 400,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

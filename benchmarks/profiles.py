@@ -51,6 +51,8 @@ QUICK = Plan(
     recorded=10_000,
     held=10,
     groomed=2,
+    observed=1_000,
+    still=20,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -98,6 +100,8 @@ MEDIUM = Plan(
     recorded=100_000,
     held=300,
     groomed=10,
+    observed=10_000,
+    still=60,
     stuck=40,
 )
 
@@ -146,6 +150,8 @@ FULL = Plan(
     recorded=100_000,
     held=300,
     groomed=30,
+    observed=10_000,
+    still=300,
     stuck=120,
 )
 

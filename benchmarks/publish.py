@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     charts,
     groomer_targets,
+    observers_targets,
     outbox_targets,
     sharding_targets,
     tables,
@@ -30,6 +31,7 @@ PAGES = tuple(
         "sharding-performance.md",
         "outbox-performance.md",
         "groomer-performance.md",
+        "observers-performance.md",
     )
 )
 PICTURES = DOCS / "_static" / "benchmarks"
@@ -41,6 +43,7 @@ TARGETS = {
     "targets_sharding": sharding_targets.verdicts,
     "targets_outbox": outbox_targets.verdicts,
     "targets_groomer": groomer_targets.verdicts,
+    "targets_observers": observers_targets.verdicts,
 }
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 

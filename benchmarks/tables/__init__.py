@@ -13,6 +13,7 @@ from benchmarks.tables import (
     holding,
     kernel,
     loads,
+    observers,
     outbox,
     runs,
     sharding,
@@ -82,6 +83,10 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "outbox_deferred": ("Beside many that wait", outbox.deferred),
     "outbox_million": ("A million messages", outbox.million),
     "outbox_hundred": ("A hundred threads", outbox.hundred),
+    "observers_quiet": ("Observers asleep", observers.quiet),
+    "observers_kill": ("A host of observers is killed", observers.kill),
+    "observers_join": ("A host of observers joins", observers.join),
+    "observers_drain": ("A host of observers hands over", observers.drain),
     "groomer": ("Reports with and without a lock", groomer.table),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }

@@ -1,0 +1,1 @@
+"""Hosts of observers as processes, and what their observers write down."""
