@@ -216,7 +216,7 @@ def test_the_report_shows_what_was_done(capsys: pytest.CaptureFixture[str]) -> N
     assert failures(seen()) == []
     show(Console(width=120), seen())
     said = capsys.readouterr().out
-    for words in ("66; p50 1.5 s, p99 1.5 s", "264", "twice: 0", "260 offers"):
+    for words in ("66; p50 1.5 s, p99 1.5 s of 5 s", "264", "twice: 0", "260 offers"):
         assert words in said
     show(Console(width=120), replace(seen(), splits=[]))
     assert "none" in capsys.readouterr().out
@@ -226,7 +226,7 @@ def test_the_report_shows_what_was_done(capsys: pytest.CaptureFixture[str]) -> N
     ("wrong", "words"),
     [
         ({"switched": 0}, "no call was moved"),
-        ({"splits": [(3, 1.0, 7.0)]}, "lasted 6.0 s"),
+        ({"splits": [(3, 1.0, 17.0)]}, "lasted 16.0 s"),
         ({"still_split": 2}, "2 calls are split"),
         ({"out": 1}, "1 peers are in no session"),
         ({"orphans": 1}, "1 peers are not invited"),
