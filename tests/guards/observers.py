@@ -15,6 +15,20 @@ PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
 GUARDS = (
     Guard(
+        "observers: an awaited guard refuses an overtaken life",
+        "celery_pecker/observers/lease.py",
+        "        if not held:\n",
+        "        if held is None:\n",
+        f"{LIVES}::test_an_awaited_guard_refuses_an_overtaken_life",
+    ),
+    Guard(
+        "observers: history is bounded",
+        HOSTS,
+        "            select max(id) - %(keep)s from",
+        "            select min(id) - 1 - %(keep)s from",
+        f"{LIVES}::test_history_is_bounded",
+    ),
+    Guard(
         "observers: who has no unbroken lease buries nobody",
         HOSTS,
         "        and me.since <= clock.now - me.ttl\n",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import psycopg
 import pytest
 
 from celery_pecker.kernel.clock import monotonic
-from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.kernel.errors import LeaseLost, ObserverRefused
 from celery_pecker.observers import Lease, Place, Status
 from celery_pecker.observers.hosts.tables import Outcome, Tables
 from celery_pecker.observers.lease import Claimed, Trust
@@ -51,6 +52,19 @@ def guarded(desk: Desk, lease: Lease) -> bool:
         try:
             lease.guard(connection, state={"by": lease.epoch})
         except LeaseLost:
+            return False
+    return True
+
+
+async def aguarded(desk: Desk, lease: Lease) -> bool:
+    """Do as `guarded`, on a connection that is awaited."""
+    async with await psycopg.AsyncConnection.connect(desk.dsn) as connection:
+        held = lease.guard(connection, state={"by": lease.epoch})
+        assert held is not None
+        try:
+            await held
+        except LeaseLost:
+            await connection.rollback()
             return False
     return True
 
@@ -109,6 +123,21 @@ def test_of_two_lives_only_the_newer_one_writes(desk: Desk) -> None:
     [again] = second.claim(10, 10)
     assert not guarded(desk, old)
     assert guarded(desk, lease_of(again))
+    assert desk.row("btc").state == {"by": again.epoch}
+
+
+def test_an_awaited_guard_refuses_an_overtaken_life(desk: Desk) -> None:
+    """As the other does; the cursor is that of the newer life."""
+    _, second, claimed = pair(desk)
+    old = lease_of(claimed)
+    assert asyncio.run(aguarded(desk, old))
+    over(desk, "first")
+    second.pulse()
+    second.free()
+    assert not asyncio.run(aguarded(desk, old))
+    [again] = second.claim(10, 10)
+    assert not asyncio.run(aguarded(desk, old))
+    assert asyncio.run(aguarded(desk, lease_of(again)))
     assert desk.row("btc").state == {"by": again.epoch}
 
 
@@ -301,3 +330,42 @@ def test_one_that_moves_between_two_tries_waits_for_the_next(desk: Desk) -> None
     desk.sql("update pecker_observers set not_before = now()")
     [again] = host.claim(10, 10)
     assert again.failures == 1
+
+
+def test_history_is_bounded(desk: Desk) -> None:
+    """The newest events are kept."""
+    host = desk.host()
+    for number in range(20):
+        desk.watch.start(f"w{number}")
+    host.prune(5)
+    kept = [one.name for one in desk.observers.history()]
+    assert kept == ["w19", "w18", "w17", "w16", "w15"]
+
+
+@pytest.mark.parametrize(
+    ("state", "allowed"),
+    [
+        ("x" * 4_095, "allowed are 4096"),
+        (float("nan"), "as JSON"),
+        (object(), "as JSON"),
+        ({1: 2}, "those of JSON"),
+        ("\0", "cannot hold"),
+    ],
+)
+def test_a_cursor_that_cannot_be_kept_is_refused(
+    desk: Desk, state: object, allowed: str
+) -> None:
+    """By the assignment and by the guard; the one before stays."""
+    host = desk.host()
+    desk.watch.start("btc")
+    [claimed] = host.claim(10, 10)
+    lease = lease_of(claimed)
+    lease.state = {"at": "x" * 4_000}
+    with pytest.raises(ObserverRefused, match=allowed):
+        lease.state = state
+    with (
+        psycopg.connect(desk.dsn) as connection,
+        pytest.raises(ObserverRefused, match=allowed),
+    ):
+        lease.guard(connection, state=state)
+    assert lease.state == {"at": "x" * 4_000}

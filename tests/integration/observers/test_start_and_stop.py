@@ -18,6 +18,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.observers import Answer, Observers, Place, Status
 from tests.integration.observers.conftest import Desk, heavy
+from tests.integration.outbox.doors import django_door
 
 
 def test_a_start_is_there_when_the_transaction_is_committed(desk: Desk) -> None:
@@ -44,6 +45,18 @@ def test_a_session_of_sqlalchemy_is_joined(desk: Desk) -> None:
         desk.watch.start("kept", connection=session)
         session.commit()
     engine.dispose()
+    assert [one.name for one in desk.observers.list()] == ["kept"]
+
+
+def test_a_start_in_an_atomic_block_of_django_is_undone_with_it(desk: Desk) -> None:
+    """The connection of Django is joined, not a second one."""
+    with django_door(desk.dsn) as door:
+        desk.watch.start("lost", connection=door.connection)
+        door.rollback()
+    with django_door(desk.dsn) as door:
+        desk.watch.start("kept", connection=door.connection)
+        assert desk.observers.status("kept") is None
+        door.commit()
     assert [one.name for one in desk.observers.list()] == ["kept"]
 
 

@@ -12,6 +12,7 @@ from celery import Celery
 
 import celery_pecker.worker
 from celery_pecker.kernel.clock import monotonic, pause
+from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers import Lease, Observers, Retry
 
 app = Celery("watchers", broker="memory://")
@@ -21,14 +22,19 @@ celery_pecker.worker.connect()
 observers = Observers(app)
 
 
+NOTE = "insert into notes (name, what, epoch, pid, at) values (%s, %s, %s, %s, %s)"
+
+
+def of_notes() -> str:
+    """Return where notes are: the way to the app's database may be closed."""
+    return os.environ.get("PECKER_TEST_NOTES") or str(app.conf.pecker_dsn)
+
+
 def note(lease: Lease, what: str) -> None:
-    """Write one line into the table of the test."""
-    with psycopg.connect(app.conf.pecker_dsn, autocommit=True) as connection:
-        connection.execute(
-            "insert into notes (name, what, epoch, pid, at)"
-            " values (%s, %s, %s, %s, %s)",
-            [lease.name, what, lease.epoch, os.getpid(), monotonic()],
-        )
+    """Write one line into the table of the test, with the instant of the call."""
+    line = [lease.name, what, lease.epoch, os.getpid(), monotonic()]
+    with psycopg.connect(of_notes(), autocommit=True) as connection:
+        connection.execute(NOTE, line)
 
 
 async def anote(lease: Lease, what: str) -> None:
@@ -101,6 +107,27 @@ async def stubborn(lease: Lease) -> None:
         await asyncio.Event().wait()
     finally:
         note(lease, "ended")
+
+
+def write(lease: Lease) -> None:
+    """Write one line, if this life may."""
+    with psycopg.connect(of_notes()) as connection:
+        lease.guard(connection)
+        line = [lease.name, "wrote", lease.epoch, os.getpid(), monotonic()]
+        connection.execute(NOTE, line)
+
+
+@observers.observer(unreachable="go_on")
+async def writer(lease: Lease) -> None:
+    """Write under a guard, and go on until that is refused."""
+    await anote(lease, "began")
+    while True:
+        try:
+            await asyncio.to_thread(write, lease)
+        except LeaseLost:
+            await anote(lease, "refused")
+            raise
+        await asyncio.to_thread(pause, 0.1)
 
 
 @observers.observer
