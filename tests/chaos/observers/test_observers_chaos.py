@@ -1,0 +1,70 @@
+"""Hosts die, freeze, hang and drain while observers are stopped; an oracle judges."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+
+from tests.chaos.observers.app import LEASE, PERIOD
+from tests.chaos.observers.events import KINDS, events
+from tests.chaos.observers.oracle import Wanted, Write, gaps, overtaken
+from tests.chaos.observers.stand import HOSTS, Stand
+
+logger = logging.getLogger(__name__)
+
+EVENTS = int(os.environ.get("PECKER_CHAOS_EVENTS", "50"))
+OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
+SEED = int(os.environ.get("PECKER_CHAOS_SEED", "13"))
+TICK = LEASE / 10
+BUSY = 10.0
+"""Seconds more that a gap may last: the machine has other work, and an observer that
+has just moved may be hit once more on its new host."""
+
+
+def test_events_are_those_of_their_seed() -> None:
+    """Each kind as often as any other."""
+    drawn = [*events(len(KINDS) * 5, hosts=HOSTS, seed=SEED)]
+    assert drawn == [*events(len(KINDS) * 5, hosts=HOSTS, seed=SEED)]
+    assert dict.fromkeys(KINDS, 5) == {
+        kind: sum(1 for one in drawn if one.kind == kind) for kind in KINDS
+    }
+
+
+def test_the_oracle_sees_what_is_wrong() -> None:
+    """A life that wrote after the next one, and an observer that nobody ran."""
+    good = [Write("a", 1, 1.0), Write("a", 2, 2.0), Write("b", 7, 1.5)]
+    assert overtaken(good) == []
+    assert overtaken([*good, Write("a", 1, 2.5)]) == [
+        (Write("a", 2, 2.0), Write("a", 1, 2.5))
+    ]
+    wanted = {"a": Wanted(0.5, 9.0), "b": Wanted(1.0, 2.0), "c": Wanted(3.0, 4.0)}
+    assert gaps(good, wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
+    """Never two lives that both write, nobody missing, no stop forgotten."""
+    stand = Stand(dsn)
+    try:
+        stand.begin(OBSERVERS)
+        for event in events(EVENTS, hosts=HOSTS, seed=SEED):
+            stand.do(event)
+        stand.settle()
+        writes = stand.writes()
+        longest = gaps(writes, stand.wanted)
+    except BaseException as error:
+        for host in stand.hosts:
+            error.add_note(f"{host.name}:\n{host.logs().decode()[-3_000:]}")
+        raise
+    finally:
+        stand.close()
+    most = max(longest.values())
+    logger.info("%d writes, longest gap %.1f s", len(writes), most)
+    assert overtaken(writes) == []
+    allowed = LEASE + TICK + PERIOD + BUSY
+    assert {name: gap for name, gap in longest.items() if gap > allowed} == {}
