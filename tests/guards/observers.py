@@ -13,7 +13,16 @@ FULL = "tests/unit/observers/test_no_more_threads.py"
 PURE = "tests/unit/observers/test_retry_and_placement.py"
 PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
+TRUST = "tests/unit/observers/test_trust.py"
+
 GUARDS = (
+    Guard(
+        "observers: a host trusts its lease for a part of it (I2)",
+        "celery_pecker/observers/hosts/host.py",
+        "self._trust.renew(sent, TRUSTED * self._plan.lease)",
+        "self._trust.renew(sent, self._plan.lease)",
+        TRUST,
+    ),
     Guard(
         "observers: an awaited guard refuses an overtaken life",
         "celery_pecker/observers/lease.py",

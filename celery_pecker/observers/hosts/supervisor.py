@@ -219,8 +219,10 @@ class Slot:
     def _hear(self, process: subprocess.Popen[bytes], beats: int) -> None:
         silent, heard = 0.0, False
         looked = monotonic()
+        poll = select.poll()  # select() takes no descriptor above 1,023
+        poll.register(beats, select.POLLIN)
         while True:
-            ready, _, _ = select.select([beats], [], [], GLANCE)
+            ready = poll.poll(GLANCE * 1000)
             now = monotonic()
             # A machine that was frozen has frozen both: no look counts for long.
             silent += min(now - looked, 2 * GLANCE)
