@@ -24,11 +24,11 @@ DRAINED = 2.0
 class Pace:
     """Seconds of rest between what is done."""
 
-    before: float = 10.0
+    before: float = 5.0
     alone: float = 6.0
     """How long the survivor has to do without the killed scheduler."""
     between: float = 5.0
-    after: float = 10.0
+    after: float = 6.0
     outage: float = 0.0
     """How long PostgreSQL stays down at its restart, beyond what that takes."""
 
