@@ -43,6 +43,13 @@ def ready(stand: Stand) -> Stand:
     return stand
 
 
+@pytest.fixture(autouse=True)
+def _script_is_known(redis_wire: RedisWire, stand_on: MakeStand) -> None:
+    """Push once, else the answer that is lost may be that the script is unknown."""
+    ready(stand_on(redis_wire)).send([dispatch("one")])
+    assert len(redis_wire.take()) == 1
+
+
 def behind(proxy: Proxy, wire: RedisWire) -> RedisWire:
     """Return the same Redis, reached by the proxy."""
     database = urlsplit(wire.url).path

@@ -167,8 +167,8 @@ def test_help_names_every_command(line: Line) -> None:
     """Each is imported for its line of help; none fails at that."""
     shown = line("--help")
     assert shown.exit_code == 0
-    # One hands its options on to Flower, the other serves until it is ended.
-    for name in COMMANDS.keys() - {"flower", "intake"}:
+    # One hands its options on to Flower, the others serve until they are ended.
+    for name in COMMANDS.keys() - {"flower", "intake", "observe"}:
         assert re.search(rf"\n  {name} ", shown.stdout)
         told = line(name, "--help")
         assert told.exit_code == 0
