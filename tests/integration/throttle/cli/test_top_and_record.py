@@ -76,6 +76,15 @@ def test_top_tells_programs_the_same(line: Line, crew: Crew) -> None:
     assert crew.workers
 
 
+CELERY = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("celery", run_name="__main__", alter_sys=True)
+"""
+"""Celery's command as a terminal starts it: where a shell has started the tests in the
+background, SIGINT is ignored, and each child inherits that."""
+
+
 def test_top_may_show_one_database(line: Line) -> None:
     """A misspelt one is no empty screen."""
     shown = line("top", "--once", "--database", "quiet").stdout
@@ -94,7 +103,7 @@ def test_the_screen_goes_on_while_redis_is_away_and_ends_by_ctrl_c(
     (tmp_path / "proj.py").write_text(APP.format(url=redis.url, limits=LIMITS))
     screen, inside = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "proj", "throttle", "top"],
+        [sys.executable, "-c", CELERY, "-A", "proj", "throttle", "top"],
         stdin=inside,
         stdout=inside,
         stderr=inside,
