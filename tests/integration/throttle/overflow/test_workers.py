@@ -125,7 +125,9 @@ def test_what_cannot_be_parked_runs_when_its_database_opens(either: Stand) -> No
         either.send("gated", *NAMES)
         either.until(lambda: either.held() >= HOLD, "it holds what it may")
         log = worker.life_log
-        either.until(lambda: "stay here" in log() or "is refused" in log(), "no more")
+        either.until(
+            lambda: "stay in this worker" in log() or "is refused" in log(), "no more"
+        )
         either.reopen()
         either.until(either.ran_all(*NAMES), "all ran")
     assert set(either.ran.values()) == {1}
