@@ -49,7 +49,6 @@ Where things are
 The invariants have numbers (I1 …), told in docs/maintainers/invariants.md.
 """
 
-from importlib import import_module as _import
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
@@ -65,6 +64,7 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
 )
 from celery_pecker.kernel.gate import Gate
+from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:
@@ -104,22 +104,12 @@ def version() -> str:
     return _version("celery-pecker")
 
 
-_WHERE = {
-    "Pecker": ("tasks", "Pecker"),
-    "ScheduledTask": ("tasks", "ScheduledTask"),
-    "Run": ("runs", "Run"),
-    "current_run": ("runs", "current"),
-}
-"""What loads Celery or psycopg is loaded by those who use it: each `celery` command
-imports this package before it knows what it is asked for."""
-
-
-def __getattr__(name: str) -> object:
-    """Return a public name that is loaded when it is first used."""
-    if name not in _WHERE:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    module, attribute = _WHERE[name]
-    found: object = getattr(_import(f"{__name__}.{module}"), attribute)
-    globals()[name] = found
-    return found
+__getattr__ = _lazy_names(
+    globals(),
+    {
+        "Pecker": ("tasks", "Pecker"),
+        "ScheduledTask": ("tasks", "ScheduledTask"),
+        "Run": ("runs", "Run"),
+        "current_run": ("runs", "current"),
+    },
+)

@@ -12,7 +12,7 @@ do
     (runs the labelled statements of ``sql/``), ``connections`` (those that threads
     share), ``migrations``, ``schema_check`` (refuses a server or schema at start),
     ``user_code`` (calls code that is not ours), ``once_a_minute`` (logs
-    what repeats)
+    what repeats), ``lazy_names`` (public names that load late)
 
 Nothing in this package imports Celery, kombu or Redis, or a package above it.
 """

@@ -60,8 +60,9 @@ Where to change what: placement in ``placement``; retries in ``retry``; what is 
 in ``refusals``; words and rows for people in ``model``.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from celery_pecker.observers.app import Observers, observers_of
@@ -71,23 +72,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Lease", "Observers", "Place", "Retry", "Status", "observers_of"]
 
-_WHERE = {
-    "Answer": "model",
-    "Lease": "lease",
-    "Observers": "app",
-    "Place": "model",
-    "Retry": "retry",
-    "Status": "model",
-    "observers_of": "app",
-}
-"""Loaded when first used: Celery and psycopg are not needed to name an error."""
-
-
-def __getattr__(name: str) -> object:
-    """Return a public name that is loaded when it is first used."""
-    if name not in _WHERE:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    found: object = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_names(
+    globals(),
+    {
+        "Answer": ("model", "Answer"),
+        "Lease": ("lease", "Lease"),
+        "Observers": ("app", "Observers"),
+        "Place": ("model", "Place"),
+        "Retry": ("retry", "Retry"),
+        "Status": ("model", "Status"),
+        "observers_of": ("app", "observers_of"),
+    },
+)

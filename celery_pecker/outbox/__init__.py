@@ -27,8 +27,9 @@ Not promised
     the same task id.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from celery_pecker.outbox.app import Outbox, outboxes
@@ -36,15 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Mode", "Outbox", "outboxes"]
 
-_WHERE = {"Mode": "model", "Outbox": "app", "outboxes": "app"}
-"""Loaded when first used: Celery and psycopg are not needed to name an error."""
-
-
-def __getattr__(name: str) -> object:
-    """Return a public name that is loaded when it is first used."""
-    if name not in _WHERE:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    found: object = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_names(
+    globals(),
+    {
+        "Mode": ("model", "Mode"),
+        "Outbox": ("app", "Outbox"),
+        "outboxes": ("app", "outboxes"),
+    },
+)
