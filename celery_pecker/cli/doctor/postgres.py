@@ -24,6 +24,8 @@ NEEDED = {
     "pecker_owner": ("insert", "select", "update"),
     "pecker_pending": ALL,
     "pecker_replicas": ALL,
+    "pecker_schedule_changes": ALL,
+    "pecker_schedules": ALL,
     "pecker_tasks": ALL,
 }
 """The rights of docs/how-to/rights-and-migrations.md."""
