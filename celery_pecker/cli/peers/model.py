@@ -1,0 +1,31 @@
+"""One schedule of another scheduler, and what of it does not come over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery_pecker.kernel.errors import PeckerError
+
+
+class LeftOut(PeckerError):
+    """A schedule that cannot come over; the text says why."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Foreign:
+    """A schedule as another scheduler stores it, in our words."""
+
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `Schedules.set`."""
+    last_us: int | None = None
+    """When it ran last, where that is known."""
+    notes: list[str] = field(default_factory=list)
+    """What does not come over although the schedule does, each with its reason."""
+    problem: str | None = None
+    """Why it cannot come over at all."""
+
+    def note(self, text: str) -> None:
+        """Say of something that it does not come over, or comes changed."""
+        self.notes.append(text)

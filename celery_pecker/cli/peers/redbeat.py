@@ -1,0 +1,169 @@
+"""RedBeat's keys in Redis, as schedules.
+
+A sorted set `<prefix>:schedule` names the key of each entry, a hash with two JSON
+texts: `definition` (which people change) and `meta` (when it ran last). The set
+`<prefix>:statics` names those that its code declared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from celery_pecker.cli.peers.model import Foreign, LeftOut
+from celery_pecker.cli.peers.rules import rule
+from celery_pecker.cli.peers.values import crontab, iso
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured
+
+PREFIX = "redbeat:"
+TIMEOUT = 3.0
+PAGE = 1_000
+TYPE = "__type__"
+SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+def redbeat(url: str, prefix: str = PREFIX) -> Iterator[Foreign]:
+    """Give the schedules of RedBeat."""
+    if not url.startswith(SCHEMES):
+        message = f"the Redis of RedBeat is {url!r}; allowed is {', '.join(SCHEMES)}"
+        raise Misconfigured(message)
+    try:
+        client = Redis.from_url(
+            url,
+            decode_responses=True,
+            socket_timeout=TIMEOUT,
+            socket_connect_timeout=TIMEOUT,
+        )
+        with closing(client):
+            yield from _entries(client, prefix)
+    except RedisError as error:
+        message = f"no answer from the Redis to read from: {error}"
+        raise BrokerUnavailable(message) from error
+
+
+def _entries(client: Any, prefix: str) -> Iterator[Foreign]:
+    keys = client.zrange(f"{prefix}:schedule", 0, -1)
+    statics = client.smembers(f"{prefix}:statics")
+    for start in range(0, len(keys), PAGE):
+        page = keys[start : start + PAGE]
+        with client.pipeline(transaction=False) as pipe:
+            for key in page:
+                pipe.hmget(key, "definition", "meta")
+            texts = pipe.execute()
+        for key, (definition, meta) in zip(page, texts, strict=True):
+            yield entry(key.removeprefix(prefix), definition, meta, statics)
+
+
+def entry(
+    name: str, definition: str | None, meta: str | None, statics: set[str]
+) -> Foreign:
+    """Return one entry by its two texts."""
+    found = Foreign(name=name)
+    try:
+        given = _json("definition", definition)
+        found.name = given.get("name") or name
+        if found.name in statics:
+            found.note("its code declared it there (beat_schedule)")
+        options = _plain(found, "options", given.get("options") or {})
+        found.fields |= {
+            "task": given.get("task"),
+            "schedule": _schedule(found, given.get("schedule")),
+            "args": _plain(found, "args", given.get("args") or []),
+            "kwargs": _plain(found, "kwargs", given.get("kwargs") or {}),
+            "options": _options(options),
+            "end": None,
+            "start": None,
+            "once": False,
+            "paused": not given.get("enabled", True),
+        }
+        last = _json("meta", meta or "{}").get("last_run_at")
+        found.last_us = None if last is None else to_us(_datetime(last))
+    except LeftOut as error:
+        found.problem = str(error)
+    return found
+
+
+def _json(field: str, text: str | None) -> dict[str, Any]:
+    if text is None:
+        message = f"its key has no {field}: RedBeat does not run it either"
+        raise LeftOut(message)
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        message = f"its {field} is no JSON: {error}"
+        raise LeftOut(message) from error
+    if not isinstance(given, dict):
+        message = f"its {field} is {given!r}; allowed is a JSON object"
+        raise LeftOut(message)
+    return given
+
+
+def _schedule(found: Foreign, given: Any) -> dict[str, Any]:
+    kind = given.get(TYPE) if isinstance(given, dict) else None
+    if kind == "interval":
+        if given.get("relative"):
+            message = (
+                "its interval is relative (rounded to whole seconds, minutes, hours or"
+                " days); store a crontab in its place"
+            )
+            raise LeftOut(message)
+        every = given.get("every") or 0
+        return {"every": int(every) if float(every).is_integer() else every}
+    if kind == "crontab":
+        # No time zone is stored: RedBeat goes by the app's.
+        fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+        return {"crontab": crontab(*(given.get(one, "*") for one in fields))}
+    if kind == "rrule":
+        return rule(found, given)
+    message = (
+        f"its schedule is {given!r}; RedBeat's own are interval, crontab and rrule"
+    )
+    raise LeftOut(message)
+
+
+def _plain(found: Foreign, field: str, value: Any) -> Any:
+    """Return a value with RedBeat's instants as kombu writes them.
+
+    Its decoder makes datetimes of them before it sends; a worker that takes JSON makes
+    datetimes of kombu's form.
+    """
+    if isinstance(value, list):
+        return [_plain(found, field, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if TYPE not in value:
+        return {key: _plain(found, field, one) for key, one in value.items()}
+    if value[TYPE] != "datetime":
+        message = f"{field} holds {value!r}; allowed is plain JSON"
+        raise LeftOut(message)
+    text = iso(_datetime(value))
+    if field == "options":
+        return text
+    found.note(f"{field} has the instant {text}: sent as kombu writes it in JSON")
+    return {TYPE: "datetime", "__value__": text}
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: one for key, one in options.items() if one is not None}
+
+
+def _datetime(given: Any) -> datetime:
+    """Return an instant that RedBeat's encoder has written field by field."""
+    try:
+        parts = {key: one for key, one in given.items() if key != TYPE}
+        zone = parts.pop("timezone", "UTC")
+        if isinstance(zone, str):
+            return datetime(**parts, tzinfo=ZoneInfo(zone))
+        # Written as seconds from UTC
+        return datetime(**parts, tzinfo=timezone(timedelta(seconds=zone)))
+    except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
+        message = f"an instant is {given!r}: {error}"
+        raise LeftOut(message) from error

@@ -1,0 +1,62 @@
+"""Instants, JSON and crontab fields, as other schedulers store them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from celery_pecker.cli.peers.model import LeftOut
+
+
+def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
+    """Return an instant in UTC; one that is stored without a zone is of this one.
+
+    PostgreSQL gives a datetime; SQLite has the text that Django or SQLAlchemy wrote.
+    """
+    if value is None or value == "":
+        return None
+    found = value
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            found = None
+    if not isinstance(found, datetime):
+        message = f"{field} is {value!r}; allowed is an instant"
+        raise LeftOut(message)
+    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def decoded(field: str, text: object, empty: Any) -> Any:
+    """Return the value of a column that holds JSON as text; an empty one: `empty`."""
+    if text is None or text == "":
+        return empty
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"{field} is {text!r}; allowed is JSON ({error})"
+        raise LeftOut(message) from error
+
+
+def crontab(*fields: Any) -> str:
+    """Return five fields of Celery's crontab as one text.
+
+    Minute, hour, day of the month, month, day of the week; each a text, a number or a
+    list of numbers.
+    """
+    return " ".join(_field(one) for one in fields)
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(one) for one in value) or "*"
+    # Admin forms let spaces through: "1, 15" is one field.
+    return "".join(str("*" if value is None else value).split()) or "*"
+
+
+def iso(found: datetime | None) -> str | None:
+    """Return an instant as text with its offset."""
+    return None if found is None else found.isoformat()
