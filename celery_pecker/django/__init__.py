@@ -6,7 +6,8 @@ Nouns
     *alias*   the database of Django in which the tables are: PECKER_ADMIN_DATABASE
     *window*  the messages that a list has: the first of those that were asked for
 
-Models are unmanaged: ``celery -A proj pecker migrate`` makes the tables, Django's own
-``migrate`` leaves them alone. Nothing can be added, changed or deleted here: people do
-that by ``pecker outbox`` or in Flower, which pass over what is in a relay's hands.
+Models are unmanaged: ``celery -A proj pecker migrate`` makes the tables, and so does
+``manage.py migrate`` by a hook, in the database of ``pecker_dsn``. Nothing
+can be added, changed or deleted here: people do that by ``pecker outbox`` or in Flower,
+which pass over what is in a relay's hands.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import pre_migrate
 
 
 class PeckerConfig(AppConfig):
@@ -12,3 +13,11 @@ class PeckerConfig(AppConfig):
     label = "celery_pecker"
     verbose_name = "Celery Pecker"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Note how the project began; let ``manage.py migrate`` make the tables."""
+        # Imports models, which may not be loaded before.
+        from celery_pecker.django import migrating, project  # noqa: PLC0415
+
+        project.begin()
+        pre_migrate.connect(migrating.before, sender=self)

@@ -27,6 +27,7 @@ REFUSED = "tests/integration/outbox/test_refused_calls.py"
 TRANSACTIONS = "tests/integration/outbox/test_transactions.py"
 MANY = "tests/integration/outbox/test_many_messages.py"
 ADMIN = "tests/integration/django/test_admin.py"
+MIGRATE = "tests/integration/django/test_migrate.py"
 NEWER = "tests/integration/outbox_relay/test_newer_versions.py"
 
 GUARDS = (
@@ -468,6 +469,27 @@ GUARDS = (
         "        del request, obj\n"
         "        return True\n",
         f"{ADMIN}::test_nothing_can_be_added_changed_or_deleted",
+    ),
+    Guard(
+        "django: migrate makes tables only in the database of pecker_dsn",
+        "celery_pecker/django/project.py",
+        "if not addresses.same(conninfo_to_dict(theirs.dsn), ours, os.environ):",
+        "if False:",
+        f"{MIGRATE}::test_migrate_leaves_the_tables_alone",
+    ),
+    Guard(
+        "django: migrate asks routers whether our tables belong there",
+        "celery_pecker/django/migrating.py",
+        'if not router.allow_migrate(using, "celery_pecker"):',
+        "if False:",
+        f"{MIGRATE}::test_migrate_leaves_the_tables_alone",
+    ),
+    Guard(
+        "django: tests get tables in the test database, not in the real one",
+        "celery_pecker/django/migrating.py",
+        "migrations.migrate(address(using), schema=places.schema())",
+        "migrations.migrate(project.app_settings().dsn, schema=places.schema())",
+        f"{MIGRATE}::test_a_test_database_gets_the_tables_and_the_real_one_does_not",
     ),
     Guard(
         "django: a list is a window of the first",

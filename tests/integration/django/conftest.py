@@ -68,7 +68,16 @@ class Site:
 
     def command(self, *words: str) -> int:
         """Return how a command of manage.py has ended."""
-        return int(self._ask(command=words)["status"] or 0)
+        return int(self.run(*words)["status"] or 0)
+
+    def run(self, *words: str, **settings: Any) -> dict[str, Any]:
+        """Return how a command of manage.py has ended, and what it printed."""
+        return self._ask(command=words, settings=settings)
+
+    def test_database(self, alias: str) -> list[int]:
+        """Return the steps that a test database has, as test runners make it."""
+        steps: list[int] = self._ask(test_database=alias)["steps"]
+        return steps
 
     def close(self) -> None:
         """End the process."""

@@ -6,13 +6,16 @@ A line of standard input is a request as JSON; the answer is a line of JSON.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from typing import Any
 
 import django
-from django.core.management import call_command
+from celery import Celery
+from django.core.management import CommandError, call_command
+from django.test.utils import override_settings
 from psycopg.conninfo import conninfo_to_dict
 
 given: dict[str, Any] = conninfo_to_dict(os.environ["PROJECT_DSN"])
@@ -55,12 +58,26 @@ TEMPLATES = [
         },
     }
 ]
+if "PROJECT_PECKER_DSN" in os.environ:
+    app = Celery("proj", broker="memory://")
+    app.conf.pecker_dsn = os.environ["PROJECT_PECKER_DSN"]
+    other = Celery("other", broker="memory://", set_as_current=False)
+    other.conf.pecker_dsn = f"{os.environ['PROJECT_PECKER_DSN']}_other"
 ALLOWED_HOSTS = ["testserver"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ROOT_URLCONF = "tests.integration.django.addresses"
 SECRET_KEY = "a test's own"  # noqa: S105
 STATIC_URL = "/static/"
 USE_TZ = True
+
+
+class Forbids:
+    """A router that keeps our tables out of each database."""
+
+    def allow_migrate(self, db: str, app_label: str, **_: Any) -> bool | None:
+        """Say no for our app, nothing for others."""
+        del db
+        return False if app_label == "celery_pecker" else None
 
 
 def main() -> None:
@@ -87,11 +104,17 @@ def main() -> None:
 def answer(clients: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """Return what a request or a command of manage.py was answered."""
     if "command" in asked:
+        out = io.StringIO()
         try:
-            call_command(*asked["command"], stdout=sys.stderr)
+            with override_settings(**asked["settings"]):
+                call_command(*asked["command"], stdout=out)
         except SystemExit as error:
-            return {"status": error.code}
-        return {"status": 0}
+            return {"status": error.code, "out": out.getvalue()}
+        except CommandError as error:
+            return {"status": 1, "out": str(error)}
+        return {"status": 0, "out": out.getvalue()}
+    if "test_database" in asked:
+        return {"steps": test_database(asked["test_database"])}
     client = clients[asked["user"]]
     reply = getattr(client, asked["method"])(asked["path"], asked["data"], follow=True)
     return {
@@ -99,6 +122,23 @@ def answer(clients: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
         "html": reply.content.decode(),
         "path": reply.request["PATH_INFO"],
     }
+
+
+def test_database(alias: str) -> list[int]:
+    """Return the steps of our tables in a test database, as test runners make it."""
+    from django.db import connections  # noqa: PLC0415
+    from django.test.utils import (  # noqa: PLC0415
+        setup_databases,
+        teardown_databases,
+    )
+
+    made = setup_databases(0, interactive=False, aliases={"default", alias})
+    try:
+        with connections[alias].cursor() as cursor:
+            cursor.execute("select version from pecker_migrations order by version")
+            return [version for (version,) in cursor.fetchall()]
+    finally:
+        teardown_databases(made, 0)
 
 
 if __name__ == "__main__":

@@ -233,3 +233,10 @@ def test_where_no_table_is_the_page_says_what_to_do(
     page = html.unescape(answer["html"])
     assert "pecker migrate" in page
     assert "schema 'public' of the database 'outbox'" in page
+
+
+def test_migrate_says_that_it_does_not_know_the_celery_app(site: Site) -> None:
+    """The pages only look; who has no app beside them keeps `pecker migrate`."""
+    answer = site.run("migrate", "--database", "outbox")
+    assert answer["status"] == 0
+    assert "left alone: no Celery app is loaded" in answer["out"]

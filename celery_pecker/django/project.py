@@ -1,0 +1,107 @@
+"""The Celery app of a Django project, and whether the admin's database has its tables.
+
+What stood in DATABASES when Django began counts: a test database has another name.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery, _state
+from celery.app.utils import find_app
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from psycopg.conninfo import conninfo_to_dict
+
+from celery_pecker.django import addresses, places
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.settings import Settings
+
+APP = "PECKER_ADMIN_APP"
+NO_APP = (
+    "no Celery app is loaded: import it in the project's __init__.py, as Celery's"
+    f" documentation has it, or name it by {APP}, as in 'mysite.celery:app'"
+)
+
+_began: dict[str, Any] = {"app": None, "databases": {}}
+
+
+def begin() -> None:
+    """Note the current Celery app, and where databases are; called once, at the start.
+
+    Celery's current app is one of the thread that made it: threads that answer requests
+    see another one, which has no settings.
+    """
+    # Not celery.current_app, which makes an app where there is none.
+    _began["app"] = vars(_state)["_tls"].current_app
+    _began["databases"] = {
+        alias: {
+            **database.get("OPTIONS", {}),
+            "dbname": database.get("NAME"),
+            "user": database.get("USER"),
+            "host": database.get("HOST"),
+            "port": database.get("PORT"),
+        }
+        for alias, database in settings.DATABASES.items()
+    }
+
+
+def celery_app() -> Celery:
+    """Return the Celery app of the project.
+
+    Raises:
+        ImproperlyConfigured: there is none.
+    """
+    path = getattr(settings, APP, None)
+    if not path:
+        if _began["app"] is None:
+            raise ImproperlyConfigured(NO_APP)
+        app: Celery = _began["app"]
+        return app
+    try:
+        named: object = find_app(path)
+    except (AttributeError, ImportError, ValueError) as error:
+        message = f"{APP} is {path!r}, which cannot be loaded: {error}"
+        raise ImproperlyConfigured(message) from error
+    if not isinstance(named, Celery):
+        message = f"{APP} is {path!r}; allowed is where a Celery app is, not {named!r}"
+        raise ImproperlyConfigured(message)
+    return named
+
+
+def app_settings() -> Settings:
+    """Return the settings of the app, checked.
+
+    Raises:
+        ImproperlyConfigured: there is no app, or they are not valid.
+    """
+    app = celery_app()
+    try:
+        found = Settings.read(app.conf, main=app.main)
+        Database.of(found, role="django")  # refuses what is no DSN
+    except Misconfigured as error:
+        raise ImproperlyConfigured(str(error)) from error
+    return found
+
+
+def elsewhere(alias: str) -> str | None:
+    """Return why a database does not have the app's tables; None if it has.
+
+    Raises:
+        ImproperlyConfigured: there is no app, or its settings are not valid.
+    """
+    theirs = app_settings()
+    if connections[alias].vendor != "postgresql":
+        return f"the database {alias!r} is {connections[alias].vendor}, not PostgreSQL"
+    if theirs.schema != places.schema():
+        return (
+            f"pecker_schema is {theirs.schema!r}, but the admin's schema"
+            f" ({places.SCHEMA}) is {places.schema()!r}"
+        )
+    ours = _began["databases"][alias]
+    if not addresses.same(conninfo_to_dict(theirs.dsn), ours, os.environ):
+        return f"pecker_dsn names another database than DATABASES[{alias!r}]"
+    return None
