@@ -27,9 +27,14 @@ from benchmarks.rows import (
     failover,
     flower,
     groomer,
+    observers_100k,
+    observers_blackout,
     observers_drain,
+    observers_endless,
+    observers_freeze,
     observers_join,
     observers_kill,
+    observers_outage,
     observers_quiet,
     outbox_call,
     outbox_commits,
@@ -76,6 +81,8 @@ ROWS: dict[str, ModuleType] = {
         *(outbox_commits, outbox_deferred, outbox_million, outbox_hundred),
         groomer,
         *(observers_quiet, observers_kill, observers_join, observers_drain),
+        *(observers_freeze, observers_outage, observers_blackout),
+        *(observers_100k, observers_endless),
     )
 }
 

@@ -14,6 +14,10 @@ def verdicts(results: Results) -> list[Verdict]:
         ("observers_kill", _kill),
         ("observers_join", _join),
         ("observers_drain", _drain),
+        ("observers_freeze", _freeze),
+        ("observers_outage", _outage),
+        ("observers_blackout", _blackout),
+        ("observers_100k", _swarm),
     ):
         for one in results.samples(row):
             made += judge(one)
@@ -79,5 +83,66 @@ def _drain(one: Sample) -> list[Verdict]:
             target=f"a host with {one['moved']:,} hands over: gap p99 ≤ 1 s",
             measured=f"{one['gap_s']['p99']:.2f} s",
             met=one["gap_s"]["p99"] <= 1,
+        )
+    ]
+
+
+def _freeze(one: Sample) -> list[Verdict]:
+    frozen, written = one["frozen"], one["written"]
+    return [
+        Verdict(
+            target=f"frozen for {frozen} s: user code ended ≤ 250 ms after the thaw",
+            measured=f"{one['ended_ms']['max']:.0f} ms",
+            met=one["ended_ms"]["max"] <= 250,
+        ),
+        Verdict(
+            target=f"frozen for {frozen} s: stale guarded writes 0 of 1,000",
+            measured=f"{written} of {one['attempts']:,}",
+            met=written == 0 and one["attempts"] >= 1_000,
+        ),
+    ]
+
+
+def _outage(one: Sample) -> list[Verdict]:
+    by_policy = one["ended"] == one["stop"] and not one["disturbed"]
+    return [
+        Verdict(
+            target=f"PostgreSQL {one['way']} for {one['away_s']:.0f} s: no host is"
+            " called dead, each observer goes on by its policy",
+            measured=f"{one['dead']} of {one['hosts']} hosts; {one['ended']:,} of"
+            f" {one['stop']:,} ended and began anew, {one['disturbed']:,} of"
+            f" {one['go_on']:,} others disturbed",
+            met=by_policy and not one["dead"] and one["same_hosts"],
+        )
+    ]
+
+
+def _blackout(one: Sample) -> list[Verdict]:
+    most = one["after_return_s"]["max"]
+    return [
+        Verdict(
+            target="all hosts killed and started anew: each observer runs ≤ lease + 5 s"
+            " after the return",
+            measured=f"{most:.1f} s",
+            met=most <= one["lease"] + 5,
+        )
+    ]
+
+
+def _swarm(one: Sample) -> list[Verdict]:
+    def worst(label: str) -> tuple[int, float]:
+        took = one["statements"][label]
+        return took["cancelled"], took["max_ms"]
+
+    first = max(one["statements"], key=worst)
+    cancelled, slowest = worst(first)
+    limit = one["limit_s"] * 1e3
+    return [
+        Verdict(
+            target=f"{one['observers']:,} observers: no statement takes longer than a"
+            f" host waits ({limit:,.0f} ms)",
+            measured=f"slowest: {first}, {slowest:,.0f} ms"
+            + (f", {cancelled} cancelled" if cancelled else ""),
+            met=slowest <= limit and not cancelled,
         )
     ]

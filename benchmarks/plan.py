@@ -107,6 +107,12 @@ class Plan:
     """Observers, on four hosts."""
     still: int
     """For which they are watched while nothing happens."""
+    frozen: int
+    """For which one of their hosts is frozen."""
+    swarms: tuple[int, ...]
+    """Observers, on four hosts, whose statements are timed."""
+    forever: int
+    """For which a task that never ends is watched, on each broker."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -177,6 +183,12 @@ class Plan:
             "observers_kill": 2 * (50 + self.observed / 400),
             "observers_join": 45 + self.observed / 500,
             "observers_drain": 40 + self.observed / 400,
+            "observers_freeze": 60.0 + self.frozen,
+            "observers_outage": 2 * (60 + self.observed / 400),
+            "observers_blackout": 50 + self.observed / 300,
+            "observers_100k": sum(60 + many / 250 for many in self.swarms)
+            + len(self.swarms) * self.still,
+            "observers_endless": 100 + 2 * self.forever,
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

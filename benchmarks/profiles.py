@@ -53,6 +53,9 @@ QUICK = Plan(
     groomed=2,
     observed=1_000,
     still=20,
+    frozen=10,
+    swarms=(1_000, 10_000),
+    forever=40,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -102,6 +105,9 @@ MEDIUM = Plan(
     groomed=10,
     observed=10_000,
     still=60,
+    frozen=30,
+    swarms=(10_000, 100_000),
+    forever=90,
     stuck=40,
 )
 
@@ -152,6 +158,9 @@ FULL = Plan(
     groomed=30,
     observed=10_000,
     still=300,
+    frozen=30,
+    swarms=(10_000, 100_000),
+    forever=300,
     stuck=120,
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from psycopg import sql
 
 from benchmarks.filled import drop
 from benchmarks.ground import Ground
+from benchmarks.observers.watching import WRITES
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
@@ -38,15 +40,19 @@ class Line(NamedTuple):
     name: str
     pid: int
     at: float
+    epoch: int
 
 
 class Field:
     """The tables and the hosts."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
+    def __init__(self, ground: Ground, *, dsn: str = "") -> None:
+        """`dsn`: of a server that is not the ground's; its hosts use that one."""
+        self.ground = replace(ground, dsn=dsn, server_pids={}) if dsn else ground
         self.name = f"bench_{secrets.token_hex(4)}"
         self.hosts: dict[str, ProcessContainer] = {}
+        self._read: list[Line] = []
+        self._offset = 0
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -55,7 +61,7 @@ class Field:
         app = Celery("bench-observers", broker="memory://", set_as_current=False)
         app.conf.update(pecker_dsn=self.ground.dsn, pecker_schema=self.name)
         self.observers = Observers(app)
-        self.connection = psycopg.connect(self.ground.dsn, autocommit=True)
+        self.connect()
         with tempfile.NamedTemporaryFile() as file:
             self._lines = Path(file.name)
             try:
@@ -95,30 +101,50 @@ class Field:
         self.hosts[name].start()
         return self.hosts[name]
 
-    def fill(self, hosts: int, observers: int) -> None:
-        """Start so many hosts and observers, and wait until they run."""
+    def connect(self) -> None:
+        """Have a new connection to the tables."""
+        self.connection = psycopg.connect(self.ground.dsn, autocommit=True)
+
+    def fill(self, hosts: int, observers: int | Mapping[str, int]) -> None:
+        """Start so many hosts and observers, of each kind, and wait until they run."""
+        kinds = {"idle": observers} if isinstance(observers, int) else observers
+        many = sum(kinds.values())
+        timeout = TIMEOUT + many / 200
         for number in range(hosts):
             self.start_host(f"host{number}")
         eventually(
             lambda: len(self.observers.nodes()) == hosts, TIMEOUT, "hosts are up"
         )
         with psycopg.connect(self.ground.dsn) as connection:
-            for number in range(observers):
-                self.observers.start("idle", f"o{number}", connection=connection)
-        eventually(lambda: self.running() == observers, TIMEOUT, "observers run")
-        eventually(lambda: self.even(hosts, observers), TIMEOUT, "hosts are even")
+            # Hundreds of thousands of statements: not each into the log of the server.
+            connection.execute("set log_min_duration_statement = -1")
+            for kind, count in kinds.items():
+                for number in range(count):
+                    name = f"{kind}{number}"
+                    self.observers.start(kind, name, connection=connection)
+        eventually(
+            lambda: self.running() == many, timeout, "observers run", interval=0.1
+        )
+        eventually(
+            lambda: self.even(hosts, many), timeout, "hosts are even", interval=0.2
+        )
 
     def ask(self, statement: str, **params: object) -> Any:
-        """Return the first value of a statement; ``{observers}`` is the table."""
-        table = sql.Identifier(self.name, "pecker_observers")
-        text = sql.SQL(statement).format(observers=table)
-        row = self.connection.execute(text, params).fetchone()
+        """Return the first value of a statement; ``{observers}`` … are the tables."""
+        row = self.connection.execute(self._text(statement), params).fetchone()
         return row[0] if row else None
+
+    def execute(self, statement: str) -> None:
+        """Run a statement whose tables are in this schema."""
+        place = sql.SQL("set search_path to {}").format(sql.Identifier(self.name))
+        self.connection.execute(place)
+        self.connection.execute(statement.encode())
 
     def running(self) -> int:
         """Return how many began and did not end, as they wrote it."""
         lines = self.lines()
-        return sum(1 if one.what == "began" else -1 for one in lines)
+        began = sum(1 for one in lines if one.what == "began")
+        return began - sum(1 for one in lines if one.what == "ended")
 
     def moves(self) -> int:
         """Return how often observers have moved to another host."""
@@ -136,9 +162,16 @@ class Field:
 
     def lines(self) -> list[Line]:
         """Return all that observers wrote down, in order."""
-        words = (line.split() for line in self._lines.read_text().splitlines())
-        made = [Line(what, name, int(pid), float(at)) for what, name, pid, at in words]
-        return sorted(made, key=lambda one: one.at)
+        with self._lines.open("rb") as file:
+            file.seek(self._offset)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.decode().splitlines():
+            what, name, pid, at, epoch = line.split()
+            self._read.append(Line(what, name, int(pid), float(at), int(epoch)))
+        self._read.sort(key=lambda one: one.at)
+        return [*self._read]
 
     def processes(self) -> list[psutil.Process]:
         """Return the hosts: children of their supervisors."""
@@ -160,3 +193,13 @@ class Field:
 
         eventually(lambda: begun().keys() == names, TIMEOUT, "all of them began anew")
         return begun()
+
+    def _text(self, statement: str) -> sql.Composed:
+        tables = {
+            "observers": "pecker_observers",
+            "nodes": "pecker_observer_nodes",
+            "history": "pecker_observer_history",
+            "writes": WRITES,
+        }
+        named = {key: sql.Identifier(self.name, table) for key, table in tables.items()}
+        return sql.SQL(statement).format(**named)

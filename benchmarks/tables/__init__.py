@@ -87,6 +87,11 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "observers_kill": ("A host of observers is killed", observers.kill),
     "observers_join": ("A host of observers joins", observers.join),
     "observers_drain": ("A host of observers hands over", observers.drain),
+    "observers_freeze": ("A host of observers is frozen", observers.freeze),
+    "observers_outage": ("Observers without their database", observers.outage),
+    "observers_blackout": ("All hosts of observers die", observers.blackout),
+    "observers_100k": ("Very many observers", observers.swarm),
+    "observers_endless": ("What never ends, as a task", observers.endless),
     "groomer": ("Reports with and without a lock", groomer.table),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }
