@@ -87,19 +87,20 @@ class Lease:
         self._state = claimed.state
         self._over = threading.Event()
         self._why = ""
+        self.lapsed = False
+        """Whether this life was seen without trust: an end of its code is none then."""
 
     def check(self) -> None:
         """Raise LeaseLost where this life is to end, or is not trusted any more."""
         if self._over.is_set():
             raise LeaseLost(self._text(self._why))
-        if self._unreachable is Unreachable.STOP and self._trust.left() <= 0:
+        if self._untrusted():
             raise LeaseLost(self._text("its host could not renew the lease"))
 
     @property
     def stopping(self) -> bool:
         """Whether this life is to end: stopped, moved, or not trusted any more."""
-        untrusted = self._unreachable is Unreachable.STOP and self._trust.left() <= 0
-        return self._over.is_set() or untrusted
+        return self._over.is_set() or self._untrusted()
 
     def wait(self, seconds: float) -> bool:
         """Block the thread for so long, or until this life is to end; return whether.
@@ -163,6 +164,11 @@ class Lease:
         """End this life: `check` raises, `wait` returns."""
         self._why = why
         self._over.set()
+
+    def _untrusted(self) -> bool:
+        untrusted = self._unreachable is Unreachable.STOP and self._trust.left() <= 0
+        self.lapsed = self.lapsed or untrusted
+        return untrusted
 
     def _flow(self, state: str | None) -> Flow[None]:
         one = self._claimed

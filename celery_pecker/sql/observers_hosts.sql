@@ -271,14 +271,15 @@ select id, epoch, moved from seen
 
 /* celery_pecker:retake_observers */
 -- What a host holds by the table and does not run: it gave up its trust and nobody
--- buried it. They begin anew, with new epochs, in its own place.
+-- buried it. They begin anew, with new epochs, in its own place; a draining host takes
+-- them to end them, else nobody would run them while it lives.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 alive as materialized (
     select n.node
     from {schema}.pecker_observer_nodes as n, clock
-    where n.node = %(node)s::uuid and n.state = 'up' and n.lease_until > clock.now
+    where n.node = %(node)s::uuid and n.state <> 'dead' and n.lease_until > clock.now
     for share of n
 ),
 lost as materialized (

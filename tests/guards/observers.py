@@ -14,6 +14,11 @@ PURE = "tests/unit/observers/test_retry_and_placement.py"
 PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
 TRUST = "tests/unit/observers/test_trust.py"
+LAPSED = "tests/unit/observers/test_lapsed.py"
+LOOKS = "tests/unit/observers/test_looks.py"
+REAL = "tests/integration/observers/test_hosts.py"
+LIFE = "celery_pecker/observers/hosts/lives.py"
+STEPS = "celery_pecker/observers/hosts/host.py"
 
 GUARDS = (
     Guard(
@@ -194,5 +199,88 @@ GUARDS = (
         "                except OSError as error:  # no more processes or files\n",
         "                except KeyError as error:\n",
         f"{FULL}::test_a_host_that_cannot_be_started_is_tried_again",
+    ),
+    Guard(
+        "observers: what fails is tried as often as its policy says, then parked",
+        "celery_pecker/observers/retry.py",
+        "        if self.times is not None and failures > self.times:\n",
+        "        if self.times is None and failures > LONGEST:\n",
+        f"{REAL}::test_what_fails_is_tried_again_in_place_and_then_parked",
+    ),
+    Guard(
+        "observers: what fails keeps its host",
+        HOSTS,
+        "            when r.report in ('again', 'failed') and o.status <>"
+        " 'on_deleting' then o.node\n",
+        "            when r.report = 'again' and o.status <> 'on_deleting'"
+        " then o.node\n",
+        f"{LIVES}::test_what_failed_stays_where_it_is",
+    ),
+    Guard(
+        "observers: a long life forgives its failures",
+        "celery_pecker/observers/retry.py",
+        "        return 1 if was_well else before + 1\n",
+        "        return before + 1\n",
+        PURE,
+    ),
+    Guard(
+        "observers: a host whose event loop hangs does not renew",
+        STEPS,
+        "        if self.blocked:\n",
+        "        if self.blocked and self._leaving:\n",
+        f"{LOOKS}::test_a_host_whose_event_loop_hangs_does_not_renew",
+    ),
+    Guard(
+        "observers: a host whose event loop hangs does not beat",
+        "celery_pecker/observers/hosts/process.py",
+        "        if not host.blocked:\n",
+        "        if host is not None:\n",
+        f"{REAL}::test_a_lone_host_that_is_blocked_is_replaced",
+    ),
+    Guard(
+        "observers: a plain function may have a process of its own",
+        LIFE,
+        "        if life.observer.options.isolation is Isolation.PROCESS:\n",
+        "        if life.observer.options.isolation is None:\n",
+        f"{REAL}::test_a_process_of_its_own_goes_on_from_its_cursor",
+    ),
+    Guard(
+        "observers: one that exits ends no other",
+        "celery_pecker/observers/hosts/running.py",
+        '    with user_code.no_exit(f"observer {lease.name!r}"):\n',
+        "    if lease:\n",
+        f"{REAL}::test_one_that_exits_ends_no_other",
+    ),
+    Guard(
+        "observers: what returns without trust is not deleted",
+        LIFE,
+        "            return life.lease.lapsed\n",
+        "            return False\n",
+        f"{LAPSED}::test_what_returns_without_trust_is_not_deleted",
+    ),
+    Guard(
+        "observers: code that says its lease is lost waits as what failed",
+        LIFE,
+        "        return isinstance(error, LeaseLost) and untrusted\n",
+        "        return isinstance(error, LeaseLost)\n",
+        f"{LAPSED}::test_what_says_that_a_trusted_lease_is_lost_has_failed",
+    ),
+    Guard(
+        "observers: a drained host that is empty rests",
+        STEPS,
+        "                self._begin(self._tables.retake([], ENDING_AT_ONCE),"
+        " spread=True)\n            return self._plan.look\n",
+        "                self._begin(self._tables.retake([], ENDING_AT_ONCE),"
+        " spread=True)\n",
+        f"{LOOKS}::test_a_drained_host_that_is_empty_looks_as_seldom_as_any",
+    ),
+    Guard(
+        "observers: a drained host ends what it holds and does not run",
+        HOSTS,
+        "    where n.node = %(node)s::uuid and n.state <> 'dead' and n.lease_until >"
+        " clock.now\n",
+        "    where n.node = %(node)s::uuid and n.state = 'up' and n.lease_until >"
+        " clock.now\n",
+        f"{LIVES}::test_a_draining_host_takes_what_it_holds_to_end_it",
     ),
 )

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.lease import Claimed, Lease, Trust
 
@@ -80,7 +81,8 @@ class InProcess:
                 self._lease.state = message["state"]
             else:
                 last = True
-                error = Failed(message["error"]) if message["error"] else None
+                self._lease.lapsed = self._lease.lapsed or message["lapsed"]
+                error = _error(message)
         code = self._process.wait()
         if not last:
             error = Died(f"its process ended with {code}")
@@ -111,8 +113,23 @@ def main() -> None:
     threading.Thread(target=_obey, args=[lease, trust], daemon=True).start()
     what = f"observer {claimed.name!r}"
     error = user_code.survive(what, observer.function, lease, **claimed.args)
-    reply({"error": None if error is None else f"{type(error).__name__}: {error}"})
+    reply(
+        {
+            "error": None if error is None else f"{type(error).__name__}: {error}",
+            "lost": isinstance(error, LeaseLost),
+            "lapsed": lease.lapsed,
+        }
+    )
     os._exit(0)
+
+
+def _error(message: dict[str, Any]) -> Exception | None:
+    """Return what the code raised in its process."""
+    if message["error"] is None:
+        return None
+    if message["lost"]:
+        return LeaseLost(message["error"].removeprefix("LeaseLost: "))
+    return Failed(message["error"])
 
 
 def _obey(lease: Lease, trust: Trust) -> None:

@@ -142,7 +142,7 @@ class Host:
         self._trust.renew(sent, TRUSTED * self._plan.lease)
         self._look(pulse)
         if pulse.state == "draining" or self._leaving:
-            return self._drain()
+            return self._drain(pulse)
         self._drained_at = None
         if not pulse.waiting:
             self._seen.nothing_waits()
@@ -298,7 +298,7 @@ class Host:
             apart = 1 / self._plan.start_rate if spread else 0.0
             self._on_loop(partial(self._lives.begin, lives, apart))
 
-    def _drain(self) -> float:
+    def _drain(self, pulse: Pulse) -> float:
         """Give away what is here, some at a time, so that each gap is short."""
         quick = min(QUICK, self._plan.look)
         if self._drained_at is None:
@@ -312,6 +312,11 @@ class Host:
             return self._plan.look
         if self._leaving and self._lives.stuck and self._waited_in_vain():
             self._over()
+        if not self._lives.by_id:
+            # It lost its trust while it drained: what it still holds ends as the rest.
+            if pulse.draining:
+                self._begin(self._tables.retake([], ENDING_AT_ONCE), spread=True)
+            return self._plan.look
         # The others look more often once they have seen that this host drains.
         if monotonic() - self._drained_at < self._plan.look:
             return quick

@@ -233,16 +233,28 @@ class Lives:
         life.running = None
         if life.ending is not None:
             self._ended(life)
-        elif error is None:
-            life.ending = Report.RETURNED
-            self._ended(life)
-        elif isinstance(error, LeaseLost):
-            # Its code asked before we did: the tables know who has it now.
+        elif self._lapsed(life, error):
+            # Its code asked before its host did: the tables know who has it now.
             life.ending, life.fenced = Report.RELEASED, True
             life.lease.end("its lease was lost")
             self._ended(life)
+        elif error is None:
+            life.ending = Report.RETURNED
+            self._ended(life)
         else:
             self._failed(life, error)
+
+    def _lapsed(self, life: Life, error: BaseException | None) -> bool:
+        """Return whether code ended because its host is not trusted.
+
+        Code that raises LeaseLost under a trusted lease has failed: for example a guard
+        on a connection to another database. The report of the failure changes nothing
+        where another life has begun.
+        """
+        if error is None:
+            return life.lease.lapsed
+        untrusted = life.lease.lapsed or self._trust.left() <= 0
+        return isinstance(error, LeaseLost) and untrusted
 
     def _failed(self, life: Life, error: BaseException) -> None:
         retry = life.observer.options.retry

@@ -46,6 +46,34 @@ def test_what_fails_is_tried_again_in_place_and_then_parked(crew: Crew) -> None:
     assert crew.at("bad", Place.PARKED).failures == 3
 
 
+def test_code_that_says_its_lease_is_lost_has_failed_while_it_is_not(
+    crew: Crew,
+) -> None:
+    """It is tried by its policy, and parked: it does not begin anew for ever."""
+    crew.observers.start("losing", "lost")
+    row = crew.at("lost", Place.PARKED)
+    assert (row.failures, row.moves) == (3, 0)
+    assert row.last_error == "LeaseLost: a guard on another database"
+    epochs = {epoch for _, epoch, _, _ in crew.noted("lost", "tried", times=3)}
+    assert len(epochs) == 1
+
+
+def test_one_that_exits_ends_no_other(crew: Crew) -> None:
+    """Its host, and what else it runs, goes on."""
+    crew.observers.start("watch", "beside")
+    [beside] = crew.noted("beside", "began {}")
+    crew.observers.start("exiting", "exit")
+    row = crew.at("exit", Place.PARKED)
+    assert row.last_error == "Exited: observer 'exit' raised SystemExit(3)"
+    assert crew.noted("exit", "began")[0][2] == beside[2]
+    crew.observers.stop("beside")
+    crew.at("beside", Place.GONE)
+    assert [one[:3] for one in crew.notes("beside")] == [
+        beside[:3],
+        ("ended", *beside[1:3]),
+    ]
+
+
 def test_one_that_comes_to_its_end_is_deleted(crew: Crew) -> None:
     """It has stopped itself."""
     crew.observers.start("brief", "once")
@@ -92,3 +120,12 @@ def test_a_process_that_does_not_end_is_killed(crew: Crew) -> None:
     crew.noted("stuck", "began")
     crew.observers.stop("stuck")
     assert crew.at("stuck", Place.GONE).status is Status.DELETED
+
+
+def test_a_lone_host_that_is_blocked_is_replaced(crew: Crew) -> None:
+    """Nobody else is there to take its observers: its supervisor hears no beat."""
+    crew.observers.start("blocking", "alone")
+    notes = crew.noted("alone", "began", times=2)
+    assert notes[0][2] != notes[-1][2]
+    crew.observers.stop("alone")
+    crew.at("alone", Place.GONE)

@@ -199,6 +199,30 @@ def test_what_a_host_does_not_run_any_more_begins_anew(desk: Desk) -> None:
     assert not guarded(desk, lease_of(claimed))
 
 
+def test_what_failed_stays_where_it_is(desk: Desk) -> None:
+    """Its host tries it again; it does not go from host to host."""
+    first, second, claimed = pair(desk)
+    failed = Outcome(
+        id=claimed.id, epoch=claimed.epoch, report=Report.FAILED, failures=1
+    )
+    [answer] = first.report([failed])
+    assert answer.done
+    row = desk.row("btc")
+    assert (row.node, row.failures) == (first.node, 1)
+    assert second.claim(10, 10) == []
+
+
+def test_a_draining_host_takes_what_it_holds_to_end_it(desk: Desk) -> None:
+    """It gave up its trust while it drained; as long as it lives nobody else may."""
+    first, second, claimed = pair(desk)
+    first.drain()
+    [again] = first.retake([], 10)
+    assert again.epoch > claimed.epoch
+    first.leave()
+    assert first.retake([], 10) == []
+    assert second.retake([], 10) == []
+
+
 def test_a_stop_that_arrives_between_two_hosts_is_obeyed(desk: Desk) -> None:
     """By who frees what the dead one held."""
     _, second, _ = pair(desk)

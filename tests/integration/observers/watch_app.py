@@ -73,6 +73,21 @@ async def failing(lease: Lease, after: float = 0.0) -> None:
     raise ConnectionError(message)
 
 
+@observers.observer(retry=Retry(2, (0.05,)))
+async def losing(lease: Lease) -> None:
+    """Say each time that the lease is lost, which it is not."""
+    await anote(lease, "tried")
+    message = "a guard on another database"
+    raise LeaseLost(message)
+
+
+@observers.observer(retry=Retry(0))
+async def exiting(lease: Lease) -> None:
+    """Ask the process to end."""
+    await anote(lease, "began")
+    raise SystemExit(3)
+
+
 @observers.observer
 async def brief(lease: Lease) -> None:
     """Come to an end by itself."""
