@@ -111,7 +111,7 @@ class Sharding:
 
 
 def _own_tasks(app: Celery) -> None:
-    """The app knows the tasks behind every sharded job, once."""
+    """Register the tasks behind every sharded job with the app, once."""
 
     @app.task(name=WORK, **TICKET)
     def work(job: int, ticket: int, seq: int) -> str:

@@ -46,11 +46,11 @@ class JobCollector(Collector):
         self._read_at: float | None = None
 
     def describe(self) -> Iterable[Metric]:
-        """Name nothing: at registration the tables need not be there."""
+        """Return nothing: at registration the tables need not be there."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give the figures of now, or of the last second."""
+        """Yield the figures of now, or of the last second."""
         with self._reading:
             now = monotonic()
             if self._read_at is None or now - self._read_at >= FRESH:

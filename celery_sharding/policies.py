@@ -43,11 +43,11 @@ class Isolate:
         _tolerance(self.max_failed)
 
     def attempts(self) -> int:
-        """How often an item is tried, at most."""
+        """Return how often an item is tried, at most."""
         return 1
 
     def delay(self, attempt: int) -> float:
-        """Seconds until the attempt after that one."""
+        """Return the seconds until the attempt after that one (counted from 1)."""
         del attempt
         return 0.0
 
@@ -63,11 +63,11 @@ class FailFast:
     """The first failed item ends the job."""
 
     def attempts(self) -> int:
-        """How often an item is tried, at most."""
+        """Return how often an item is tried, at most."""
         return 1
 
     def delay(self, attempt: int) -> float:
-        """Seconds until the attempt after that one."""
+        """Return the seconds until the attempt after that one (counted from 1)."""
         del attempt
         return 0.0
 
@@ -111,11 +111,11 @@ class Retry:
             raise Misconfigured(message)
 
     def attempts(self) -> int:
-        """How often an item is tried, at most."""
+        """Return how often an item is tried, at most."""
         return 1 + int(self.retries)
 
     def delay(self, attempt: int) -> float:
-        """Seconds until the attempt after that one (from 1)."""
+        """Return the seconds until the attempt after that one (counted from 1)."""
         return min(self.backoff * float(2 ** min(attempt - 1, 32)), self.most)
 
     def allowed(self, total: int) -> int | None:

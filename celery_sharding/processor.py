@@ -10,7 +10,7 @@ from celery_sharding.model import Options
 
 
 def nothing(kwargs: Mapping[str, Any]) -> Iterable[str]:
-    """No task is called."""
+    """Return no task names: no task is called."""
     del kwargs
     return ()
 

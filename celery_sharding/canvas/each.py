@@ -63,7 +63,7 @@ class EachTask(ShardedTask):
     def apply_async(
         self, args: Any = None, kwargs: Any = None, *rest: Any, **options: Any
     ) -> ShardedResult:
-        """As of any sharded task; it goes where messages of the called task go."""
+        """Send the call of a sharded task, by default along its called task's route."""
         if not WHERE & options.keys():
             options = {**_route(self.app, (kwargs or {}).get("each") or {}), **options}
         return super().apply_async(args, kwargs, *rest, **options)

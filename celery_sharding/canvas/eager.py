@@ -46,7 +46,7 @@ _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def kept(options: Options) -> Iterator[Kept]:
-    """The job that is run inside runs so; what it comes to is kept."""
+    """Run the jobs inside with these options, and keep their outcomes."""
     mine = Kept(options)
     token = _kept.set(mine)
     try:

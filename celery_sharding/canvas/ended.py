@@ -33,11 +33,11 @@ class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic sinc
         )
 
     def errors(self) -> Iterator[ItemError]:
-        """Give the items that failed, one by one."""
+        """Yield the items that failed, one by one."""
         return self.outcomes.errors()
 
     def results(self) -> Iterator[Any]:
-        """Give what `ok` was given and processors returned."""
+        """Yield the values passed to `ok` and those that processors returned."""
         return self.outcomes.results()
 
     def _over(self, *_: object, **__: object) -> NoReturn:

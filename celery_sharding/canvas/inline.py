@@ -43,7 +43,7 @@ class Replay:
         self._read: list[Any] = []
 
     def __iter__(self) -> Iterator[Any]:
-        """Give what was read before, then the rest."""
+        """Yield what was read before, then the rest."""
         at = 0
         while True:
             while at < len(self._read):
@@ -56,12 +56,12 @@ class Replay:
 
 
 def names(given: object) -> bool:
-    """Whether it names stored items."""
+    """Return whether the argument names stored items."""
     return isinstance(given, dict) and given.keys() == {ITEMS}
 
 
 def holds(given: object) -> bool:
-    """Whether it brings its items along, rather than say where they are."""
+    """Return whether it brings its items along, rather than name their place."""
     if isinstance(given, list):
         return not given or not all(isinstance(one, Source) for one in given)
     return isinstance(given, (tuple, range, Layers, Iterator, Replay)) or (

@@ -50,7 +50,7 @@ class Outcomes:
         return len(self.totals)
 
     def begin(self, planned: Sequence[Planned]) -> None:
-        """That is what there is to do."""
+        """Set the totals of each layer from the planned shards."""
         layers = max((one.layer for one in planned), default=-1) + 1
         self.totals, self.shards = [0] * layers, [0] * layers
         self.done, self.failed = [0] * layers, [0] * layers
@@ -80,7 +80,7 @@ class Outcomes:
             self.whole += step.status is Code.FAILED and not failed
 
     def again(self, record: Shard, steps: Iterable[Step]) -> Iterator[Shard]:
-        """Give the shards in which items that failed are tried again."""
+        """Yield the shards in which failed items are retried."""
         for step in steps:
             if step.again is not None:
                 self.retries += 1
@@ -120,12 +120,12 @@ class Outcomes:
         }
 
     def results(self) -> Iterator[Any]:
-        """Give what `ok` was given and processors returned."""
+        """Yield the values passed to `ok` and those that processors returned."""
         for _, body, many in self.kept:
             yield from decode(body) if many else (decode(body),)
 
     def errors(self) -> Iterator[ItemError]:
-        """Give the items that failed, one by one."""
+        """Yield the items that failed, one by one."""
         now = SYSTEM.now()
         for _, one in sorted(self.failures.items()):
             yield ItemError(
@@ -143,7 +143,7 @@ class Outcomes:
             )
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """Return how far the job is."""
         total, done, failed = sum(self.totals), sum(self.done), sum(self.failed)
         ended = done + failed
         layers = tuple(

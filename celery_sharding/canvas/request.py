@@ -33,7 +33,7 @@ class JobRequest(Request):
     """A job's message: the ledger, not this process, knows how the job stands."""
 
     def maybe_expire(self) -> Any:
-        """Whether the job is not to begin any more; one that has begun goes on.
+        """Return whether the job is not to begin any more; one that has begun goes on.
 
         A copy of its message may be sent, or come, when its expiry is over.
         """

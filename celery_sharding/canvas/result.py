@@ -131,15 +131,15 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         return self.ledger.reading.progress(self._named)
 
     def errors(self) -> Iterator[ItemError]:
-        """Give the items that failed, one by one, out of storage."""
+        """Yield the items that failed, one by one, from storage."""
         return self.ledger.reading.each_error(self._named)
 
     def results(self) -> Iterator[Any]:
-        """Give what `ok` was given and processors returned, out of storage."""
+        """Yield the values passed to `ok` and those that processors returned."""
         return self.ledger.reading.each_result(self._named)
 
     def shards(self, status: int | None = None) -> Iterator[ShardRow]:
-        """Give the shards, of that status code (`Code`) or all of them."""
+        """Yield the shards with that status code (`Code`), or all of them."""
         code = None if status is None else Code(status)
         reading = self.ledger.reading
         job = reading.job(self._named).leading
@@ -151,15 +151,15 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     # What may be done to it
 
     def pause(self) -> None:
-        """No further item is begun; those that run end."""
+        """Pause the job: begin no further item; items that run end."""
         flow.pause(self.app, self.ledger, self._named)
 
     def resume(self) -> None:
-        """It goes on where it was paused."""
+        """Resume the job where it was paused."""
         flow.resume(self.app, self.ledger, self._named)
 
     def cancel(self) -> None:
-        """No further item is begun, and the job ends as cancelled (state REVOKED)."""
+        """Cancel the job: begin no further item, and end in state REVOKED."""
         flow.cancel(self.app, self.ledger, self._named)
 
     def revoke(self, *_: Any, **__: Any) -> None:
@@ -167,14 +167,14 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         self.cancel()
 
     def retry_failed(self) -> int:
-        """Run the failed items of an ended job again, then Post; return how many."""
+        """Rerun the failed items of an ended job, then Post; return how many."""
         self._settle()
         count = flow.retry_failed(self.app, self.ledger, self._named)
         self._repeated = True
         return count
 
     def rerun(self, shards: Sequence[int]) -> int:
-        """Run those shards of an ended job again, then Post; return how many items."""
+        """Rerun those shards of an ended job, then Post; return how many items."""
         self._settle()
         count = flow.rerun(self.app, self.ledger, self._named, shards)
         self._repeated = True

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def connect() -> None:
-    """Jobs whose message is refused are cancelled from now on."""
+    """Cancel jobs whose message is refused, from now on."""
     signals.task_revoked.connect(
         _on_revoked, dispatch_uid="celery_sharding.revoked", weak=False
     )

@@ -57,7 +57,7 @@ class Sender:
         return result
 
     def forward(self, call: Call, options: Mapping[str, Any]) -> Any:
-        """As `send`, for a task that has succeeded: nothing of this is its failure.
+        """Send as `send` does, for a task that has succeeded: raise no error here.
 
         A call that is refused becomes a job that fails. Where the ledger does not
         answer, the message brings all of the call, and its worker submits it. Where the
@@ -102,7 +102,7 @@ class Sender:
         return not gone and isinstance(error, (OperationalError, OSError))
 
     def _note_sent(self, call: Call, options: Mapping[str, Any]) -> None:
-        """Nobody need send the message again before it can have been taken."""
+        """Record that the message was sent, so that it is not resent too early."""
         submissions = at(self._task.app, role="caller").submissions
         try:
             submissions.sent(call.task_id, after=wait_of(options))

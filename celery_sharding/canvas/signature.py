@@ -96,7 +96,7 @@ def with_header(options: Mapping[str, Any], sources: Any) -> dict[str, Any]:
 
 
 def _stores(app: Any) -> bool:
-    """Whether there is somewhere to store: a job in the caller needs no database."""
+    """Return whether items can be stored: a job in the caller needs no database."""
     return not app.conf.task_always_eager and bool(app.conf.get("pecker_dsn"))
 
 

@@ -104,7 +104,7 @@ def prepared(
 
 
 def submit(app: Any, processor: Processor, call: Call) -> tuple[Submitted, Call]:
-    """The call stands in the ledger; return it as it is sent, items by reference.
+    """Write the call to the ledger; return it as it is sent, items by reference.
 
     Raises what is wrong with it: then nothing of it stands there but, at most, its
     items, which the purge takes.

@@ -65,17 +65,17 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     # What it consists of besides `process`
 
     def pre_process(self, function: Function) -> Function:
-        """``(job, *args, **kwargs)`` of the call; what it returns are the items."""
+        """Declare ``(job, *args, **kwargs)``, whose return value is the job's items."""
         self.processor.pre_process = function
         return function
 
     def post_process(self, function: Function) -> Function:
-        """``(job, results, errors)``; what it returns is what the job returns."""
+        """Declare ``(job, results, errors)``, whose return value is the job's."""
         self.processor.post_process = function
         return function
 
     def notify(self, *, every: float = 0.05) -> Callable[[Function], Function]:
-        """``(job, progress)``, called each time that this part more has ended."""
+        """Declare ``(job, progress)``, called once for each such part of the items."""
         processor = self.processor
         processor.options = applied(processor.options, {"notify_every": every})
 
@@ -117,7 +117,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         return ShardedResult(task_id, task_name=self.name, **given)
 
     def delay(self, *args: Any, **kwargs: Any) -> ShardedResult:
-        """The job is submitted, and its message sent; return its result."""
+        """Submit the job, and send its message; return its result."""
         return self.apply_async(args, kwargs)
 
     def apply_async(
@@ -129,7 +129,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         sharding: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> ShardedResult:
-        """The job is submitted, and its message sent; return its result.
+        """Submit the job, and send its message; return its result.
 
         As Celery's. ``sharding``: options of the job that are to be others than the
         task's: ``{"concurrency": 8}``. If its key has a job that has not ended, that
@@ -247,11 +247,11 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         raise Ignore
 
     def on_success(self, *told: Any) -> None:
-        """Celery has stored the result, and gone on with what follows."""
+        """Record that Celery has stored the result, and sent what follows."""
         self._delivered(told[1], None)
 
     def on_failure(self, *told: Any) -> None:
-        """Celery has stored the failure, and told whoever waits."""
+        """Record that Celery has stored the failure, and called its errbacks."""
         self._delivered(told[1], told[0])
 
     def _delivered(self, task_id: str, error: Any) -> None:
@@ -276,7 +276,7 @@ def _joined(
 
 
 def _forwarded(app: Any, options: Mapping[str, Any]) -> bool:
-    """Whether Celery itself calls, to go on after the task that has just run.
+    """Return whether Celery itself calls, to go on after the task that has just run.
 
     What goes wrong then is the job's failure: that task has succeeded.
     """

@@ -28,7 +28,7 @@ from celery_sharding.overview import verdict
 def list_(
     ctx: click.Context, *, open_only: bool, search: str, limit: int, json: bool
 ) -> None:
-    """List jobs, the youngest first: how they stand, and how far they are."""
+    """List jobs, the youngest first: their state and their progress."""
     with Context.open(ctx, json=json) as context:
         rows = context.ledger.reading.jobs(
             open_only=open_only, search=search, most=limit

@@ -73,7 +73,7 @@ class Watching:
         self.last: JobRow | None = None
 
     def looks(self) -> Iterator[tuple[JobRow, list[LayerRow]] | DatabaseUnavailable]:
-        """Give a look, or why there is none; the last is of the end, or of the time.
+        """Yield views of the job, or why there is none, until its end or the timeout.
 
         Raises DatabaseUnavailable when the first look gets no answer, or there was
         none for a minute.

@@ -13,23 +13,23 @@ from celery_sharding.model import Outcome, Stage
 
 
 def pause(app: Any, ledger: Ledger, task_id: str) -> None:
-    """No item of the job is begun from now on; those that run go on to their end."""
+    """Begin no further item of the job; items that run go on to their end."""
     del app
     ledger.control.pause(task_id)
 
 
 def resume(app: Any, ledger: Ledger, task_id: str) -> None:
-    """A paused job goes on."""
+    """Resume a paused job."""
     go_on(app, ledger, ledger.control.resume(task_id))
 
 
 def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
-    """The job has ended, cancelled; what runs stops at its next item."""
+    """End the job as cancelled; what runs stops at its next item."""
     go_on(app, ledger, ledger.control.cancel(task_id))
 
 
 def expire(app: Any, ledger: Ledger, task_id: str) -> None:
-    """The job has ended, cancelled, unless it had begun before it expired."""
+    """End the job as cancelled, unless it had begun before it expired."""
     job = ledger.reading.job(task_id).job
     if ledger.outcomes.decide(job, Outcome.CANCELLED, stages=(Stage.SUBMITTED,)):
         go_on(app, ledger, job)
@@ -38,7 +38,7 @@ def expire(app: Any, ledger: Ledger, task_id: str) -> None:
 def fail(
     app: Any, ledger: Ledger, task_id: str, error: Exception, *, process: int
 ) -> bool:
-    """Whether the job has failed by this: that process of this host runs its stage.
+    """Fail the job, if that process of this host runs its stage; return whether.
 
     For PreProcess and Post whose process cannot write the failure itself.
     """
@@ -56,24 +56,24 @@ def fail(
 
 
 def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:
-    """So many shards of the job run at once, at most."""
+    """Run at most so many shards of the job at once."""
     go_on(app, ledger, ledger.control.concurrency(task_id, most))
 
 
 def set_options(app: Any, ledger: Ledger, task_id: str, **changes: Any) -> None:
-    """Other options of the job are in force, for what is begun from now on."""
+    """Change options of the job, for what is begun from now on."""
     go_on(app, ledger, ledger.control.options(task_id, **changes))
 
 
 def retry_failed(app: Any, ledger: Ledger, task_id: str) -> int:
-    """What did not succeed of an ended job runs again; return how many items."""
+    """Rerun what did not succeed of an ended job; return how many items."""
     job, items = ledger.control.retry(task_id)
     go_on(app, ledger, job)
     return items
 
 
 def rerun(app: Any, ledger: Ledger, task_id: str, shards: Sequence[int]) -> int:
-    """Those shards of an ended job run again, whole; return how many items."""
+    """Rerun those shards of an ended job, whole; return how many items."""
     job, items = ledger.control.repeat(task_id, shards)
     go_on(app, ledger, job)
     return items

@@ -40,7 +40,7 @@ class _Said:
         self.running = False
 
     def put(self, app: Any, stands: Threshold) -> None:
-        """It is said soon, or dropped."""
+        """Queue one report for the thread, or drop it."""
         try:
             self.waiting.put_nowait((app, stands))
         except queue.Full:
@@ -70,7 +70,7 @@ _said = _Said()
 
 
 def say(app: Any, stands: Threshold) -> None:
-    """The backend will hear how far the job is; never waits."""
+    """Queue the job's progress for the backend; never wait."""
     global _said  # noqa: PLW0603  # a fork has the parent's queue, and no thread
     if _said.process != os.getpid():
         _said = _Said()
@@ -81,7 +81,7 @@ def say(app: Any, stands: Threshold) -> None:
 
 
 def idle() -> bool:
-    """Whether all was said that this process had to say."""
+    """Return whether this process has no progress left to report."""
     return not _said.waiting.unfinished_tasks
 
 
@@ -104,7 +104,7 @@ def _say(app: Any, stands: Threshold) -> None:
 
 
 def _put_right(app: Any, backend: Any, stands: Threshold, request: Any) -> None:
-    """The outcome stands in the backend, if the job was decided meanwhile.
+    """Store the outcome in the backend, if the job was decided meanwhile.
 
     What was just said may have been written over it: whoever waits for the result would
     wait for ever.

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> bool:
-    """Whether Celery knows by this that the job was cancelled.
+    """Report to Celery that the job was cancelled; return whether it knows now.
 
     Its state is REVOKED, and its result JobCancelled: errbacks are called, a chord it
     is part of fails, and so do the steps of a chain that were to follow. False: another
@@ -85,7 +85,7 @@ def context(delivery: Delivery) -> Any:
 
 
 def _passing(backend: Any, error: Exception) -> bool:
-    """Whether it was the way to the backend or broker, and not what was to be said."""
+    """Return whether the backend or the broker was away, and may take it later."""
     if isinstance(error, (OSError, OperationalError)):
         return True
     return bool(backend.exception_safe_to_retry(error))

@@ -15,7 +15,7 @@ from celery_sharding.settings import ShardingSettings
 
 
 def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
-    """The job is as far as it can be now, and what it needs is sent; return its stage.
+    """Advance the job as far as it can be, send what it needs; return its stage.
 
     None: there is no such job. Does no harm however often and by how many it is said.
     Raises DatabaseUnavailable; a broker that is away is logged, and the sweeper sends
@@ -56,7 +56,7 @@ def summon(
     *,
     even: bool = False,
 ) -> int:
-    """Tickets that are of use are sent; return how many.
+    """Send the tickets that are of use; return how many.
 
     ``even``: the job's shards belong to workers, and each ticket goes to one of them.
     """
@@ -89,7 +89,7 @@ def summon(
 
 
 def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
-    """The messages of the job and of its followers that are due are sent."""
+    """Send the messages of the job and of its followers that are due."""
     due = ledger.outcomes.sending(job, resend=settings.resend)
     for one in due:
         _send(app, ledger, one)

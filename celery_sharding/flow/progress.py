@@ -14,7 +14,7 @@ from celery_sharding.settings import ShardingSettings
 
 
 def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
-    """Progress is told, if nobody told it within the last second.
+    """Report the progress, unless it was reported within the last second.
 
     Notify's message is sent when a threshold is due, and after a while again: the
     ledger drops what comes twice. Once the items have ended each call looks, for there
@@ -39,7 +39,7 @@ def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
 
 
 def notify(app: Any, stands: Threshold) -> bool:
-    """Whether a message for Notify was due, and the broker took it."""
+    """Send Notify's message if one is due; return whether the broker took it."""
     if stands.notified >= stands.due:
         return False
     return send_notify(

@@ -140,7 +140,7 @@ ACTS = {"pause": pause, "resume": resume, "cancel": cancel, "retry": retry}
 
 
 def wanted(app: Celery) -> bool:
-    """Say whether an app has sharded tasks: one may use schedules alone."""
+    """Return whether an app has sharded tasks: one may use schedules alone."""
     return bool(app.conf.get("pecker_dsn")) and WORK in app.tasks
 
 

@@ -39,11 +39,11 @@ class Layers(Sequence[Sequence[Any]]):
         return len(self._layers)
 
     def __iter__(self) -> Iterator[Sequence[Any]]:
-        """Give the items of each layer."""
+        """Yield the items of each layer."""
         return iter(self._layers)
 
     def __eq__(self, other: object) -> bool:
-        """Whether they hold the same items in the same layers."""
+        """Return whether they hold the same items in the same layers."""
         return isinstance(other, Layers) and self._layers == other._layers
 
     __hash__ = None  # type: ignore[assignment]  # their items may change

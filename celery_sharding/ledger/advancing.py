@@ -52,7 +52,7 @@ class Advancing(Repository):
     """Jobs at stage sharding, and the way out of any stage."""
 
     def advance(self, job: int, hold: Hold | None = None) -> Advanced | None:
-        """The job's layer is closed if all its shards have ended; None: no such job.
+        """Close the job's layer if all its shards have ended; None: no such job.
 
         Then the next layer that has open shards runs, or Post is next; or the job has
         failed, where more items failed than it allows. Said by anybody, at any time.
@@ -88,7 +88,7 @@ class Advancing(Repository):
         stages: Sequence[Stage] = OPEN,
         holder: str | None = None,
     ) -> bool:
-        """Whether the job's outcome is this from now on: it had none, at these stages.
+        """Decide the job's outcome, if it has none and is at these stages.
 
         ``holder``: only while a name that begins so holds its stage.
 
@@ -127,7 +127,7 @@ class Advancing(Repository):
         )
 
     def _refused(self, job: int, standing: _Standing) -> bool:
-        """Whether more had failed than may, and the job has failed by that now."""
+        """Fail the job if more failed than may; return whether."""
         policy = policy_of(from_json(standing.options))
         allowed = policy.allowed(standing.total)
         if allowed is None:
@@ -153,7 +153,7 @@ class Advancing(Repository):
         )
 
     def _close(self, job: int, standing: _Standing, hold: Hold | None) -> bool:
-        """Whether it was this that closed the layer, of several that saw its end."""
+        """Close the layer; return whether this did, of several that saw its end."""
         if standing.following is None:
             return self._change_one(
                 "finish_layers",

@@ -32,7 +32,7 @@ class Again(Repository):
     """Ended jobs get one more run."""
 
     def retry_failed(self, task_id: str) -> int:
-        """What did not succeed of an ended job is to run again; return how many items.
+        """Reopen what did not succeed of an ended job; return how many items.
 
         Failed items by shards of their own, shards that ended early from where they
         were. Where all succeeded: nothing, or Post alone if that is what failed, or
@@ -41,7 +41,7 @@ class Again(Repository):
         return self.retry(task_id)[1]
 
     def rerun(self, task_id: str, shards: Sequence[int]) -> int:
-        """Those shards of an ended job are to run again, whole; return how many items.
+        """Reopen those shards of an ended job, whole; return how many items.
 
         For one that repeats failed items of another, that other is run. Shards that
         had not ended when the job did run too. Raises JobNotFound, InstanceNotFound,
@@ -50,7 +50,7 @@ class Again(Repository):
         return self.repeat(task_id, shards)[1]
 
     def retry(self, task_id: str) -> tuple[int, int]:
-        """As `retry_failed`; return the job's number, too."""
+        """Reopen as `retry_failed` does; return the job's number, too."""
         try:
             with self.database.transaction(timeout=PATIENCE):
                 return self._retry(task_id)
@@ -77,7 +77,7 @@ class Again(Repository):
         return job, items
 
     def repeat(self, task_id: str, shards: Sequence[int]) -> tuple[int, int]:
-        """As `rerun`; return the job's number, too."""
+        """Reopen as `rerun` does; return the job's number, too."""
         with self.database.transaction(timeout=PATIENCE):
             job, _, _, _ = self._reopened(task_id)
             asked = [one for one in shards if _number(one)]
@@ -94,13 +94,13 @@ class Again(Repository):
             return job, self._counted(job)
 
     def _restart(self, job: int, origins: list[int]) -> None:
-        """These shards are as they were planned, and so is what hangs on them."""
+        """Reset these shards, and what hangs on them, to how they were planned."""
         self._change("forget_results", job=job, origins=origins)
         self._change("forget_errors", job=job, origins=origins)
         self._change("restart_shards", job=job, origins=origins)
 
     def _reopened(self, task_id: str) -> tuple[int, Outcome, bool, int]:
-        """The job has one more run.
+        """Give the job one more run.
 
         Return its number, its outcome until now, whether it was planned, and how many
         items a shard of it has at most.
@@ -116,7 +116,7 @@ class Again(Repository):
         return job, Outcome(outcome), planned, from_json(options).size[1]
 
     def _counted(self, job: int) -> int:
-        """The first layer with open shards runs; return the items to be run."""
+        """Set the first layer with open shards; return the items to be run."""
         self._change("recount_layers", job=job)
         self._change("first_open_layer", job=job)
         return int(self._run("count_open_items", job=job)[0][0])
@@ -156,7 +156,7 @@ def _missing(task_id: str) -> JobNotFound:
 
 
 def _number(given: object) -> bool:
-    """Whether it can be the number of a shard."""
+    """Return whether it can be the number of a shard."""
     if not isinstance(given, int) or isinstance(given, bool):
         return False
     return 0 <= given < 2**31

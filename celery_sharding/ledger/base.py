@@ -21,7 +21,7 @@ class Repository:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None
     ) -> None:
-        """``now``: None where the database's clock counts, as it does but in tests."""
+        """Take the database; ``now`` is None where the database's clock counts."""
         self.database = database
         self.now = now
 
@@ -43,7 +43,7 @@ class Repository:
 
     @contextmanager
     def bounded(self, idle: float) -> Iterator[None]:
-        """What is run inside happens together, or not at all.
+        """Run the block in one transaction: all of it or nothing.
 
         A process that is frozen inside keeps others waiting on its rows for as many
         seconds, no longer: then the server undoes it (DatabaseUnavailable).

@@ -28,26 +28,26 @@ class Control(Again):
     """
 
     def pause(self, task_id: str) -> int:
-        """No item of the job is begun from now on, nor Post."""
+        """Begin no item of the job from now on, nor Post."""
         return self._paused(task_id, paused=True)
 
     def resume(self, task_id: str) -> int:
-        """The job goes on, if it was paused."""
+        """Let the job go on, if it was paused."""
         return self._paused(task_id, paused=False)
 
     def cancel(self, task_id: str) -> int:
-        """The job's outcome is that it was cancelled, and nothing of it is begun."""
+        """Decide the job as cancelled; nothing of it is begun."""
         job = self._job(task_id)
         if not Advancing(self.database, self.now).decide(job, Outcome.CANCELLED):
             raise self._refusal(task_id, "cancelled", OPEN)
         return job
 
     def concurrency(self, task_id: str, most: int) -> int:
-        """So many shards of the job run at once from now on, at most."""
+        """Set how many shards of the job run at once, at most."""
         return self.options(task_id, concurrency=most)
 
     def options(self, task_id: str, **changes: Any) -> int:
-        """Options of the job are others from now on; what is begun hears of it.
+        """Change options of the job; they hold for what is begun from now on.
 
         ``max_failed`` is that of its `on_error`; a ``deadline`` counts from its
         submission. Raises Misconfigured for what is no such option, or cannot be.

@@ -40,7 +40,7 @@ class Line(NamedTuple):
     letters: str
 
     def runs(self) -> Iterator[tuple[Code, int]]:
-        """Give each code, and how many neighbours in a row have it."""
+        """Yield each code, and how many neighbours in a row have it."""
         for run in _RUN.finditer(self.letters):
             yield LETTERS[run[1]], run.end() - run.start()
 
@@ -84,7 +84,7 @@ def grid_of(parts: Iterable[Part], *, most: int = CELLS) -> Grid:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Line]:
-    """Give lines as long as they go: a part begins where a line was cut, or broke."""
+    """Yield runs of equal codes; a part begins where a line was cut, or broke."""
     layer, first, pieces, following = -1, 0, list[str](), -1
     for of, start, letters in _unbroken(parts):
         if of != layer or start != following:

@@ -31,7 +31,7 @@ class Ledger:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None
     ) -> None:
-        """``now``: tests' own time; None where the database's clock counts."""
+        """Open the ledger; ``now``: tests' own time, None for the database's clock."""
         self.database = database
         self.now = now
         self.submissions = Submissions(database, now)
@@ -89,7 +89,7 @@ def here(settings: Settings, *, role: str = "runner") -> Ledger:
 
 
 def _ended(database: Database, process: int) -> None:
-    """Its thread or process has ended, and the connection with it.
+    """Close the connection of a thread that ended; abandon that of a parent.
 
     In a child the parent's other threads end when it is forked: theirs go on.
     """

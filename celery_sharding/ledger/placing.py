@@ -42,7 +42,7 @@ class Placing(Repository):
         return found
 
     def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
-        """Those shards are for those workers, or any (None); return how many."""
+        """Assign those shards to those workers, or to any (None); return how many."""
         return self._change(
             "deal_shards",
             job=job,
@@ -51,7 +51,7 @@ class Placing(Repository):
         )
 
     def disown(self, job: int, hostname: str) -> int:
-        """What was dealt to that worker is for any; return how many shards."""
+        """Free what was assigned to that worker; return how many shards."""
         return self._change("disown_shards", job=job, hostname=hostname)
 
     def summon(self, job: int, *, slots: int | None, resend: float) -> list[Addressed]:

@@ -95,13 +95,13 @@ class Plans(Repository):
         )
 
     def renew(self, turn: PlanTurn, lease: float) -> bool:
-        """Whether the turn goes on, for that many seconds from now."""
+        """Renew the turn for that many seconds; return whether it goes on."""
         return self._change_one(
             "renew_plan", job=turn.job, epoch=turn.epoch, lease=lease
         )
 
     def write(self, turn: PlanTurn, shards: Iterable[Planned]) -> Written:
-        """The whole plan stands in the ledger and the job goes on, or nothing does.
+        """Write the whole plan and let the job go on, or write nothing.
 
         Shards are numbered from 0 in their order; they are taken one by one and not
         kept. They should be at hand: the transaction is open meanwhile, and is undone

@@ -111,7 +111,7 @@ class Posting(Repository):
         )
 
     def renew_post(self, job: int, epoch: int, lease: float) -> bool:
-        """Whether who runs Post, or tells its outcome, is still the one."""
+        """Renew the lease on Post or its delivery; return whether it still stands."""
         return self._change_one("renew_turn", job=job, epoch=epoch, lease=lease)
 
     def left(self, prefix: str) -> list[int]:
@@ -122,7 +122,7 @@ class Posting(Repository):
         return [row[0] for row in self._run("void_stages", prefix=prefix)]
 
     def leave(self, job: int, epoch: int, *, counts: bool) -> bool:
-        """Whether PreProcess or Post of that epoch is free for others from now on.
+        """Free PreProcess or Post of that epoch for others; return whether.
 
         ``counts``: False where it is as if it had not been begun.
         """
@@ -136,7 +136,7 @@ class Posting(Repository):
         error: Mapping[str, Any] | None = None,
         lease: float,
     ) -> bool:
-        """Whether what Post came to is the job's outcome: once, whoever else ran it.
+        """Make Post's result the job's outcome, once; return whether.
 
         ``error``: it raised; see `reasons`. This process tells it within the lease.
         """
@@ -182,7 +182,7 @@ class Posting(Repository):
     def delivered(
         self, task_id: str, *, run: int | None = None, troubled: bool = False
     ) -> bool:
-        """Whether the job has ended by this: Celery knows its outcome.
+        """End the job, since Celery knows its outcome; return whether.
 
         ``troubled``: Celery was told a success, and made a failure of it because it
         could not send what follows. The job is told again then, some times. ``run``:
@@ -232,5 +232,5 @@ class Posting(Repository):
         ]
 
     def unsent(self, job: int) -> bool:
-        """Whether the job's message is to be sent anew: the broker did not take it."""
+        """Have the job's message sent anew, since the broker did not take it."""
         return self._change_one("unsent_job", job=job)

@@ -58,12 +58,12 @@ class Reading(Repository):
         *,
         waits: float = 0.0,
     ) -> None:
-        """``waits``: seconds for which a question is asked that got no answer."""
+        """Take the database; retry an unanswered query for ``waits`` seconds."""
         super().__init__(database, now)
         self._waits = waits
 
     def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
-        """As ever; but a connection that stood may have died since, unnoticed.
+        """Run a statement; retry it if a connection had died since it was last used.
 
         A restart of PostgreSQL an hour ago is no reason to fail whoever asks now.
         """
@@ -160,7 +160,7 @@ class Reading(Repository):
         return [ResultRow(shard, at, bytes(body)) for shard, at, body in rows]
 
     def each_error(self, task_id: str) -> Iterator[ItemError]:
-        """Give all failed items, one by one, in memory of one page."""
+        """Yield all failed items, one by one, in memory of one page."""
         job, after = self.job(task_id).leading, (-1, -1)
         while page := self.errors(job, after=after):
             for row in page:
@@ -168,7 +168,7 @@ class Reading(Repository):
             after = (page[-1].origin, page[-1].place)
 
     def each_result(self, task_id: str) -> Iterator[Any]:
-        """Give all results, one by one, in memory of one page as it is stored.
+        """Yield all results, one by one, in memory of one page as it is stored.
 
         And of one write decoded: results may be ten times as large as they are stored.
         """
@@ -214,7 +214,7 @@ class Reading(Repository):
 
 
 def _is_text(given: str) -> bool:
-    """Whether PostgreSQL can have it: psycopg raises for a NUL, and half a letter."""
+    """Return whether PostgreSQL can have the text: no NUL, no half surrogate pair."""
     return "\0" not in given and not any("\ud800" <= one <= "\udfff" for one in given)
 
 

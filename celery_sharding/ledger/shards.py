@@ -118,7 +118,7 @@ class Shards(Repository):
         return found
 
     def write(self, hold: Hold, steps: Sequence[Step], *, lease: float) -> Word:
-        """What shards have come to is in the ledger, all of it or nothing.
+        """Write what shards have come to, all of it or nothing.
 
         The hold is renewed. Without it (``held`` False) nothing was written. A shard
         that is not this hold's any more is among ``lost``, and nothing of it was

@@ -31,7 +31,7 @@ BRIEFLY = 5.0
 
 
 def names_items(given: object) -> bool:
-    """Whether it stands in a call in place of stored items."""
+    """Return whether the argument names stored items."""
     return isinstance(given, Mapping) and given.keys() == {ITEMS}
 
 
@@ -67,7 +67,7 @@ class Submissions(Repository):
     """Rows of jobs that nobody has begun, and the items that calls brought."""
 
     def store(self, ref: str, body: bytes, items: int) -> None:
-        """The encoded items stand under that reference; a second time is nothing new.
+        """Store the encoded items under that reference; a second time changes nothing.
 
         ``items``: how many there are.
         """
@@ -82,7 +82,7 @@ class Submissions(Repository):
         return body
 
     def submit(self, new: NewJob, *, follow: bool = False) -> Submitted:
-        """The call stands in the ledger, once however often it is submitted.
+        """Write the call to the ledger, once however often it is submitted.
 
         Where its key has a leader that has not ended: the leader is returned, or with
         ``follow`` a row of its own that shares the leader's outcome. Raises
@@ -178,11 +178,11 @@ class Submissions(Repository):
         return Stage(rows[0][0]) if rows else None
 
     def sent(self, task_id: str, after: float = 0.0) -> None:
-        """The job's message is sent, and not to be taken before that many seconds."""
+        """Record that the job's message was sent, to be taken after those seconds."""
         self._change_one("sent_job", task_id=task_id, after=after)
 
     def withdraw(self, task_id: str) -> bool:
-        """Whether there is no such job any more: its message could not be sent.
+        """Delete a job whose message could not be sent; return whether it is gone.
 
         False: somebody has begun it, or follows it. Items stay until the purge, because
         a signature that is called twice has stored them once.

@@ -89,7 +89,7 @@ class Telling(Repository):
         )
 
     def hold_notify(self, job: int, holder: str, lease: float) -> bool:
-        """Whether that holder alone calls Notify, for so many seconds."""
+        """Lease Notify to that holder for so many seconds; return whether."""
         return self._change_one("hold_notify", job=job, holder=holder, lease=lease)
 
     def release_notify(self, job: int, holder: str) -> None:
@@ -97,16 +97,16 @@ class Telling(Repository):
         self._change_one("release_notify", job=job, holder=holder)
 
     def notified(self, job: int, step: int, holder: str | None = None) -> bool:
-        """Whether that threshold is the holder's to report: it alone, and now."""
+        """Count that threshold as reported by this holder; return whether it is."""
         return self._change_one("notify_step", job=job, step=step, holder=holder)
 
     def calling(self, job: int, *, resend: float) -> bool:
-        """Whether this process is to send a message for Notify while shards run.
+        """Claim the message for Notify, while shards run; return whether.
 
         One that nobody took within six times `resend` seconds counts as lost.
         """
         return self._change_one("call_notify", job=job, resend=resend)
 
     def tell(self, job: int, *, every: float = 1.0) -> bool:
-        """Whether this process is to tell the result backend how far the job is."""
+        """Claim this report of progress to the result backend; return whether."""
         return self._change_one("tell_progress", job=job, every=every)

@@ -41,7 +41,7 @@ class Tickets(Repository):
         hostname: str,
         lease: float,
     ) -> Turn | None:
-        """The ticket of that number is held by `holder` for `lease` seconds, or None.
+        """Take that ticket for `holder`, for `lease` seconds; None: it is not free.
 
         None: another copy of the message was first, or the job takes no ticket now
         (paused, decided, limited to fewer); then it lies idle.
@@ -91,7 +91,7 @@ class Tickets(Repository):
         )
 
     def renew(self, hold: Hold, lease: float) -> Word:
-        """The ticket is held for that long from now on; whether, and how its job is."""
+        """Renew the ticket for that long; return the ledger's reply."""
         row = self._run_one(
             "renew_ticket", job=hold.job, ticket=hold.ticket, seq=hold.seq, lease=lease
         )
@@ -107,7 +107,7 @@ class Tickets(Repository):
         )
 
     def hand_on(self, hold: Hold, *, resend: float = 10.0) -> bool:
-        """The ticket is free for who gets its message, which the caller publishes.
+        """Free the ticket for whoever gets its message, which the caller publishes.
 
         The message names the number of this hold. False: it was lost; nothing is to be
         published. What is claimed under it may be claimed by others. One that nobody
@@ -116,7 +116,7 @@ class Tickets(Repository):
         return self._let_go(hold, "sent", resend=resend)
 
     def rest(self, hold: Hold, wake_in: float | None = None) -> bool:
-        """The ticket lies idle, for at least that many seconds; False: it was lost.
+        """Let the ticket lie idle for at least that many seconds; False: it was lost.
 
         What is claimed under it may be claimed by others.
         """
@@ -165,7 +165,7 @@ class Tickets(Repository):
         return [Overdue(*row) for row in rows]
 
     def unsent(self, job: int, tickets: Sequence[tuple[int, int]]) -> int:
-        """Tickets and numbers that were to be published lie idle: the broker is away.
+        """Let tickets lie idle whose messages the broker did not take.
 
         For a second, then they may be summoned again; return how many.
         """
@@ -177,7 +177,7 @@ class Tickets(Repository):
         )
 
     def lapse(self, job: int | None = None, *, most: int = 100) -> list[int]:
-        """Holds whose lease is over have ended, of one job or of any; return the jobs.
+        """End holds whose lease is over, of one job or of any; return the jobs.
 
         Their shards may be claimed again, go on from their cursor, and count a death.
         So do shards that are claimed under no hold, whatever left them.
@@ -186,7 +186,7 @@ class Tickets(Repository):
         return self._freed(ended, None if job is None else [job], died=True)
 
     def lost(self, prefix: str, *, in_hand: tuple[int, int] | None = None) -> list[int]:
-        """All holds of a dead process have ended at once; return the jobs.
+        """End all holds of a dead process at once; return the jobs.
 
         Names of holders begin with hostname and pid: "a@host:123:". ``in_hand``: the
         job and shard that it died over, none else counts a death; None: not known.
@@ -197,7 +197,7 @@ class Tickets(Repository):
         return self._freed(ended, [*ended], died=True, in_hand=in_hand)
 
     def void(self, job: int) -> list[int]:
-        """All holds of a job have ended: who runs shards of it writes nothing more.
+        """End all holds of a job: who runs shards of it writes nothing more.
 
         Nobody died; what they had in hand may be claimed again.
         """
@@ -212,7 +212,7 @@ class Tickets(Repository):
         died: bool,
         in_hand: tuple[int, int] | None = None,
     ) -> list[int]:
-        """Shards without a hold may be claimed; return these jobs, and those."""
+        """Free shards without a hold; return these jobs, and those."""
         over, shard = in_hand or (None, None)
         rows = self._run("free_orphans", jobs=jobs, died=died, over=over, shard=shard)
         freed = {row[0] for row in rows}

@@ -72,7 +72,7 @@ class Upkeep(Repository):
         )
 
     def catch_up(self, job: int) -> int:
-        """Who follows a decided job shares its outcome; return how many did not yet."""
+        """Share a decided job's outcome with its followers; return how many got it."""
         return self._change("decide_followers", job=job)
 
     def deadlines(self, *, most: int = 200) -> list[tuple[int, str, float]]:
@@ -92,7 +92,7 @@ class Upkeep(Repository):
         *,
         queues: Sequence[str] = (),
     ) -> None:
-        """That worker lives, runs as many shards at once, and takes of these queues."""
+        """Record that a worker lives, its number of slots, and its queues."""
         self._change(
             "see_executor",
             hostname=hostname,
@@ -103,7 +103,7 @@ class Upkeep(Repository):
         )
 
     def gone(self, hostname: str) -> None:
-        """That worker has ended in good order."""
+        """Record that a worker has ended in good order."""
         self._change_one("forget_executor", hostname=hostname)
 
     def live(self) -> list[Executor]:
@@ -118,7 +118,7 @@ class Upkeep(Repository):
     # The clock
 
     def follow_clock(self) -> float:
-        """What was written before PostgreSQL's clock was set back is set back with it.
+        """Set back what was written before PostgreSQL's clock was set back.
 
         Return by how many seconds; 0.0: it was not, or by less than a minute.
         """
@@ -135,7 +135,7 @@ class Upkeep(Repository):
     # The purge
 
     def purge(self, retention: float, *, most: int = 1_000) -> int:
-        """A part of what ended so many seconds ago is gone; return how many rows.
+        """Delete a part of what ended so many seconds ago; return how many rows.
 
         At most ``most`` rows of one kind at a time: nobody waits for long. 0: nothing
         is left to purge.

@@ -38,7 +38,7 @@ def send_tickets(
     queue: str | None = None,
     direct: str | None = None,
 ) -> bool:
-    """Whether the broker took the tickets: each is (job, ticket, seq).
+    """Send the tickets, each (job, ticket, seq); return whether the broker has them.
 
     ``task`` and ``continuation`` are the job's, ``queue`` that of its options.
     ``direct``: the queue of the one worker that is to have them.
@@ -58,7 +58,7 @@ def send_notify(
     continuation: Mapping[str, Any],
     queue: str | None = None,
 ) -> bool:
-    """Whether the broker took the message that a job's Notify may be due."""
+    """Send the message that Notify may be due; return whether the broker has it."""
     route = route_of(app, task, continuation, queue)
     message = _ours(app, NOTIFY, [task_id], root=continuation.get("root_id"))
     return _publish(app, NOTIFY, [message], route)
@@ -73,7 +73,7 @@ def send_job(
     run: int = 1,
     begun: bool = True,
 ) -> bool:
-    """Whether the broker took the job's own message, with all that is to follow.
+    """Send the job's own message, with all that follows; return whether it went.
 
     In a later run nothing follows: chain, chord and links had their turn. ``begun``:
     the job waits for no countdown any more, and does not expire.

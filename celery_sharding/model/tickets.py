@@ -63,7 +63,7 @@ class Word:
     """Shards of this write that are the hold's no more: nothing of them was written."""
 
     def go_on(self, ticket: int, layer: int) -> bool:
-        """Whether the holder of that ticket may start another item of that layer."""
+        """Return whether that ticket's holder may start another item of that layer."""
         return (
             self.held
             and self.stage is Stage.SHARDING

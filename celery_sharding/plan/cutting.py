@@ -35,7 +35,7 @@ def cut(
     conf: Mapping[str, Any] = NOTHING,
     owners: Sequence[str] = (),
 ) -> Iterator[Planned]:
-    """Give the shards of what a job was given, layer by layer.
+    """Yield the shards of a job's items, layer by layer.
 
     An iterator is read as shards are asked for: no more of it is held than what may
     run at once. Layers without items are left out, and the others numbered from 0.
@@ -103,7 +103,7 @@ def _cut(
 def _of_list(
     items: list[Any], places: range, layer: int, measure: Sizes, *, hashed: bool
 ) -> Iterator[Planned]:
-    """Give a list's shards; places are those of its items in their layer."""
+    """Yield a list's shards; places are those of its items in their layer."""
     counts = measure.of(len(items))
     start = 0
     for number, count in enumerate(counts):
@@ -116,7 +116,7 @@ def _of_list(
 
 
 def _of_stream(data: Iterator[Any], layer: int, measure: Sizes) -> Iterator[Planned]:
-    """Give full shards while there is more than may run at once; the rest evenly.
+    """Yield full shards while there is more than may run at once; the rest evenly.
 
     How many there are is not known before the end. Two full shards are held back at
     least, so that the last ones are not left with less than others.

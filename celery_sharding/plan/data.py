@@ -23,7 +23,7 @@ ALLOWED = (
 
 
 def layers_of(given: object) -> Iterator[Layer]:
-    """Give the layers of what a job was given, in order.
+    """Yield the layers of a job's data, in order.
 
     A list that is not empty, and has nothing but lists and Sources in it, is one of
     layers. Anything else that can be iterated is one layer. Raise Misconfigured for
@@ -49,7 +49,7 @@ def layers_of(given: object) -> Iterator[Layer]:
 
 
 def has_sources(given: object) -> bool:
-    """Whether it is a Source, or layers with a Source among them."""
+    """Return whether it is a Source, or layers with a Source among them."""
     if not isinstance(given, list):
         return isinstance(given, Source)
     return all(isinstance(one, (list, Source)) for one in given) and any(
@@ -133,7 +133,7 @@ def _kind(cell: object) -> str:
 
 
 def _lists(layers: Any) -> Iterator[list[Any]]:
-    """Give layers that came as JSON; raise Misconfigured where one is no list."""
+    """Yield layers that came as JSON; raise Misconfigured where one is no list."""
     if not isinstance(layers, list) or not all(isinstance(one, list) for one in layers):
         message = (
             f"layers that come as JSON must be lists of items; {ALLOWED}. A Source is"

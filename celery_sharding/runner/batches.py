@@ -30,7 +30,7 @@ class Batch:
         self._each: float | None = None
 
     def took(self, shards: int, seconds: float, *, slice_: float) -> None:
-        """So many shards took so long; `size` is what to claim the next time.
+        """Note that so many shards took so long; `size` is what to claim the next time.
 
         ``slice_``: seconds that a ticket may be kept; a batch is at most half of it.
         """
@@ -44,7 +44,7 @@ class Batch:
         self.size = max(1, min(fits, self.size * GROWTH, MOST))
 
     def alone(self) -> None:
-        """A process died over a shard: others may be like it; begin with one again."""
+        """Begin with one shard: a process died over one, and others may be like it."""
         self.size = 1
         self._each = None
 

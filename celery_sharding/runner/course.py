@@ -127,7 +127,7 @@ class Course:
             self.collected = True
 
     def each(self) -> Iterator[Any]:
-        """Give item after item, until there is none or this is to stop."""
+        """Yield item after item, until there is none or this is to stop."""
         self.untouched = False
         items, together = self.items, self.batch is not None or self.collected
         budget, hard = self.limits.budget, self.limits.hard
@@ -166,7 +166,7 @@ class Course:
         return self.record.done > self.record.returned
 
     def run_again(self) -> bool:
-        """What ended well is tried again; False: nobody knows which items did."""
+        """Retry what ended well; return False if it is not known which items did."""
         return self.outbox.run_again(self.cursor)
 
     @property
@@ -181,7 +181,7 @@ class Course:
             self._whole_from = len(self.outbox.results)
 
     def _ready(self) -> bool:
-        """Say whether another item may be given; what is due is written."""
+        """Write what is due; return whether another item may be begun."""
         self.limits.lift()
         try:
             return self._look_on()
@@ -199,7 +199,7 @@ class Course:
         return self.stop is None
 
     def look(self) -> None:
-        """What is due is written; `stop` says whether there is another item."""
+        """Write what is due; `stop` says whether there is another item."""
         self._pass_unreadable()
         if self.stop is None:
             self.stop = Stop.END if self.at >= self.count else self.limits.over()
@@ -228,7 +228,7 @@ class Course:
         )
 
     def abandon(self) -> list[Step]:
-        """Nothing more is begun or written here; return what is to be, by another.
+        """Begin and write nothing more here; return what another is to write.
 
         The call in hand does not come back: its item, or all of its batch, has failed;
         without one, or where the time of the shard is over, the shard as a whole, with
@@ -261,7 +261,7 @@ class Course:
         )
 
     def put_off(self) -> bool:
-        """Items that have not ended are tried again in a shard of their own.
+        """Retry items that have not ended in a shard of their own.
 
         False: they were tried often enough.
         """
@@ -275,7 +275,7 @@ class Course:
     def take_back(
         self, error: BaseException | str, code: Code, *, further: bool = False
     ) -> bool:
-        """Undo what the call in hand has not confirmed: it raised outside of an item.
+        """Undo what the current call has not confirmed: it raised outside of an item.
 
         Say whether there was anything.
 
@@ -306,7 +306,7 @@ class Course:
             del self.outbox.results[self._whole_from :]
 
     def _pass_unreadable(self) -> None:
-        """Items that nobody could read have failed; the processor is not given them."""
+        """Record items that could not be read as failed, without the processor."""
         while self._unreadable and self._unreadable[0] == self.at:
             broken = self.items[self._unreadable.pop(0)]
             self.at += 1
@@ -330,19 +330,19 @@ class Course:
         self.outbox.results.append((self.at - 1, value))
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
-        """The item in hand will have failed when it ends."""
+        """Let the current item have failed when it ends."""
         if self.in_hand is None:
             raise ShardingError(NO_ITEM)
         self.failing[self.at - 1] = (error, code)
 
     def retry(self, error: BaseException | str, seconds: float) -> None:
-        """As `fail`; the item is tried again after that long, whatever the policy."""
+        """Fail the current item; retry it after that long, whatever the policy."""
         self.fail(error)
         if self.record.attempt < ASKED:
             self._asked[self.at - 1] = error, seconds
 
     def raised_by_item(self, error: Exception) -> None:
-        """As `fail`; but an end that is the shard's or the job's is not the item's."""
+        """Fail the current item, unless the shard or the job is what has ended."""
         struck = self.limits.struck(error)
         if struck and self.limits.over() is not None:
             raise error
@@ -350,7 +350,7 @@ class Course:
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
 
     def settle(self) -> None:
-        """What was given has ended."""
+        """Count the current items as ended."""
         failing, self.failing = self.failing, {}
         for index, (error, code) in sorted(failing.items()):
             self._failed(index, error, code)

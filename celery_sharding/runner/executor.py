@@ -38,7 +38,7 @@ class Executor:
         limited: bool = False,
         memory: mmap.mmap | None = None,
     ) -> None:
-        """Made before the pool forks: its children share the memory."""
+        """Make it before the pool forks: its children share the memory."""
         self.hostname = hostname
         self.pool = pool
         """Celery's word for it: how code is interrupted."""
@@ -55,7 +55,7 @@ class Executor:
         return bool(self._stopping[:1] == ON)
 
     def stop(self) -> None:
-        """All processes of the worker know that it is about to stop."""
+        """Let all processes of the worker know that it is about to stop."""
         self._stopping[:1] = ON
 
     def take_up(self, job: int, shard: int) -> None:
@@ -76,7 +76,7 @@ class Executor:
         return frozenset(found - {0, os.getpid()})
 
     def forget(self, process: int) -> None:
-        """Nothing is known of that process any more."""
+        """Forget that process."""
         if self.in_hand(process) is not None:
             IN_HAND.pack_into(self._in_hand, process % PLACES * IN_HAND.size, 0, 0, 0)
 
@@ -113,7 +113,7 @@ def enlist(
 
 
 def enlist_spawned() -> None:
-    """This fresh interpreter is a process of its worker's pool, for every app."""
+    """Make this fresh interpreter a process of its worker's pool, for every app."""
     memory = shared_memory.join(MEMORY)
     if memory is not None:
         told = json.loads(os.environ[WORKER])

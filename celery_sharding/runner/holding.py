@@ -43,7 +43,7 @@ class Holding:
         flush: float,
         opened: float,
     ) -> None:
-        """``opened``: the monotonic moment before the ticket was asked for."""
+        """Take a ticket; ``opened``: the monotonic moment before it was asked for."""
         self.hold = turn.hold
         self.layer = turn.layer
         self.hostname = executor.hostname
@@ -87,7 +87,7 @@ class Holding:
             return self.flush()
 
     def flush(self) -> Stop | None:
-        """What was kept is written; return why to stop, or None.
+        """Write what was kept; return why to stop, or None.
 
         PostgreSQL may be away for a while: the same is tried again for as long as
         nobody else can have the ticket. Then nothing more is written.
@@ -113,7 +113,7 @@ class Holding:
             return self.stop
 
     def abandon(self) -> list[Step]:
-        """Nothing more is written by this thread; return what is to be, by another."""
+        """Write nothing more from this thread; return what another is to write."""
         steps = [*self._kept, *(untouched(record) for record in self.behind)]
         self._lose("an item hangs")
         return steps
@@ -126,17 +126,17 @@ class Holding:
         self._kept, self._bytes = [], 0
 
     def take_up(self, record: Shard) -> None:
-        """That shard is run from now on, as whoever sees this process die knows."""
+        """Note which shard runs, for whoever sees this process die."""
         self._executor.take_up(self.hold.job, record.shard)
 
     def put_back(self, record: Shard) -> None:
-        """Items are away: that shard is free again, as it was, and all is to stop."""
+        """Free that shard as it was, and stop: its items cannot be read now."""
         with self.turning:
             self.behind.insert(0, record)
             self.away = True
 
     def _give_back(self) -> None:
-        """Shards that wait behind a slow one are free for others."""
+        """Free shards that wait behind a slow one."""
         over = self.away or self.stop is not None or monotonic() >= self.patience
         if self.behind and over:
             self._kept += [untouched(record) for record in self.behind]
@@ -145,7 +145,7 @@ class Holding:
     # Being told
 
     def hear(self, word: Word, sent: float) -> None:
-        """The ledger said this to a question that was sent at that moment."""
+        """Take the ledger's reply to a question that was sent at that moment."""
         if not word.held:
             self._lose("another has it")
             return
@@ -167,7 +167,7 @@ class Holding:
             self._due = 0.0
 
     def renewed(self, sent: float) -> None:
-        """The ledger renewed the lease with another question, sent at that moment."""
+        """Note that the ledger renewed the lease with a question sent then."""
         self._trust = TrustWindow(opened=sent, seconds=self.lease)
 
     def renew(self, ledger: Ledger) -> Word | None:
@@ -198,7 +198,7 @@ class Holding:
         self._kept, self._bytes, self.behind = [], 0, []
 
     def __str__(self) -> str:
-        """Name it for the log."""
+        """Return its name for the log."""
         hold = self.hold
         return f"ticket {hold.ticket} ({hold.seq}) of job {hold.job}"
 

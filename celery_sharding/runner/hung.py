@@ -32,7 +32,7 @@ class Hung:
     def __init__(
         self, holding: Holding, *, pool: str, then: Callable[[Ledger], None]
     ) -> None:
-        """``then`` is called once the ticket is free."""
+        """Watch a holding; ``then`` is called once the ticket is free."""
         self.course: Course | None = None
         """The shard that runs now."""
         self._holding = holding
@@ -48,7 +48,7 @@ class Hung:
         return course.limits.budget.at + GRACE
 
     def take(self, ledger: Ledger) -> None:
-        """The item in hand has failed, and its shard is free; if it hangs still."""
+        """Fail the current item and free its shard, if it still hangs."""
         course, holding = self.course, self._holding
         if course is None:
             return

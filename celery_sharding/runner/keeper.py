@@ -42,7 +42,7 @@ class Keeper:
 
     @contextmanager
     def keeping(self, holding: Holding, hung: Hung) -> Iterator[None]:
-        """The holding is renewed until the block ends."""
+        """Renew the holding until the block ends."""
         if self._process != os.getpid():
             self._fresh()  # a child has neither the thread nor what it kept
         with self._changed:

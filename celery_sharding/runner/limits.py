@@ -51,11 +51,11 @@ class Limits:
         return Stop.TIMED_OUT if now >= self.shard_until else None
 
     def again(self) -> None:
-        """The code in hand has as long as an item from now on."""
+        """Return the running code as long as an item from now on."""
         self.budget.at = min(monotonic() + self.timeout, self.hard)
 
     def lift(self) -> None:
-        """Nothing is struck: what runs is ours, and must not be cut in its middle."""
+        """Strike nothing: this package's own code runs, and must not be interrupted."""
         self.budget.at = monotonic() + ENDLESS
 
     def attempt(
@@ -78,7 +78,7 @@ class Limits:
                 return function(*args)
 
     def struck(self, error: BaseException) -> bool:
-        """Say whether this is how a deadline ends code, whatever it was made into."""
+        """Return whether a deadline ended the code, whatever the error became."""
         cause: BaseException | None = error
         for _ in range(DEEPEST):
             if cause is None:

@@ -30,7 +30,7 @@ class Loader:
     def __init__(
         self, ledger: Ledger, job: int, records: Sequence[Shard], conf: Any
     ) -> None:
-        """What is stored of all of them is asked for at once."""
+        """Load what is stored of all of them at once."""
         stored = [
             one.origin
             for one in records
@@ -77,5 +77,5 @@ class Loader:
 
 
 def _torn(record: Shard) -> bool:
-    """Whether items of it that have ended are to be tried again in the end."""
+    """Return whether items of it that have ended are to be tried again in the end."""
     return record.cursor > record.done + record.failed

@@ -58,14 +58,14 @@ class Outbox:
         """(index of the item that was in hand, value)."""
 
     def torn(self, cursor: int) -> bool:
-        """Say whether items before that one ended well in calls that did not return.
+        """Return whether items before that one ended in calls that did not return.
 
         Their value, where the processor returns one, went with the call.
         """
         return self._well(cursor) > self._returned
 
     def call_returned(self, cursor: int, *, whole: bool) -> None:
-        """Keep that a call has returned, the items before it being whole or torn."""
+        """Note that a call has returned, the items before it being whole or torn."""
         if whole:
             self._returned = self._well(cursor)
 
@@ -74,7 +74,7 @@ class Outbox:
         return self._done + cursor - self._cursor - len(self._amiss)
 
     def run_again(self, cursor: int) -> bool:
-        """All that ended well is tried again; results that it left are deleted.
+        """Retry all that ended well; delete results that it left.
 
         False: nobody knows which those are.
         """
@@ -88,13 +88,13 @@ class Outbox:
         return True
 
     def drop_results(self, index: int) -> None:
-        """Results of items from that one on do not count: their call failed."""
+        """Drop results of items from that one on: their call failed."""
         results = self.results
         while results and results[-1][0] >= index:
             results.pop()
 
     def rewind(self, cursor: int) -> None:
-        """Items from that one on have not ended, though they may have been written so.
+        """Count items from that one on as not ended, even if they were written so.
 
         None of them has failed or has a result.
         """
@@ -103,7 +103,7 @@ class Outbox:
             self._cursor = cursor
 
     def fail(self, index: int, failure: Failure, *, again: bool) -> None:
-        """An item ended; it failed, or (``again``) will be tried again."""
+        """End an item as failed, or (``again``) as one to be retried."""
         self._failures.append(failure)
         self._amiss.add(index)
         self._bad.add(failure.place)
@@ -113,12 +113,12 @@ class Outbox:
             self._failed += 1
 
     def again(self, index: int) -> None:
-        """An item was not begun, and will be tried again."""
+        """Put off an item that was not begun; it will be retried."""
         self._amiss.add(index)
         self._again.append(self._record.place(index))
 
     def fail_whole(self, failure: Failure) -> None:
-        """The shard fails as a whole."""
+        """Fail the shard as a whole."""
         self._failures.append(failure)
 
     def step(
@@ -202,7 +202,7 @@ class Outbox:
         return True
 
     def _unfit(self, index: int, error: ItemNotSerializable) -> None:
-        """The item fails whose result it was; the shard, where that has ended."""
+        """Fail the item whose result it was, or the shard where that has ended."""
         if not self._cursor <= index < self._ends or index in self._amiss:
             self._failures.append(failures.of_shard(self._record, error))
             return

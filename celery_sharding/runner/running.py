@@ -50,7 +50,7 @@ def run_shard(
 def fail_shard(
     course: Course, error: BaseException | str, *, returns: bool | None = None
 ) -> Stop:
-    """The shard has failed as a whole, without a call.
+    """Fail the shard as a whole, without a call.
 
     ``returns``: whether its processor returns values, as far as it is known.
     """
@@ -109,7 +109,7 @@ class Running:
         return self._close()
 
     def _accuse(self) -> None:
-        """What killed the processes before this one is recorded, if it is known."""
+        """Record what killed the processes before this one, if it is known."""
         course = self._course
         guilty = course.window.guilty
         if guilty is None:
@@ -123,7 +123,7 @@ class Running:
         course.settle()
 
     def _open_batch(self) -> bool:
-        """Say whether there is a batch to begin; `end` is where it ends."""
+        """Return whether there is a batch to begin; `end` is where it ends."""
         course = self._course
         course.look()
         if course.stop is not None:
@@ -186,7 +186,7 @@ class Running:
                 )
 
     def _interrupted(self, over: Stop, error: Exception) -> None:
-        """The time of the shard or the job was over, whether in an item or not."""
+        """Handle the end of the shard's or the job's time, in an item or outside."""
         course = self._course
         if course.in_hand is None:
             course.take_back(error, Code.TIMED_OUT)
@@ -210,7 +210,7 @@ class Running:
             course.stop = Stop.END
 
     def _value_lost(self, stop: Stop) -> bool:
-        """Say whether the value of items that ended well went with their call.
+        """Return whether the value of items that ended well went with their call.
 
         A call that raises returns nothing, nor does one whose process is killed. If the
         processor returns values, those items are run again, all in one call.
@@ -228,11 +228,11 @@ class Running:
         return returns
 
     def _failed_whole(self) -> bool:
-        """Say whether the processor raised, outside of an item and in time."""
+        """Return whether the processor raised, outside of an item and in time."""
         return self._whole is not None and self._whole[1] is Code.FAILED
 
     def _asked(self) -> bool | None:
-        """Say whether the processor returns a value, by a call with no item left.
+        """Return whether the processor returns a value, by a call with no item left.
 
         None: it raised, outside of an item, and so what is not confirmed is undone.
         """

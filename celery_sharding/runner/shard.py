@@ -40,7 +40,7 @@ class Shard:
         self._keep = course.outbox.results.append
 
     def __iter__(self) -> Iterator[Any]:
-        """Give the items that have not ended yet."""
+        """Yield the items that have not ended yet."""
         self._course.untouched = True
         return self._course.each()
 
@@ -65,14 +65,14 @@ class Shard:
         self._keep((self._course.at - 1, value))
 
     def fail(self, error: BaseException | str) -> None:
-        """The item in hand has failed, with that reason; the loop goes on.
+        """Fail the current item for that reason; the loop goes on.
 
         Raising says the same, but ends this call of the processor.
         """
         self._course.fail(error)
 
     def retry(self, error: BaseException | str, after: float = 0.0) -> None:
-        """The item in hand has failed, and is tried again, whatever `on_error` says.
+        """Fail the current item, and retry it whatever `on_error` says.
 
         In a shard of its own, or with others that failed; not before that many seconds.
         """

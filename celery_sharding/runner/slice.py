@@ -99,7 +99,7 @@ class Slice:
         return records
 
     def _moved(self) -> bool:
-        """Say whether the job is in another layer by now, and this ticket may go on."""
+        """Return whether the job is in another layer now, and this ticket may go on."""
         holding = self._holding
         word = holding.renew(self._ledger)
         if word is None or holding.stop is not None or word.layer == holding.layer:

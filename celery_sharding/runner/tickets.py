@@ -185,7 +185,7 @@ def begin(app: Any, job: int, shards: int) -> str:
 
 
 def unlimited(app: Any, task: Any, request: Any) -> bool:
-    """Say whether a message of that task may run shards for as long as they take.
+    """Return whether a message of that task may run shards for as long as they take.
 
     A time limit is for PreProcess and Post, and would end innocent items.
     """

@@ -20,7 +20,7 @@ Ask = Callable[[str, Mapping[str, Any]], Sequence[Any]]
 def opened(
     conf: Mapping[str, Any], setting: str, *, timeout: float, named: bool = False
 ) -> Iterator[Ask]:
-    """Give what asks the database that a setting names, in one snapshot, to read only.
+    """Yield a function that queries the database a setting names, read-only.
 
     Args:
         conf: the app's configuration.

@@ -64,7 +64,7 @@ class File(Source):
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
-        """Give where in the file each part begins and ends, in bytes."""
+        """Yield where in the file each part begins and ends, in bytes."""
         del conf
         with self._open() as file:
             start, _ = self._begin(file)
@@ -78,7 +78,7 @@ class File(Source):
                 start = end
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
-        """Give the records of a part; `Unreadable` in place of one that is broken."""
+        """Yield the records of a part; `Unreadable` in place of one that is broken."""
         del conf
         with self._open() as file:
             size = os.fstat(file.fileno()).st_size

@@ -44,7 +44,7 @@ class KeyRange(Source):
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
-        """Give ranges of it."""
+        """Yield ranges of it."""
         del conf
         first = self.first
         for count in sizes.of(self.last - self.first + 1):
@@ -52,6 +52,6 @@ class KeyRange(Source):
             first += count
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
-        """Give the numbers of a part."""
+        """Yield the numbers of a part."""
         del conf
         return iter(range(part["first"], part["first"] + part["count"]))

@@ -69,14 +69,14 @@ def refer(source: Source, part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_listed(reference: Mapping[str, Any]) -> bool:
-    """Whether the part has keys, which are stored with the items of shards."""
+    """Return whether the part has keys, which are stored with the items of shards."""
     return LISTED in reference
 
 
 def read(
     reference: Mapping[str, Any], conf: Mapping[str, Any], keys: Any = None
 ) -> Iterator[Any]:
-    """Give the items of the part, from its reference and the app's configuration.
+    """Yield the items of the part, from its reference and the app's configuration.
 
     ``keys``: of the part; None: it has none.
     """

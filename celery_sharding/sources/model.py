@@ -42,7 +42,7 @@ class Source(ABC):
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
-        """Give each part, in order, and how many items it has.
+        """Yield each part, in order, and how many items it has.
 
         Args:
             sizes: ``sizes.of(items)`` are the numbers of items to cut into. A source
@@ -52,7 +52,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
-        """Give the items of a part; `Unreadable` in place of one that is broken."""
+        """Yield the items of a part; `Unreadable` in place of one that is broken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Query(Source):
         dsn: str = "pecker_dsn",
         timeout: float = 60.0,
     ) -> None:
-        """Describe the query; nothing is asked yet.
+        """Describe the query; send nothing yet.
 
         Args:
             statement: a select without a semicolon; ``%(name)s`` for parameters.
@@ -122,7 +122,7 @@ class Query(Source):
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
-        """Give the first and the last key of each part, as texts.
+        """Yield the first and the last key of each part, as texts.
 
         In one snapshot: what is counted is what is cut. Raise DuplicateKey if two rows
         have the same key.
@@ -144,7 +144,7 @@ class Query(Source):
             yield part, count
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
-        """Give the rows of a part; the connection is closed before the first."""
+        """Yield the rows of a part; the connection is closed before the first."""
         first, last, keys = part["first"], part["last"], part.get(KEYS)
         with opened(conf, self.dsn, timeout=self.timeout, named=True) as ask:
             params = self._params(pecker_first=first, pecker_last=last)

@@ -19,13 +19,13 @@ ESCAPED = "surrogateescape"
 
 
 def lines(file: Iterable[bytes]) -> Iterator[Record]:
-    """Give every line, blank ones too, to be made an item by `text`."""
+    """Yield every line, blank ones too, to be made an item by `text`."""
     for line in file:
         yield len(line), line
 
 
 def filled(file: Iterable[bytes]) -> Iterator[Record]:
-    """Give every line that is not blank, to be made an item by `parsed`."""
+    """Yield every line that is not blank, to be made an item by `parsed`."""
     length = 0
     for line in file:
         length += len(line)
@@ -37,7 +37,7 @@ def filled(file: Iterable[bytes]) -> Iterator[Record]:
 def rows(
     file: Iterable[bytes], encoding: str, delimiter: str
 ) -> Iterator[tuple[int, list[str] | Unreadable]]:
-    """Give the fields of every CSV record; one that has line ends in quotes is one."""
+    """Yield the fields of every CSV record; one with line ends in quotes is one."""
     length = 0
 
     def fed() -> Iterator[str]:

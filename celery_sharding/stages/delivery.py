@@ -49,7 +49,7 @@ class Until:
         self._end: float | None = None
 
     def set(self, seconds: float) -> None:
-        """It is over in that many seconds."""
+        """Let it be over in that many seconds."""
         self._end = monotonic() + seconds
 
     @property
@@ -69,7 +69,7 @@ def keep(app: Any, job: int, epoch: int, until: Until) -> Keeper:
 
 
 def linger(task_id: str, kept: ExitStack, until: Until) -> None:
-    """The lease is kept until `delivered`, or for so long."""
+    """Keep the lease until `delivered`, or for so long."""
     until.set(LONGEST)
     with _turn:
         former = _telling.pop(task_id, None)
@@ -101,7 +101,7 @@ def outcome_of(app: Any, found: Delivery) -> Any:
 
 
 def answers(app: Any, task: str, task_id: str) -> bool:
-    """Whether the result backend can be asked, as Celery will before it stores.
+    """Return whether the result backend can be asked, as Celery will before it stores.
 
     Celery sends what follows first. With a backend that is away the job would be told
     again and again, and the next step of its chain run as often.
@@ -119,7 +119,7 @@ def answers(app: Any, task: str, task_id: str) -> bool:
 
 
 def put_off(task_id: str) -> None:
-    """The outcome is told later, by whoever comes once this lease is over."""
+    """Leave the delivery to whoever comes once this lease is over."""
     with _turn:
         kept = _telling.pop(task_id, None)
         _until.pop(task_id, None)
@@ -128,7 +128,7 @@ def put_off(task_id: str) -> None:
 
 
 def forget(app: Any, task: str, task_id: str) -> None:
-    """The result of an earlier run is gone: Celery would not write over a success."""
+    """Delete an earlier run's result: Celery would not write over a success."""
     backend = getattr(app.tasks.get(task), "backend", None) or app.backend
     if isinstance(backend, DisabledBackend):
         return
@@ -142,7 +142,7 @@ def delivered(
     *,
     run: int | None = None,
 ) -> bool:
-    """Whether the job has ended by this: said when Celery has stored its outcome.
+    """End the job once Celery has stored its outcome; return whether.
 
     ``error``: Celery stored a failure. If the job succeeded it was a failure to send
     what follows, and the job is told again. ``run``: the one that was told of.

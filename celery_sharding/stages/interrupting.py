@@ -34,7 +34,7 @@ class Interruption:
     """Code that another thread may end before its time, as if by a deadline."""
 
     def __init__(self, pool: str, seconds: float | None) -> None:
-        """``seconds`` until the deadline that the code has anyway; None: none."""
+        """Take the ``seconds`` until the code's own deadline; None: it has none."""
         self._pool = pool
         self._seconds = ENDLESS if seconds is None else seconds
         self._turn = threading.Lock()

@@ -37,7 +37,7 @@ def judged(error: BaseException, what: str) -> Exception:
 
 
 def ends(error: BaseException) -> bool:
-    """Whether the process was told to end, from outside of the code that ran."""
+    """Return whether the process was told to end, from outside of the code that ran."""
     if isinstance(error, ENDS):
         return True
     return isinstance(error, SystemExit) and error.code in BY_SIGNAL

@@ -27,7 +27,7 @@ PAUSE = 0.05
 
 
 def notify(app: Any, task_id: str, *, waits: float = 0.0) -> int:
-    """Notify was called for each threshold that is due; return how many times.
+    """Call Notify for each threshold that is due; return how many times.
 
     In their order, by one process at a time. A threshold is noted before its Notify is
     called: it is called never twice, and not again where it failed or its process died.

@@ -56,7 +56,7 @@ def plan(
     *,
     begin: Begin | None = None,
 ) -> bool:
-    """Whether this process brought the job past planning: to its shards, or to failure.
+    """Plan the job; return whether this process brought it past planning.
 
     False: it is planned already, or another is at it, or took over meanwhile; what was
     done here counts for nothing then. PreProcess is ended if the job is decided, at its
@@ -106,7 +106,7 @@ def plan(
 
 
 def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, keeper: Keeper) -> bool:
-    """The job is decided, or for another worker to plan."""
+    """Leave the job to another worker unless it is decided; return False."""
     ledger.close()  # it may have been in the middle of a statement
     if not keeper.lost:
         ledger.outcomes.leave(turn.job, turn.epoch, counts=False)
@@ -137,7 +137,7 @@ class _Call:
         self._serving = serving(app, ledger, turn.job) if even else []
 
     def cut_into(self, spool: Spool) -> None:
-        """All shards lie in the spool. What the user's code raises is raised."""
+        """Cut all shards into the spool; raise what the user's code raises."""
         turn = self._turn
         ended = self._interruption
         scope: deadline.Scope | None = None
@@ -225,7 +225,7 @@ def _write(
 
 
 def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> bool:
-    """Whether the job has failed by this: not, if it is another's by now."""
+    """Fail the job, unless another process has it by now; return whether."""
     reason = reason_of(judged(failure, f"PreProcess of {turn.task}"))
     with ledger.plans.bounded(BRIEFLY):
         decided = ledger.plans.renew(turn, turn.lease) and ledger.outcomes.decide(

@@ -121,7 +121,7 @@ def _written(
     failure: Exception | None,
     lease: float,
 ) -> bool:
-    """Whether the outcome stands in the ledger, which is asked again and again.
+    """Write the outcome to the ledger, with retries; return whether it stands.
 
     The epoch keeps it from counting where another has begun Post meanwhile.
     """

@@ -26,13 +26,13 @@ class Spool:
     """
 
     def __init__(self, limit: int) -> None:
-        """``limit``: bytes that it takes; what would be more is refused."""
+        """Take ``limit``, the bytes that fit; more is refused."""
         self._limit = limit
         self._file = SpooledTemporaryFile(max_size=HELD)  # noqa: SIM115  # see __exit__
         self.shards = 0
 
     def take(self, shards: Iterable[Planned]) -> None:
-        """All of them lie here, in their order; raise PlanLimitExceeded."""
+        """Take all of them in their order; raise PlanLimitExceeded."""
         for one in shards:
             body = one.body
             size = None if body is None else len(body)
@@ -49,7 +49,7 @@ class Spool:
                 raise PlanLimitExceeded(message)
 
     def __iter__(self) -> Iterator[Planned]:
-        """Give them, from the first on."""
+        """Yield them, from the first on."""
         self._file.seek(0)
         for _ in range(self.shards):
             head: list[Any] = loads(self._file.readline().decode())

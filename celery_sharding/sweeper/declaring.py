@@ -18,7 +18,7 @@ class _Unchanged(logging.Filter):
     """Drops the lines of each second that a sweep came, and went well."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is to be written."""
+        """Return whether the line is to be written."""
         if record.levelno > logging.INFO:
             return True
         data: Any = getattr(record, "data", None)
@@ -31,7 +31,7 @@ UNCHANGED = _Unchanged()
 
 
 def declare(app: Any) -> None:
-    """The app's schedule has the sweeper and the purge, unless sharding_sweeper is off.
+    """Add the sweeper and the purge to the app's schedule, if it is on.
 
     Where each worker is a scheduler (pecker_worker) they run on a thread of the worker
     that won them: no broker is asked. Else they are sent, and a message that waited

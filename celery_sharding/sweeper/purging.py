@@ -13,7 +13,7 @@ LONGEST = 20.0
 
 
 def purge(app: Any) -> int:
-    """Jobs that ended before sharding_retention are gone; return how many rows."""
+    """Delete jobs that ended before sharding_retention; return how many rows."""
     ledger = at(app, role="sweeper")
     retention = ShardingSettings.read(app.conf).retention
     end = monotonic() + LONGEST

@@ -41,7 +41,7 @@ _complained: dict[str, float] = {}
 
 
 def sweep(app: Any) -> dict[str, int]:
-    """What dead processes left is taken up, as far as one sweep comes; return counts.
+    """Repair what dead processes left, as far as one sweep comes; return counts.
 
     lapsed: jobs with holds whose lease was over; late: jobs beyond their deadline;
     resent: tickets whose message was not taken; moved: jobs that were moved on; dealt:
@@ -136,7 +136,7 @@ def _passed_on(error: BaseException) -> None:
 
 
 def _late(ledger: Ledger) -> list[int]:
-    """Jobs beyond their deadline have failed; return them."""
+    """Fail jobs beyond their deadline; return them."""
     late = []
     for job, task_id, seconds in ledger.upkeep.deadlines():
         message = (
@@ -154,7 +154,7 @@ def _late(ledger: Ledger) -> list[int]:
 
 
 def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
-    """Shards of workers that are gone wait for others; return how many of which job.
+    """Free shards assigned to workers that are gone; return how many of which job.
 
     Where no worker that serves their job can be reached alone, they are for any.
     """
@@ -173,7 +173,7 @@ def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
 
 
 def _complain(ledger: Ledger) -> None:
-    """It is said now and then that jobs wait, and no worker that lives runs them."""
+    """Warn now and then of jobs that wait while no live worker runs them."""
     waiting = 0
     if ledger.upkeep.slots() is None:
         waiting = ledger.reading.totals().sharding

@@ -54,7 +54,7 @@ class Window:
         runner records it with Code.DIED, and goes on behind it."""
 
     def isolating(self, cursor: int) -> bool:
-        """Whether a killer is looked for: then nothing else runs beside this shard."""
+        """Return whether a killer is looked for: nothing else may run beside it."""
         return cursor < self._suspects_to
 
     def forward(

@@ -17,5 +17,5 @@ __all__ = ["ShardingStep", "install"]
 
 
 def install(app: Any) -> None:
-    """Workers of the app that start from now on run shards; may be called again."""
+    """Let workers of the app that start from now on run shards; may be repeated."""
     app.steps["worker"].add(ShardingStep)

@@ -30,7 +30,7 @@ class Children:
         """Of the dead that the pool lists still."""
 
     def look(self, pool: Any) -> bool:
-        """Say whether processes are gone that the ledger was not told of.
+        """Return whether processes are gone that were not reported to the ledger.
 
         The pool may take five seconds to see that one is dead.
         """
@@ -45,7 +45,7 @@ class Children:
         return bool(self._gone)
 
     def report(self, ledger: Ledger) -> None:
-        """What they held is free, and their jobs go on."""
+        """Free what they held, and let their jobs go on."""
         for process in sorted(self._gone):
             self._free(
                 ledger,
@@ -70,7 +70,7 @@ class Children:
             flow.go_on(self._app, ledger, job)
 
     def report_former(self, ledger: Ledger) -> None:
-        """What an earlier worker of this one's name held is free.
+        """Free what an earlier worker of this name held.
 
         A container that starts again keeps its name: nobody waits for a lease then.
         """
@@ -93,7 +93,7 @@ class Children:
 
 
 def dead(process: int) -> bool:
-    """Say whether a child of this process is dead; it is left to the pool to reap."""
+    """Return whether a child of this process is dead; leave it to the pool to reap."""
     if not hasattr(os, "waitid"):
         return False  # macOS before Python 3.13: the pool says so, later
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT

@@ -39,7 +39,7 @@ class Presence:
         )
 
     def start(self) -> None:
-        """What an earlier life of this worker held is free, and the thread runs.
+        """Free what an earlier life of this worker held, and start the thread.
 
         Before the first message is taken: names of this life begin alike.
         """
@@ -49,7 +49,7 @@ class Presence:
         self._thread.start()
 
     def stop(self) -> None:
-        """The worker is known no more, unless PostgreSQL is away."""
+        """Remove the worker from the ledger, unless PostgreSQL is away."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(PATIENCE)
@@ -69,7 +69,7 @@ class Presence:
         ledger.close()
 
     def _tell(self, ledger: Ledger, what: Callable[[Ledger], None]) -> None:
-        """Nothing that goes wrong here ends the thread: the next time it may do."""
+        """Report to the ledger; an error does not end the thread, which retries."""
 
         def told() -> None:
             try:

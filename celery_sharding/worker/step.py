@@ -25,7 +25,7 @@ class ShardingStep(bootsteps.StartStopStep):
     obj: Presence | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the app has a ledger."""
+        """Return whether the app has a ledger."""
         return bool(parent.app.conf.get("pecker_dsn"))
 
     def create(self, parent: Any) -> Presence:  # type: ignore[override]  # kept as obj
@@ -44,7 +44,7 @@ class ShardingStep(bootsteps.StartStopStep):
         return Presence(parent, self._executor)
 
     def start(self, parent: Any) -> None:
-        """The worker is known, from a thread of its own."""
+        """Report the worker to the ledger, from a thread of its own."""
         signals.worker_shutting_down.connect(
             self._on_signal, sender=parent.hostname, weak=False
         )
@@ -52,18 +52,18 @@ class ShardingStep(bootsteps.StartStopStep):
             self.obj.start()
 
     def close(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
-        """No further item is begun: tickets are passed on to other workers."""
+        """Begin no further item: pass tickets on to other workers."""
         self._executor.stop()
 
     def stop(self, parent: Any) -> None:
-        """The worker is known no more."""
+        """Remove the worker from the ledger."""
         signals.worker_shutting_down.disconnect(self._on_signal, sender=parent.hostname)
         self._executor.stop()
         if self.obj is not None:
             self.obj.stop()
 
     def terminate(self, parent: Any) -> None:
-        """As `stop`; Celery calls either."""
+        """Stop; Celery calls either."""
         self.stop(parent)
 
     def _on_signal(self, **_: object) -> None:
