@@ -93,7 +93,7 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
     "ShardedTask",
     "ShardedResult",
     "sharded",
-    # what processors are given
+    # arguments of processors
     "Job",
     "Shard",
     "Progress",
@@ -156,8 +156,8 @@ def __getattr__(name: str) -> Any:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     module, attribute = _WHERE[name]
-    found = _import(f"{__name__}.{module}")
-    return found if attribute is None else getattr(found, attribute)
+    value = _import(f"{__name__}.{module}")
+    return value if attribute is None else getattr(value, attribute)
 
 
 def __dir__() -> list[str]:

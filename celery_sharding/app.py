@@ -26,8 +26,8 @@ YEAR = 366 * 86_400
 TICKET: Mapping[str, Any] = {
     **INTERNAL,
     # A limit of the app's for its tasks would kill a ticket in the middle of a shard,
-    # and innocent items are said to have killed their process. Items and shards have
-    # limits of their own: item_timeout, shard_deadline. None would mean the app's.
+    # and innocent items would be blamed for killing their process. Items and shards
+    # have limits of their own: item_timeout, shard_deadline. None would mean the app's.
     "time_limit": YEAR,
     "soft_time_limit": YEAR,
 }
@@ -45,9 +45,9 @@ class Sharding:
         @sharding.task(size=(50, 2000), concurrency=64)
         def import_rows(shard): ...
 
-    Settings are those of ``sharding_*``, without the prefix; what is given here goes
-    before what a configuration says. Where the ledger is, ``pecker_dsn`` says. Nothing
-    is asked of any server until a job is called or a worker starts.
+    Settings are those of ``sharding_*``, without the prefix; what is passed to it
+    overrides the configuration. ``pecker_dsn`` names the ledger's database. No server
+    is contacted until a job is called or a worker starts.
 
     Raises:
         Misconfigured: There is no such setting.
@@ -74,7 +74,7 @@ class Sharding:
 
     @property
     def settings(self) -> ShardingSettings:
-        """What the app's configuration says now, checked."""
+        """The settings of the app's configuration as it is now, checked."""
         return ShardingSettings.read(self.app.conf)
 
     @overload
@@ -90,7 +90,7 @@ class Sharding:
     ) -> Any:
         """Return the sharded task that a function, or a class, becomes.
 
-        The function is given a shard: it is the processor. A class has the method
+        The function is the processor: it is called with a shard. A class has the method
         `process`, and may have `pre_process`, `notify` and `post_process`.
 
         ``options``: those of `model.Options` (size, cut, concurrency, lease, deadline,
@@ -103,7 +103,7 @@ class Sharding:
         """
         if function is not None:
             return declared(self.app, function, options)
-        return lambda given: declared(self.app, given, options)
+        return lambda decorated: declared(self.app, decorated, options)
 
     def _declare(self, **_: object) -> None:
         if self.settings.sweeper:

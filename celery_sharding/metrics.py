@@ -83,7 +83,7 @@ def read(app: Any) -> Iterator[Metric]:
 
 
 def _metrics(figures: JobFigures) -> Iterator[Metric]:
-    for name, said, label, values in (
+    for name, documentation, label, values in (
         ("jobs", "Open jobs", "stage", figures.stages),
         (
             "jobs_ended_last_day",
@@ -94,7 +94,9 @@ def _metrics(figures: JobFigures) -> Iterator[Metric]:
         ("items", "Items of jobs whose shards run or wait", "state", figures.items),
         ("tickets", "Rights to run shards", "state", figures.tickets),
     ):
-        made = GaugeMetricFamily(f"celery_sharding_{name}", said, labels=(label,))
+        made = GaugeMetricFamily(
+            f"celery_sharding_{name}", documentation, labels=(label,)
+        )
         for key, value in values.items():
             made.add_metric((key,), float(value))
         yield made
@@ -114,5 +116,7 @@ def _metrics(figures: JobFigures) -> Iterator[Metric]:
         ("executors", "Workers that live and run shards", figures.executors),
         ("slots", "Shards that they run at once", figures.slots),
     )
-    for name, said, figure in single:
-        yield GaugeMetricFamily(f"celery_sharding_{name}", said, value=float(figure))
+    for name, documentation, figure in single:
+        yield GaugeMetricFamily(
+            f"celery_sharding_{name}", documentation, value=float(figure)
+        )

@@ -133,13 +133,13 @@ KINDS: Mapping[str, type[Policy]] = {
 
 def policy_of(options: Options) -> Policy:
     """Return what holds when an item fails."""
-    given: Policy | None = options.on_error
-    return given if given is not None else Isolate()
+    policy: Policy | None = options.on_error
+    return policy if policy is not None else Isolate()
 
 
 def as_json(options: Options) -> dict[str, Any]:
     """Return options as JSON has them."""
-    told = {
+    values = {
         one.name: getattr(options, one.name)
         for one in fields(Options)
         if one.name != "on_error"
@@ -147,25 +147,25 @@ def as_json(options: Options) -> dict[str, Any]:
     policy = policy_of(options)
     kind = next(name for name, known in KINDS.items() if isinstance(policy, known))
     return {
-        **told,
+        **values,
         "size": [*options.size],
         "on_error": {"kind": kind, **asdict(policy)},
     }
 
 
-def from_json(told: Mapping[str, Any]) -> Options:
+def from_json(document: Mapping[str, Any]) -> Options:
     """Return options as `as_json` wrote them; those of a newer version are ignored."""
     known = {one.name for one in fields(Options)}
-    given = {key: value for key, value in told.items() if key in known}
-    policy = {**told.get("on_error", {"kind": "isolate"})}
+    values = {key: value for key, value in document.items() if key in known}
+    policy = {**document.get("on_error", {"kind": "isolate"})}
     kind = KINDS[policy.pop("kind")]
-    least, most = told["size"]
+    least, most = document["size"]
     return Options(
         **{
-            **given,
+            **values,
             "size": (least, most),
-            "cut": Cut(told["cut"]),
-            "placement": Placement(told["placement"]),
+            "cut": Cut(document["cut"]),
+            "placement": Placement(document["placement"]),
             "on_error": kind(**policy),
         }
     )

@@ -1,4 +1,4 @@
-"""What a user gives of a sharded task: four functions, and how they are to be run."""
+"""A sharded task's code: four functions, and the options by which they run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Processor:
     """The database that items touch, or a pair of it and a tenant, as tasks name it:
     asked of the gate that the setting `sharding_gate` makes, where `gate` is None."""
     calls: Callable[[Mapping[str, Any]], Iterable[str]] = nothing
-    """From a job's keyword arguments to the names of the tasks that its items are given
-    to: a worker that does not know them leaves the job to others."""
+    """From a job's keyword arguments to the names of the tasks that are called with its
+    items: a worker that does not know them leaves the job to others."""
     returns: bool | None = None
     """Whether calls of it return a value; None: none has returned in this process."""

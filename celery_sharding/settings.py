@@ -12,21 +12,21 @@ PREFIX = "sharding_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardingSettings:
-    """What ``sharding_*`` settings say. Durations in seconds, sizes in bytes.
+    """The values of ``sharding_*`` settings. Durations in seconds, sizes in bytes.
 
     Where the tables are is the kernel's: ``pecker_dsn`` and ``pecker_schema``.
     """
 
     inline_limit: int = 1_000_000
-    """Encoded items that may be given in a call, at most; above it: a Source."""
+    """Encoded items that a call may pass, at most; above it: a Source."""
     plan_limit: int = 1_000_000_000
-    """Encoded items that PreProcess may give, at most; they lie in a temporary file
+    """Encoded items that PreProcess may return, at most; they lie in a temporary file
     until they are written. Above it: a Source."""
     slice: float = 1.0
     """How long a ticket runs shards before it passes itself on, so that other tasks
     get their turn; at least one shard is run."""
     lease: float = 15.0
-    """How long a worker that is heard no more holds its shards; a task may say else."""
+    """How long a silent worker holds its shards; a task may set its own."""
     flush: float = 0.5
     """How often a running shard writes its cursor, and asks whether to go on."""
     sweep: float = 1.0
@@ -46,14 +46,14 @@ class ShardingSettings:
         """Return the checked settings of an app's configuration."""
         known = {PREFIX + name: name for name in cls.__dataclass_fields__}
         _refuse_unknown(conf, known)
-        given = {
+        values = {
             name: value
             for key, name in known.items()
             if (value := conf.get(key)) is not None
         }
-        for name, value in given.items():
+        for name, value in values.items():
             _check(name, value)
-        return cls(**given)  # type: ignore[arg-type]  # checked one by one above
+        return cls(**values)  # type: ignore[arg-type]  # checked one by one above
 
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
@@ -70,7 +70,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
-    # An app's configuration that nobody has read yet tells its prefix by `data` only.
+    # An app's configuration that nobody has read yet has its prefix in `data` only.
     namespace = getattr(getattr(conf, "data", conf), "prefix", None) or ""
     for key in conf:
         # Under a namespace Celery lists keys as they were written.

@@ -8,7 +8,7 @@
 ``task``           `ShardedTask`: a Celery task whose run is a whole job
 ``signature``      `sharded` for tasks of one item, and the signature that
                    holds items until it is sent
-``inline``         items that were given in a call: stored, and named there
+``inline``         items that a call brought: stored, and named there
 ``submission``     a call becomes a row before its message is sent
 ``result``         `ShardedResult`: progress, pause, cancel, retry, errors
 ``eager``          a job that runs in the caller, with no database
@@ -16,7 +16,7 @@
 =================  =========================================================
 
 Behaviour stands in the task, not in the signature: on the wire a sharded signature is
-a plain one, which a worker forwards that has never heard of this package.
+a plain one, which a worker forwards that does not know this package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A call of a Celery task for one item: what a worker does for a message, here.
+"""A call of a Celery task for one item: what a worker does for a message.
 
 The task sees a request of its own (`self.request`), its handlers and Celery's signals
 are called, and `self.retry` is a further attempt at the item. It is traced as by
@@ -28,9 +28,9 @@ ITEM = "_sharding_item"
 """What a request says that is of an item; and a task that looks for it."""
 
 
-def signature_of(app: Celery, given: Mapping[str, Any]) -> Signature:
+def signature_of(app: Celery, stored: Mapping[str, Any]) -> Signature:
     """Return a signature of a job; raise where its task is not known here."""
-    signature = Signature.from_dict({**given}, app=app)
+    signature = Signature.from_dict({**stored}, app=app)
     if signature.task not in app.tasks:
         message = f"this worker knows no task {signature.task!r}, which sharded() names"
         raise ProcessorNotRegistered(message)
@@ -40,8 +40,8 @@ def signature_of(app: Celery, given: Mapping[str, Any]) -> Signature:
 class Calls:
     """Calls a task for the items of a shard."""
 
-    def __init__(self, app: Celery, given: Mapping[str, Any], shard: Shard) -> None:
-        signature = signature_of(app, given)
+    def __init__(self, app: Celery, stored: Mapping[str, Any], shard: Shard) -> None:
+        signature = signature_of(app, stored)
         self._task: Any = signature.type
         refuse_rate_limit(self._task)
         _watch_replace(self._task)
@@ -72,12 +72,15 @@ class Calls:
             raise error
 
     def _retry(self, asked: Any, args: tuple[Any, ...]) -> None:
-        again = asked.sig
+        retried = asked.sig
         plain = self._signature.kwargs
-        if again is not None and (tuple(again.args), again.kwargs) != (args, plain):
+        if retried is not None and (tuple(retried.args), retried.kwargs) != (
+            args,
+            plain,
+        ):
             message = (
                 f"{self._task.name} called self.retry() with other arguments: an item"
-                " of sharded() is tried again as it is"
+                " of sharded() is retried as it is"
             )
             raise ShardingError(message)
         self._shard.retry(asked.exc or asked, _seconds(asked.when))

@@ -16,12 +16,12 @@ OF_THE_JOB = (*ROUTES, "countdown", "eta", "expires", "shadow", "headers")
 LIMITS = ("soft_time_limit", "time_limit")
 """Those that bound a call, the first one first."""
 CANVASES = {"chain", "group", "chord", "xmap", "xstarmap", "chunks"}
-"""What Celery tells from a task by its signature."""
+"""Kinds of signatures that are no single task."""
 
 
-def one_task(given: Mapping[str, Any]) -> None:
+def one_task(signature: Mapping[str, Any]) -> None:
     """Refuse what is no task: each item of it would fail."""
-    kind = given.get("subtask_type")
+    kind = signature.get("subtask_type")
     if kind in CANVASES:
         message = (
             f"sharded() calls one task, with items or with their results, and cannot"
@@ -30,12 +30,12 @@ def one_task(given: Mapping[str, Any]) -> None:
         raise Misconfigured(message)
 
 
-def refuse_options(given: Signature) -> None:
+def refuse_options(signature: Signature) -> None:
     """Refuse options of the called signature that cannot hold for an item."""
-    for name in given.options:
+    for name in signature.options:
         if name not in OF_THE_JOB and name not in LIMITS:
             message = (
-                f"{given.task}: the option {name!r} cannot hold for an item of"
+                f"{signature.task}: the option {name!r} cannot hold for an item of"
                 f" sharded(); allowed are {', '.join((*OF_THE_JOB, *LIMITS))}; set"
                 " others on the signature that sharded() returns"
             )
@@ -52,16 +52,16 @@ def refuse_post_options(post: Signature) -> None:
         raise Misconfigured(message)
 
 
-def refuse_arguments(task: Any, given: Signature) -> None:
+def refuse_arguments(task: Any, signature: Signature) -> None:
     """Refuse arguments that the task does not take, once and not for each item."""
     header = getattr(task, "__header__", None)
     if header is None or not task.typing:
         return
-    first = () if given.immutable else (None,)
+    first = () if signature.immutable else (None,)
     try:
-        header(*first, *given.args, **given.kwargs)
+        header(*first, *signature.args, **signature.kwargs)
     except TypeError as error:
-        message = f"sharded() calls {given.task} with an item first: {error}"
+        message = f"sharded() calls {signature.task} with an item first: {error}"
         raise TypeError(message) from error
 
 
@@ -76,20 +76,22 @@ def refuse_rate_limit(task: Any) -> None:
         raise Misconfigured(message)
 
 
-def carried(task: Any, given: Signature, options: Mapping[str, Any]) -> dict[str, Any]:
+def carried(
+    task: Any, signature: Signature, options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the job's options, with what follows from the task where none is given."""
-    told = {"on_error": Isolate(max_failed=0), **options}
-    seconds = _time_limit(task, given)
+    merged = {"on_error": Isolate(max_failed=0), **options}
+    seconds = _time_limit(task, signature)
     if seconds is not None:
-        told.setdefault("item_timeout", seconds)
-    return told
+        merged.setdefault("item_timeout", seconds)
+    return merged
 
 
-def _time_limit(task: Any, given: Signature) -> float | None:
+def _time_limit(task: Any, signature: Signature) -> float | None:
     """Return the seconds that a call may take; None: nothing says."""
-    conf = given.app.conf
+    conf = signature.app.conf
     sources: tuple[list[Any], ...] = (
-        [given.options.get(name) for name in LIMITS],
+        [signature.options.get(name) for name in LIMITS],
         [getattr(task, name, None) for name in LIMITS],
         [conf.get(f"task_{name}") for name in LIMITS],
     )

@@ -1,4 +1,4 @@
-"""What Celery goes on with when a job has ended, as a call says it."""
+"""What Celery goes on with when a job has ended, as a call names it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celery_sharding.errors import ItemNotSerializable
 
 ONE = "pecker"
 """How headers begin that are of one message: the slot of a schedule that it is, and
-what its sender had left. Another that said so would be refused, or struck."""
+what its sender had left. Another with such a header would be refused, or struck."""
 NOT_KEPT = frozenset(
     {
         "add_to_parent",
@@ -36,44 +36,44 @@ NOT_KEPT = frozenset(
 
 
 def timed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options whose times are instants: the message may be sent again later."""
-    told = dict(options)
-    for given, kept in (("countdown", "eta"), ("expires", "expires")):
-        seconds = told.get(given)
+    """Return options whose times are instants: the message may be resent later."""
+    fields = dict(options)
+    for option, kept in (("countdown", "eta"), ("expires", "expires")):
+        seconds = fields.get(option)
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool):
-            told.pop(given)
-            told[kept] = SYSTEM.now() + timedelta(seconds=seconds)
-    return told
+            fields.pop(option)
+            fields[kept] = SYSTEM.now() + timedelta(seconds=seconds)
+    return fields
 
 
 def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the message will say, as Celery would fill it in.
+    """Return the message's fields, as Celery would fill it in.
 
     `options` are those of the call, `timed`, and the task's own.
     """
-    told = {
+    fields = {
         key: value.isoformat() if isinstance(value, datetime) else value
         for key, value in options.items()
         if key not in NOT_KEPT and value is not None
     }
-    if "headers" in told:
-        headers: Any = told["headers"]
-        told["headers"] = {k: v for k, v in headers.items() if not k.startswith(ONE)}
+    if "headers" in fields:
+        headers: Any = fields["headers"]
+        fields["headers"] = {k: v for k, v in headers.items() if not k.startswith(ONE)}
     for key in ("link", "link_error"):
-        if key in told and not isinstance(told[key], (list, tuple)):
-            told[key] = [told[key]]
+        if key in fields and not isinstance(fields[key], (list, tuple)):
+            fields[key] = [fields[key]]
     for key in ("queue", "exchange"):
-        given: Any = told.get(key)
-        if hasattr(given, "name"):
-            told[key] = given.name
+        option: Any = fields.get(key)
+        if hasattr(option, "name"):
+            fields[key] = option.name
     parent: Any = app.current_worker_task
-    if parent and not told.get("parent_id"):
-        told["parent_id"] = parent.request.id
-    if parent and not told.get("root_id"):
-        told["root_id"] = parent.request.root_id or parent.request.id
-    told.setdefault("root_id", task_id)
+    if parent and not fields.get("parent_id"):
+        fields["parent_id"] = parent.request.id
+    if parent and not fields.get("root_id"):
+        fields["root_id"] = parent.request.root_id or parent.request.id
+    fields.setdefault("root_id", task_id)
     try:
-        plain: dict[str, Any] = json.loads(dumps(told))
+        plain: dict[str, Any] = json.loads(dumps(fields))
     except REFUSALS as error:
         message = f"what a sharded job is called with must be JSON, links too: {error}"
         raise ItemNotSerializable(message) from error

@@ -25,17 +25,17 @@ CELERYS |= {"immediate", "mandatory"}
 ON_COMMIT = ("delay_on_commit", "apply_async_on_commit")
 """Methods of `celery.contrib.django.task.DjangoTask`."""
 NOTIFY_EVERY = 0.05
-"""Of a class with `notify` that does not say how often."""
-REFUSED: Mapping[str, str] = {
-    "bind": "its functions are given the shard or the job",
-    "autoretry_for": "say on_error=Retry(…): items are tried again, not jobs",
+"""Of a class with `notify` that does not set how often."""
+NOT_ALLOWED: Mapping[str, str] = {
+    "bind": "its functions get the shard or the job",
+    "autoretry_for": "set on_error=Retry(…): items are retried, not jobs",
     "run": "what it runs is the job",
     "pydantic": "its arguments are the job's",
 }
 
 
 def declared(
-    app: Celery, given: Callable[..., Any] | type, options: Mapping[str, Any]
+    app: Celery, decorated: Callable[..., Any] | type, options: Mapping[str, Any]
 ) -> ShardedTask:
     """Return the task that a function or class becomes, known to the app.
 
@@ -43,26 +43,26 @@ def declared(
         Misconfigured: There is no such option, or its value is not allowed; or the
             class has no `process`.
     """
-    told = dict(options)
-    for name, reason in REFUSED.items():
-        if told.pop(name, None):
+    remaining = dict(options)
+    for name, reason in NOT_ALLOWED.items():
+        if remaining.pop(name, None):
             message = f"a sharded task has no {name}: {reason}"
             raise Misconfigured(message)
     for name in ("shared", "lazy"):
-        told.pop(name, None)  # it belongs to its app alone
-    ours = {name: told.pop(name) for name in OURS & told.keys()}
-    chosen = {name: told.pop(name) for name in NAMES & told.keys()}
-    base = _base(told.pop("base", None) or ShardedTask)
-    module = told.pop("module", getattr(given, "__module__", __name__))
-    _refuse_unknown(told, base)
-    methods = _methods(given)
-    name = told.pop("name", None) or app.gen_task_name(given.__name__, module)
+        remaining.pop(name, None)  # it belongs to its app alone
+    ours = {name: remaining.pop(name) for name in OURS & remaining.keys()}
+    chosen = {name: remaining.pop(name) for name in NAMES & remaining.keys()}
+    base = _base(remaining.pop("base", None) or ShardedTask)
+    module = remaining.pop("module", getattr(decorated, "__module__", __name__))
+    _refuse_unknown(remaining, base)
+    methods = _methods(decorated)
+    name = remaining.pop("name", None) or app.gen_task_name(decorated.__name__, module)
     if "notify" in methods:
         chosen.setdefault("notify_every", NOTIFY_EVERY)
     processor = Processor(
         name=name, options=applied(Options(), chosen), **methods, **ours
     )
-    return known(app, processor, told, base=base, like=given, module=module)
+    return known(app, processor, remaining, base=base, like=decorated, module=module)
 
 
 def known(  # what a class is made of
@@ -132,25 +132,27 @@ def _on_commit(app: Any) -> dict[str, Any]:
     return {name: getattr(theirs, name) for name in ON_COMMIT if hasattr(theirs, name)}
 
 
-def _methods(given: Any) -> dict[str, Any]:
-    if not inspect.isclass(given):
-        if not callable(given):
-            message = f"a sharded task is a function or a class, not {given!r:.80}"
+def _methods(decorated: Any) -> dict[str, Any]:
+    if not inspect.isclass(decorated):
+        if not callable(decorated):
+            message = f"a sharded task is a function or a class, not {decorated!r:.80}"
             raise Misconfigured(message)
-        return {"process": given}
-    made = given()
+        return {"process": decorated}
+    made = decorated()
     process = getattr(made, "process", None)
     if not callable(process):
-        message = f"{given.__qualname__} has no method process(self, shard)"
+        message = f"{decorated.__qualname__} has no method process(self, shard)"
         raise Misconfigured(message)
     names = ("pre_process", "process", "notify", "post_process")
-    found = {name: getattr(made, name, None) for name in names}
-    return {name: method for name, method in found.items() if method is not None}
+    methods = {name: getattr(made, name, None) for name in names}
+    return {name: method for name, method in methods.items() if method is not None}
 
 
-def _refuse_unknown(told: Mapping[str, Any], base: type[ShardedTask]) -> None:
+def _refuse_unknown(remaining: Mapping[str, Any], base: type[ShardedTask]) -> None:
     """Refuse what no task has: a word spelt wrong would count for nothing."""
-    unknown = [one for one in told if one not in CELERYS and not hasattr(base, one)]
+    unknown = [
+        one for one in remaining if one not in CELERYS and not hasattr(base, one)
+    ]
     if unknown:
         allowed = ", ".join(sorted(NAMES | OURS))
         message = (
@@ -160,10 +162,10 @@ def _refuse_unknown(told: Mapping[str, Any], base: type[ShardedTask]) -> None:
         raise Misconfigured(message)
 
 
-def _base(given: Any) -> type[ShardedTask]:
-    if not inspect.isclass(given) or not issubclass(given, ShardedTask):
+def _base(base: Any) -> type[ShardedTask]:
+    if not inspect.isclass(base) or not issubclass(base, ShardedTask):
         message = (
-            f"base of a sharded task must be a subclass of ShardedTask, not {given!r}"
+            f"base of a sharded task must be a subclass of ShardedTask, not {base!r}"
         )
         raise Misconfigured(message)
-    return given
+    return base

@@ -34,8 +34,8 @@ def processors(app: Celery) -> tuple[Processor, Processor]:
     def post(job: Job, results: Iterator[Any], errors: Iterable[ItemError]) -> Any:
         del errors
         signature = signature_of(app, job.kwargs["post"])
-        given = () if signature.immutable else ([*results],)
-        return signature.type(*given, *signature.args, **signature.kwargs)
+        first = () if signature.immutable else ([*results],)
+        return signature.type(*first, *signature.args, **signature.kwargs)
 
     each = Processor(
         name=EACH, process=process, key=_key, options=Options(), calls=_called
@@ -52,12 +52,12 @@ def _key(*_: Any, key: Any = None, **__: Any) -> Any:
 
 
 class EachTask(ShardedTask):
-    """The task behind `sharded`: how it runs is said in each call."""
+    """The task behind `sharded`: each call brings its options."""
 
     abstract = True
 
     def options_of(self, kwargs: Mapping[str, Any]) -> Options:
-        """Return the options that `sharded` was given."""
+        """Return the options of the `sharded` call."""
         return applied(self.processor.options, kwargs.get("options") or {})
 
     def apply_async(
@@ -77,9 +77,9 @@ def _route(app: Any, called: Mapping[str, Any]) -> dict[str, Any]:
     name = called.get("task")
     task = app.tasks.get(name)
     own = {key: getattr(task, key, None) for key in (*PLACES, "priority")}
-    given = {key: value for key, value in own.items() if value is not None}
-    found = app.amqp.router.lookup_route(name, (), {}, given, task) or {}
-    route = {**given, **found}
+    attributes = {key: value for key, value in own.items() if value is not None}
+    routed = app.amqp.router.lookup_route(name, (), {}, attributes, task) or {}
+    route = {**attributes, **routed}
     if hasattr(route.get("queue"), "name"):
         route["queue"] = route["queue"].name
     return {key: route[key] for key in (*PLACES, "priority") if key in route}

@@ -2,7 +2,7 @@
 
 ``app.conf.task_always_eager``, ``.apply()`` and a plain call of the task. It is the
 same code of the user's that runs, on items that went through JSON as in a worker.
-Waiting is left out: what is to be tried again later is tried again at once.
+Waiting is left out: what is to be retried later is retried at once.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def carried(
     submission.key_of(task.processor, args, kwargs)
     if task.processor.pre_process is not None or not inline.holds(args[0]):
         return args
-    given, *rest = args
-    return (from_stored(decode(inline.encode(given, limit=inf).body)), *rest)
+    items, *rest = args
+    return (from_stored(decode(inline.encode(items, limit=inf).body)), *rest)
 
 
 def run(task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -106,8 +106,8 @@ class _Eager:
         self._options = mine.options
         args = tuple(_with_items(app, one) for one in carried(task, args, kwargs))
         plain, named, sources = split(args, kwargs)
-        told = decode(encode([plain, named], what=f"an argument of {task.name}"))
-        copied, kwargs = join(told[0], told[1], sources)
+        copies = decode(encode([plain, named], what=f"an argument of {task.name}"))
+        copied, kwargs = join(copies[0], copies[1], sources)
         self._args = args if task.processor.pre_process is None else copied
         self._job = Job(
             id=task.request.id or new_tag(),
@@ -116,17 +116,17 @@ class _Eager:
             kwargs=kwargs,
         )
         self._outcomes = mine.outcomes
-        self._told = 0
+        self._notified = 0
 
     def run(self) -> Any:
         """Plan, run all shards, post."""
         processor, job, outcomes = self._processor, self._job, self._outcomes
-        given = (
+        data = (
             self._args[0]
             if processor.pre_process is None
             else processor.pre_process(job, *self._args, **job.kwargs)
         )
-        planned = [*cut(given, self._options, 1, conf=self._conf)]
+        planned = [*cut(data, self._options, 1, conf=self._conf)]
         outcomes.begin(planned)
         limit = self._options.deadline
         work = Work(
@@ -159,7 +159,7 @@ class _Eager:
             book = Lists()
             stop = run_shard(self._processor, record, own, work=work, book=book)
             outcomes.take(record, book.steps)
-            rest += outcomes.again(record, book.steps)
+            rest += outcomes.retry_shards(record, book.steps)
             if stop is Stop.OVER:
                 message = (
                     f"the job took longer than its deadline of"
@@ -174,9 +174,9 @@ class _Eager:
             return
         progress = self._outcomes.progress()
         due = int(progress.fraction / every + 1e-9)
-        while self._told < due:
-            self._told += 1
-            threshold = min(round(self._told * every, 9), 1.0)
+        while self._notified < due:
+            self._notified += 1
+            threshold = min(round(self._notified * every, 9), 1.0)
             notify(self._job, replace(progress, threshold=threshold))
 
 
@@ -196,9 +196,9 @@ def _record(number: int, layer: int, count: int) -> Record:
     )
 
 
-def _with_items(app: Any, given: Any) -> Any:
+def _with_items(app: Any, argument: Any) -> Any:
     """Return an argument as the caller gave it: items for what names them."""
-    if inline.names(given):
+    if inline.names(argument):
         ledger = at(app, role="caller")
-        return from_stored(decode(ledger.submissions.load(given[ITEMS])))
-    return given
+        return from_stored(decode(ledger.submissions.load(argument[ITEMS])))
+    return argument

@@ -1,4 +1,4 @@
-"""Items that were given in a call: stored, and named in their place."""
+"""Items that a call brought: stored, and named in their place."""
 
 from __future__ import annotations
 
@@ -55,27 +55,27 @@ class Replay:
             self._read += part
 
 
-def names(given: object) -> bool:
+def names(data: object) -> bool:
     """Return whether the argument names stored items."""
-    return isinstance(given, dict) and given.keys() == {ITEMS}
+    return isinstance(data, dict) and data.keys() == {ITEMS}
 
 
-def holds(given: object) -> bool:
+def holds(data: object) -> bool:
     """Return whether it brings its items along, rather than name their place."""
-    if isinstance(given, list):
-        return not given or not all(isinstance(one, Source) for one in given)
-    return isinstance(given, (tuple, range, Layers, Iterator, Replay)) or (
-        isinstance(given, dict) and given.keys() == {MARK}
+    if isinstance(data, list):
+        return not data or not all(isinstance(one, Source) for one in data)
+    return isinstance(data, (tuple, range, Layers, Iterator, Replay)) or (
+        isinstance(data, dict) and data.keys() == {MARK}
     )
 
 
-def check(given: object) -> None:
+def check(data: object) -> None:
     """Refuse what can be no items, in the caller, with the reason."""
-    if not names(given) and not holds(given):
-        next(layers_of(given), None)
+    if not names(data) and not holds(data):
+        next(layers_of(data), None)
 
 
-def encode(given: object, *, limit: float) -> Encoded:
+def encode(data: object, *, limit: float) -> Encoded:
     """Return items as they are stored; an iterator is read.
 
     Raises:
@@ -84,7 +84,7 @@ def encode(given: object, *, limit: float) -> Encoded:
     """
     texts: list[str] = []
     size = count = 0
-    for layer in layers_of(given):
+    for layer in layers_of(data):
         if isinstance(layer, Source):
             texts.append(dumps(to_json(layer)))
             continue
@@ -107,13 +107,13 @@ def encode(given: object, *, limit: float) -> Encoded:
     return Encoded(DEFLATED + zlib.compress(whole, 1), count)
 
 
-def put(ledger: Ledger, given: object, *, limit: float) -> Any:
-    """Return what stands in a message for what was given; items are stored."""
-    if not holds(given):
-        return given
-    found = encode(given, limit=limit)
+def put(ledger: Ledger, data: object, *, limit: float) -> Any:
+    """Return what stands in a message for the data; items are stored."""
+    if not holds(data):
+        return data
+    encoded = encode(data, limit=limit)
     ref = new_tag()
-    ledger.submissions.store(ref, found.body, found.items)
+    ledger.submissions.store(ref, encoded.body, encoded.items)
     return {ITEMS: ref}
 
 

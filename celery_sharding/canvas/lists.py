@@ -79,24 +79,24 @@ class Outcomes:
             done, failed = step.done, step.failed
             self.whole += step.status is Code.FAILED and not failed
 
-    def again(self, record: Shard, steps: Iterable[Step]) -> Iterator[Shard]:
+    def retry_shards(self, record: Shard, steps: Iterable[Step]) -> Iterator[Shard]:
         """Yield the shards in which failed items are retried."""
         for step in steps:
-            if step.again is not None:
+            if step.retry is not None:
                 self.retries += 1
                 yield Shard(
                     shard=sum(self.shards) + self.retries,
                     layer=record.layer,
                     origin=record.origin,
                     lo=0,
-                    hi=len(step.again[0]),
+                    hi=len(step.retry[0]),
                     cursor=0,
                     ahead=0,
                     done=0,
                     failed=0,
                     deaths=0,
                     attempt=record.attempt + 1,
-                    picks=[*step.again[0]],
+                    picks=[*step.retry[0]],
                 )
 
     def bear(self, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Options of a job that are given where it is declared, or where it is called."""
+"""Options of a job, from where it is declared or where it is called."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ NAMES = frozenset(one.name for one in fields(Options))
 CHOICES = {"cut": Cut, "placement": Placement}
 
 
-def applied(options: Options, given: Mapping[str, Any]) -> Options:
-    """Return the options with those that were given, checked.
+def applied(options: Options, changes: Mapping[str, Any]) -> Options:
+    """Return the options with the changes, checked.
 
-    Policies and choices may be given as JSON has them.
+    Policies and choices may be as JSON has them.
     """
-    unknown = sorted(given.keys() - NAMES)
+    unknown = sorted(changes.keys() - NAMES)
     if unknown:
         message = (
             f"sharded jobs have no option {unknown[0]!r}; allowed are"
             f" {', '.join(sorted(NAMES))}"
         )
         raise Misconfigured(message)
-    return check(replace(options, **{key: _read(key, it) for key, it in given.items()}))
+    return check(
+        replace(options, **{key: _read(key, it) for key, it in changes.items()})
+    )
 
 
-def as_told(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return checked options as JSON, only those that were given."""
-    told = as_json(applied(Options(), given))
-    return {key: told[key] for key in given}
+def changes_as_json(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return checked options as JSON, only those that change."""
+    complete = as_json(applied(Options(), changes))
+    return {key: complete[key] for key in changes}
 
 
 def _read(key: str, value: Any) -> Any:

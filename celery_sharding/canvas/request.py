@@ -20,12 +20,12 @@ from celery_sharding import flow
 from celery_sharding.canvas.submission import SUBMITTED
 from celery_sharding.errors import PeckerError
 from celery_sharding.ledger import at
-from celery_sharding.messages import AGAIN
+from celery_sharding.messages import RESENT, SENT_BY
 from celery_sharding.model import Stage
 
 logger = logging.getLogger(__name__)
 
-STORED = frozenset({SUBMITTED, "again"})
+STORED = frozenset({SUBMITTED, RESENT})
 """What the header of a message says whose job stands in the ledger."""
 
 
@@ -52,7 +52,7 @@ class JobRequest(Request):
     def on_accepted(self, pid: Any, time_accepted: Any) -> None:
         """Acknowledge it as it begins, unless it alone knows of the call."""
         super().on_accepted(pid, time_accepted)
-        if self.request_dict.get(AGAIN) in STORED:
+        if self.request_dict.get(SENT_BY) in STORED:
             self.acknowledge()
 
     def on_timeout(self, soft: Any, timeout: Any) -> None:

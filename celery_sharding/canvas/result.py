@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 PAGE = 1_000
 """Shards that are read at once."""
 GLANCE = 0.2
-"""Seconds between two looks at a job that runs again."""
+"""Seconds between two looks at a job that is rerun."""
 BLINK, SETTLED = 0.02, 10.0
-"""Seconds between two looks at a job whose value is stored, and until it is left so."""
+"""Seconds between two looks at a job whose value is stored, and until it is taken as it
+is."""
 
 
 class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Celery 5.7
@@ -75,26 +76,26 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
 
     def _get_task_meta(self) -> dict[str, Any]:
         """Return what the backend has, or the ledger: that keeps a job for longer."""
-        found: dict[str, Any] = super()._get_task_meta()  # type: ignore[misc]  # not in the stubs
-        if found["status"] != PENDING:
-            return found
+        meta: dict[str, Any] = super()._get_task_meta()  # type: ignore[misc]  # not in the stubs
+        if meta["status"] != PENDING:
+            return meta
         try:
             decided = self.ledger.outcomes.decided(self._named)
         except PeckerError:
-            return found
+            return meta
         if decided is None or decided.stage is not Stage.ENDED:
-            return found
+            return meta
         value, state = stored(self.app, decided)
         error = decided.error or {}
         kept = {
-            **found,
+            **meta,
             "task_id": self._named,  # where the backend has nothing it names none
             "status": state,
             "result": value,
             "traceback": error.get("traceback"),
         }
-        told: dict[str, Any] = self._maybe_set_cache(kept)  # type: ignore[attr-defined]
-        return told
+        cached: dict[str, Any] = self._maybe_set_cache(kept)  # type: ignore[attr-defined]
+        return cached
 
     def _drop_buffered(self) -> None:
         """Forget what came of an earlier run while nobody waited for it."""
@@ -114,9 +115,9 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
             pause.wait(GLANCE)
 
     def _settle(self) -> None:
-        """Wait a moment for a job whose outcome Celery is just being told.
+        """Wait a moment for a job whose outcome is just being reported to Celery.
 
-        Who has its value, and runs it again at once, would come too early.
+        Who has its value, and reruns it at once, would come too early.
         """
         over = monotonic() + SETTLED
         pause = threading.Event()

@@ -1,4 +1,4 @@
-"""The message of a job is sent once its row stands."""
+"""Send the message of a job once its row stands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celery_sharding import errors
 from celery_sharding.canvas.submission import SUBMITTED, Call, submit
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import unknown
-from celery_sharding.messages import AGAIN, wait_of
+from celery_sharding.messages import SENT_BY, wait_of
 from celery_sharding.plan.arguments import HEADER, split
 
 if TYPE_CHECKING:
@@ -73,8 +73,10 @@ class Sender:
             )
             return self._publish(call, options, None)
         except (errors.Misconfigured, errors.ShardingError, TypeError) as error:
-            told = {"type": type(error).__name__, "message": str(error)}
-            return self._publish(replace(call, args=(), kwargs=told), options, REFUSED)
+            reason = {"type": type(error).__name__, "message": str(error)}
+            return self._publish(
+                replace(call, args=(), kwargs=reason), options, REFUSED
+            )
         return self._publish_stored(call, options)
 
     def _publish_stored(self, call: Call, options: Mapping[str, Any]) -> Any:
@@ -107,13 +109,19 @@ class Sender:
         try:
             submissions.sent(call.task_id, after=wait_of(options))
         except errors.DatabaseUnavailable as error:
-            logger.debug("sharding: nobody noted that %s is sent: %s", self, error)
+            logger.debug(
+                "sharding: it was not recorded that %s was sent: %s",
+                call.task_id,
+                error,
+            )
 
-    def _publish(self, call: Call, options: Mapping[str, Any], said: str | None) -> Any:
+    def _publish(
+        self, call: Call, options: Mapping[str, Any], sent_by: str | None
+    ) -> Any:
         headers = {**(options.get("headers") or {})}
         args, kwargs, sources = split(call.args, call.kwargs)
-        if said is not None:
-            headers[AGAIN] = said
+        if sent_by is not None:
+            headers[SENT_BY] = sent_by
         elif sources:
             headers[HEADER] = sources
         # A job has a deadline of its own, not that of the run that calls it.
@@ -126,8 +134,8 @@ class Sender:
             )
 
 
-def as_refused(told: Mapping[str, Any]) -> Exception:
+def as_refused(reason: Mapping[str, Any]) -> Exception:
     """Return the reason why a call is refused, as it was raised where it was made."""
-    kind = getattr(errors, told["type"], None) or TypeError
-    error: Exception = kind(told["message"])
+    kind = getattr(errors, reason["type"], None) or TypeError
+    error: Exception = kind(reason["message"])
     return error

@@ -9,7 +9,7 @@ from celery import Task
 from celery.canvas import Signature
 
 from celery_sharding.canvas import carried, inline
-from celery_sharding.canvas.overrides import as_told
+from celery_sharding.canvas.overrides import changes_as_json
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
 from celery_sharding.plan.arguments import HEADER, join, split
@@ -34,9 +34,9 @@ class ShardedSignature(Signature):
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], app: Any = None) -> Self:
-        """Return the signature that was told as a dict."""
-        told: Any = dict(d)
-        return cls(told, app=app)
+        """Return the signature of a dict."""
+        fields: Any = dict(d)
+        return cls(fields, app=app)
 
     def freeze(self, *args: Any, **kwargs: Any) -> Any:
         """Return its result; its items are stored from now on, and named here."""
@@ -44,8 +44,8 @@ class ShardedSignature(Signature):
         if self.args and inline.holds(self.args[0]) and _stores(self.app):
             limit = ShardingSettings.read(self.app.conf).inline_limit
             ledger = at(self.app, role="caller")
-            given, *rest = self.args
-            self["args"] = (inline.put(ledger, given, limit=limit), *rest)
+            items, *rest = self.args
+            self["args"] = (inline.put(ledger, items, limit=limit), *rest)
             self["subtask_type"] = None
         return result
 
@@ -69,11 +69,11 @@ class ShardedSignature(Signature):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the job here and now; return what it returns."""
-        given, named, options = self._merge(args, kwargs)
-        given, named = join(
-            given, named, (options.get("headers") or {}).get(HEADER, ())
+        positional, named, options = self._merge(args, kwargs)
+        positional, named = join(
+            positional, named, (options.get("headers") or {}).get(HEADER, ())
         )
-        return self.type(*given, **named)
+        return self.type(*positional, **named)
 
     def _merge(
         self, args: Any = None, kwargs: Any = None, options: Any = None, **more: Any
@@ -122,25 +122,25 @@ def sharded(
 
     Raises:
         Misconfigured: There is no such option, its value is not allowed, what is to be
-            called is no task but a chain, group or chord, or has what cannot hold.
-        TypeError: The task does not take these arguments.
+            called is no task but a chain, group or chord, or has options that cannot
+            hold. TypeError: The task does not take these arguments.
     """
-    given = _as_signature(signature)
+    target = _as_signature(signature)
     then = None if post is None else _as_signature(post)
-    app = given.app
+    app = target.app
     if EACH not in app.tasks:
         message = (
             "sharded() needs Sharding(app) first: it registers the tasks behind it"
         )
         raise Misconfigured(message)
-    carried.refuse_options(given)
-    called = app.tasks.get(str(given.task))
+    carried.refuse_options(target)
+    called = app.tasks.get(str(target.task))
     if called is not None:
         carried.refuse_rate_limit(called)
-        carried.refuse_arguments(called, given)
+        carried.refuse_arguments(called, target)
     kwargs: dict[str, Any] = {
-        "each": {**given, "options": {}},
-        "options": as_told(carried.carried(called, given, options)),
+        "each": {**target, "options": {}},
+        "options": changes_as_json(carried.carried(called, target, options)),
     }
     if then is not None:
         carried.refuse_post_options(then)
@@ -149,9 +149,9 @@ def sharded(
         kwargs["key"] = key
     task: Any = app.tasks[EACH if then is None else EACH_THEN]
     of_job = {
-        name: given.options[name]
+        name: target.options[name]
         for name in carried.OF_THE_JOB
-        if name in given.options
+        if name in target.options
     }
     if items is FROM_BEFORE:
         open_made: Signature = task.signature((), kwargs, of_job)
@@ -161,12 +161,16 @@ def sharded(
     return made
 
 
-def _as_signature(given: Any) -> Signature:
-    if isinstance(given, Task):
-        given = given.s()
-    if not isinstance(given, Mapping):
-        message = f"sharded() calls a task, or its signature, not {given!r:.80}"
+def _as_signature(candidate: Any) -> Signature:
+    if isinstance(candidate, Task):
+        candidate = candidate.s()
+    if not isinstance(candidate, Mapping):
+        message = f"sharded() calls a task, or its signature, not {candidate!r:.80}"
         raise Misconfigured(message)
-    made = given if isinstance(given, Signature) else Signature.from_dict({**given})
+    made = (
+        candidate
+        if isinstance(candidate, Signature)
+        else Signature.from_dict({**candidate})
+    )
     carried.one_task(made)
     return made

@@ -17,8 +17,8 @@ from celery_sharding.processor import Processor, nothing
 from celery_sharding.settings import ShardingSettings
 
 SUBMITTED = "submitted"
-"""What the header of a message says whose row was written before it was sent: where
-there is none, it was withdrawn or purged, and is not to be made again."""
+"""Header of a message whose row was written before it was sent: where
+there is none, it was withdrawn or purged, and is not to be recreated."""
 LONGEST_KEY = 1_000
 """Characters."""
 
@@ -49,14 +49,14 @@ def check(
             raise TypeError(message) from error
     elif not args:
         message = (
-            f"{processor.name} has no pre_process: its items are to be given as the"
+            f"{processor.name} has no pre_process: its items are to be passed as the"
             " first argument"
         )
         raise Misconfigured(message)
     elif len(args) > 1 and (processor.key is None or processor.calls is not nothing):
         message = (
             f"{processor.name} takes its items as the one positional argument, not"
-            f" {len(args)} of them: give others by name (shard.job.kwargs). In a chain"
+            f" {len(args)} of them: pass others by name (shard.job.kwargs). In a chain"
             " items of its own need .si(…): what the step before returned comes first"
         )
         raise Misconfigured(message)
@@ -73,21 +73,21 @@ def key_of(
         return None
     if isinstance(key, str):
         try:
-            told: object = key.format(*args, **kwargs)
+            value: object = key.format(*args, **kwargs)
         except (LookupError, AttributeError, ValueError) as error:
             message = f"key {key!r} of {processor.name} does not fit this call: {error}"
             raise Misconfigured(message) from error
     else:
-        told = key(*args, **kwargs)
-    if told is None:
+        value = key(*args, **kwargs)
+    if value is None:
         return None
-    if not isinstance(told, str) or not 0 < len(told) <= LONGEST_KEY:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_KEY:
         message = (
             f"the key of a call of {processor.name} must be text of 1 to {LONGEST_KEY}"
-            f" characters, not {told!r:.80}"
+            f" characters, not {value!r:.80}"
         )
         raise Misconfigured(message)
-    return told
+    return value
 
 
 def prepared(
@@ -98,9 +98,9 @@ def prepared(
     key = key_of(processor, call.args, call.kwargs)
     if processor.pre_process is not None:
         return call.args, key
-    given, *rest = call.args
+    items, *rest = call.args
     limit = ShardingSettings.read(app.conf).inline_limit
-    return (inline.put(at(app, role="caller"), given, limit=limit), *rest), key
+    return (inline.put(at(app, role="caller"), items, limit=limit), *rest), key
 
 
 def submit(app: Any, processor: Processor, call: Call) -> tuple[Submitted, Call]:

@@ -21,7 +21,7 @@ from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.errors import DatabaseUnavailable, PeckerError
 from celery_sharding.ledger import at
-from celery_sharding.messages import AGAIN, RUN, from_request
+from celery_sharding.messages import RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, join, split
 from celery_sharding.processor import Processor
@@ -37,14 +37,14 @@ WHERE = {"queue", "exchange", "routing_key"}
 WAITED_FOR = ("chain", "chord", "group_id", "link", "link_error")
 """Options of a call on whose own task id something else waits."""
 LATER = 2.0
-"""Seconds until a message that found no database comes again."""
+"""Seconds until a message that found no database is delivered anew."""
 
 
 class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     """A task that is called as any other, and runs as a sharded job.
 
     What `run` does is to look at the ledger for what is next: to plan the job, to run
-    Post, or to tell Celery its outcome. So a message of it may come late, twice or
+    Post, or to report its outcome to Celery. So a message of it may come late, twice or
     never.
     """
 
@@ -55,7 +55,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     reject_on_worker_lost = True
     retry_on_worker_lost = False
     max_retries = None
-    """Messages that found no database come again until there is one."""
+    """Messages that found no database are sent anew until there is one."""
     processor: Processor
     delay_on_commit: Callable[..., None]
     """Under Django: `delay`, once the transaction around has been committed."""
@@ -92,13 +92,13 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     # How it is called
 
-    def signature(self, args: Any = None, *rest: Any, **given: Any) -> Any:
+    def signature(self, args: Any = None, *rest: Any, **options: Any) -> Any:
         """Return a signature; if its first argument has items, they are kept there."""
-        given.setdefault("app", self.app)
+        options.setdefault("app", self.app)
         if isinstance(args, dict):
-            told: Any = args
-            return Signature(self, told, *rest, **given)
-        made = ShardedSignature(self, args, *rest, **given)
+            fields: Any = args
+            return Signature(self, fields, *rest, **options)
+        made = ShardedSignature(self, args, *rest, **options)
         bare = self.processor.pre_process is None
         if bare and made.args and inline.holds(made.args[0]):
             made["subtask_type"] = KIND
@@ -110,11 +110,11 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     subtask = signature
 
-    def AsyncResult(self, task_id: str, **given: Any) -> ShardedResult:  # noqa: N802  # Celery's
+    def AsyncResult(self, task_id: str, **options: Any) -> ShardedResult:  # noqa: N802  # Celery's
         """Return the result of the job of that task id."""
-        given.setdefault("app", self.app)
-        given.setdefault("backend", self.backend)
-        return ShardedResult(task_id, task_name=self.name, **given)
+        options.setdefault("app", self.app)
+        options.setdefault("backend", self.backend)
+        return ShardedResult(task_id, task_name=self.name, **options)
 
     def delay(self, *args: Any, **kwargs: Any) -> ShardedResult:
         """Submit the job, and send its message; return its result."""
@@ -178,14 +178,14 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     @staticmethod
     def _typed(result: Any) -> ShardedResult:
         """Return it: of a job in the caller, what stands for one that has ended."""
-        found: ShardedResult = result
-        return found
+        typed: ShardedResult = result
+        return typed
 
     def _chosen(
-        self, kwargs: Mapping[str, Any], given: Mapping[str, Any] | None
+        self, kwargs: Mapping[str, Any], changes: Mapping[str, Any] | None
     ) -> Options:
         options = self.options_of(kwargs)
-        return applied(options, given) if given else options
+        return applied(options, changes) if changes else options
 
     def apply(  # type: ignore[override]  # Celery's, whatever its options
         self, args: Any = None, kwargs: Any = None, **options: Any
@@ -207,13 +207,13 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             return eager.run(self, args, kwargs)
         app = self.app
         try:
-            sent_by = (request.headers or {}).get(AGAIN)
+            sent_by = (request.headers or {}).get(SENT_BY)
             if sent_by == REFUSED:
                 raise as_refused(kwargs)
             if sent_by is None:
                 self._arrived_unknown(args, kwargs)
-            here = runner.unlimited(app, self, request)
-            begin = partial(runner.begin, app) if here else None
+            unlimited = runner.unlimited(app, self, request)
+            begin = partial(runner.begin, app) if unlimited else None
             worker = executor_of(app)
             return stages.conduct(
                 app, self.processor, request, worker=worker, begin=begin
@@ -246,13 +246,13 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         flow.go_on(self.app, at(self.app), submitted.job)
         raise Ignore
 
-    def on_success(self, *told: Any) -> None:
+    def on_success(self, *arguments: Any) -> None:
         """Record that Celery has stored the result, and sent what follows."""
-        self._delivered(told[1], None)
+        self._delivered(arguments[1], None)
 
-    def on_failure(self, *told: Any) -> None:
+    def on_failure(self, *arguments: Any) -> None:
         """Record that Celery has stored the failure, and called its errbacks."""
-        self._delivered(told[1], told[0])
+        self._delivered(arguments[1], arguments[0])
 
     def _delivered(self, task_id: str, error: Any) -> None:
         if self.request.called_directly or self.request.is_eager:

@@ -9,7 +9,7 @@
     pause, resume, cancel, concurrency      what people do to a job
 
 Every command waits for PostgreSQL in bounded time, and needs nothing else. Exit codes:
-0 yes or done; 1 no, or refused; 2 not understood; 3 it could not be told, because the
+0 yes or done; 1 no, or refused; 2 not understood; 3 it is unknown, because the
 server gave no answer.
 """
 

@@ -1,6 +1,6 @@
 """What people do to a job: pause, resume, cancel, retry, rerun, concurrency.
 
-Each is a write to the ledger. Workers hear it with their next write, within a second;
+Each is a write to the ledger. Workers read it with their next write, within a second;
 what was let go on is sent for by the sweeper, within another.
 """
 

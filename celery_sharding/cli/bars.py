@@ -69,15 +69,15 @@ class Screen:
 
     def _whole(self, table: Table, row: JobRow) -> None:
         ended = row.done + row.failed
-        going = row.stage is Stage.SHARDING
+        runs = row.stage is Stage.SHARDING
         table.add_row(
             "all",
             ProgressBar(total=max(row.total, 1), completed=_of(ended, row.total)),
             percent(row.progress().fraction),
             f"{ended:,}/{row.total:,}",
             _failed(row.failed),
-            rate(self.pace.rate if going else row.progress().rate),
-            Text(duration(self.pace.eta) if going else duration(row.elapsed), "cyan"),
+            rate(self.pace.rate if runs else row.progress().rate),
+            Text(duration(self.pace.eta) if runs else duration(row.elapsed), "cyan"),
         )
 
 

@@ -15,7 +15,7 @@ from celery_pecker.console.documents import plain
 from celery_pecker.console.instants import for_people
 from celery_pecker.kernel.database import Database
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.here import PACKAGE
+from celery_sharding.ledger.own import PACKAGE
 
 __all__ = ["NO", "UNKNOWN", "Context", "as_json", "of_job", "plain"]
 
@@ -42,5 +42,5 @@ class Context(context.Context):
         return for_people(instant, self.zone, timespec="seconds")
 
     def plain(self, value: object) -> Any:
-        """Return a value as JSON can say it."""
+        """Return a value as JSON has it."""
         return plain(value)

@@ -24,20 +24,20 @@ def errors(
 ) -> None:
     """Tell the items that failed, and why: with --json a line for each.
 
-    They are read in pages and told as they are read, so any number of them may be
+    They are read in pages and printed as they are read, so any number of them may be
     piped into a file.
     """
     with Context.open(ctx, json=json) as context:
-        found = context.ledger.reading.each_error(task_id)
-        told = 0
-        for error in islice(found, limit):
-            told += 1
+        failed = context.ledger.reading.each_error(task_id)
+        count = 0
+        for error in islice(failed, limit):
+            count += 1
             if context.json:
                 context.print_line(error)
             else:
                 _print(context, error, traceback=traceback)
         if not context.json:
-            click.echo(f"{told:,} failed" if told else "no item failed", err=True)
+            click.echo(f"{count:,} failed" if count else "no item failed", err=True)
 
 
 def _print(context: Context, error: ItemError, *, traceback: bool) -> None:

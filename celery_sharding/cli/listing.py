@@ -53,11 +53,11 @@ def list_(
 def document(row: JobRow) -> dict[str, object]:
     """Return a job as JSON has it."""
     progress = row.progress()
-    told: dict[str, object] = plain(row)
+    fields: dict[str, object] = plain(row)
     for name in ("now", "leading", "job"):
-        del told[name]
+        del fields[name]
     return {
-        **told,
+        **fields,
         "state": verdict(row).state.value,
         "why": verdict(row).why,
         "percent": progress.percent,

@@ -50,15 +50,15 @@ def _print(context: Context, seen: Look) -> None:
     stands = seen.verdict
     line = Text(stands.state.value, style=STYLES[stands.state])
     context.console.print(line.append(f"  {visible(stands.why)}", ""))
-    for name, told in _facts(context, seen):
-        if told != "-":
-            context.console.print(Text(f"  {name:<12}{told}"))
+    for name, text in _facts(context, seen):
+        if text != "-":
+            context.console.print(Text(f"  {name:<12}{text}"))
     for table in _tables(seen):
         if table.row_count:
             context.console.print(table)
     for error in seen.errors:
-        told = f"{error.error.type}: {short(error.error.message)}"
-        context.console.print(Text(f"  {item(error.error.item)}  {told}", style="red"))
+        text = f"{error.error.type}: {short(error.error.message)}"
+        context.console.print(Text(f"  {item(error.error.item)}  {text}", style="red"))
     if seen.more_errors:
         context.console.print("  … and more: celery -A proj sharding errors ID")
 

@@ -52,7 +52,7 @@ def watch(
     with Context.open(ctx, json=json) as context:
         watching = Watching(context, task_id, every, timeout)
         with interrupted(UNKNOWN):  # the job goes on
-            _tell(context, watching)
+            _show(context, watching)
         last = watching.last
         if last is None or last.stage is not Stage.ENDED:
             context.leave(UNKNOWN)
@@ -78,17 +78,17 @@ class Watching:
         Raises DatabaseUnavailable when the first look gets no answer, or there was
         none for a minute.
         """
-        began = heard = SYSTEM.monotonic()
+        began = answered = SYSTEM.monotonic()
         while True:
             try:
                 row = self._reading.job(self._task_id)
                 layers = self._reading.layers(row.leading)
             except DatabaseUnavailable as error:
-                if self.last is None or SYSTEM.monotonic() - heard > AWAY:
+                if self.last is None or SYSTEM.monotonic() - answered > AWAY:
                     raise
                 yield error
             else:
-                heard = SYSTEM.monotonic()
+                answered = SYSTEM.monotonic()
                 self.last = row
                 yield row, layers
                 if row.stage is Stage.ENDED:
@@ -101,18 +101,18 @@ class Watching:
             sleep(left)
 
 
-def _tell(context: Context, watching: Watching) -> None:
+def _show(context: Context, watching: Watching) -> None:
     if context.json:
-        _tell_json(context, watching)
+        _show_json(context, watching)
         return
     console = Console(highlight=False)
     if console.is_terminal:
-        _tell_live(console, watching)
+        _show_live(console, watching)
     else:
-        _tell_lines(watching)
+        _show_lines(watching)
 
 
-def _tell_json(context: Context, watching: Watching) -> None:
+def _show_json(context: Context, watching: Watching) -> None:
     for seen in watching.looks():
         if not isinstance(seen, DatabaseUnavailable):
             row, layers = seen
@@ -121,7 +121,7 @@ def _tell_json(context: Context, watching: Watching) -> None:
             )
 
 
-def _tell_live(console: Console, watching: Watching) -> None:
+def _show_live(console: Console, watching: Watching) -> None:
     screen = Screen()
     with Live(console=console, auto_refresh=False) as live:
         drawn: RenderableType = ""
@@ -134,15 +134,15 @@ def _tell_live(console: Console, watching: Watching) -> None:
             live.update(drawn, refresh=True)
 
 
-def _tell_lines(watching: Watching) -> None:
+def _show_lines(watching: Watching) -> None:
     """Print a line whenever there is news of at least one per cent."""
-    screen, told = Screen(), None
+    screen, shown = Screen(), None
     for seen in watching.looks():
         if isinstance(seen, DatabaseUnavailable):
             continue
         row, _ = seen
         screen.pace.see(row)
         news = (row.stage, row.paused, row.layer, int(row.progress().percent))
-        if news != told:
+        if news != shown:
             click.echo(line(row, screen.pace))
-        told = news
+        shown = news

@@ -1,13 +1,14 @@
-"""What follows when something happened to a job: said by anybody, at any time.
+"""What follows when something happened to a job: called by anybody, at any time.
 
     go_on      lapsed holds end, a closed layer moves on, what is to be sent is sent
-    progress   the result backend hears how far the job is, and Notify is called
-    cancelled  Celery hears that a job was cancelled
+    progress   progress goes to the result backend, and Notify is called
+    cancelled  a cancelled job is reported to Celery
     acting     what users do to a job, and what follows at once
     owners     which workers a job's shards may be dealt to
 
 Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
-the same again (a worker at the end of its slice, the sweeper) completes what is left.
+the same once more (a worker at the end of its slice, the sweeper) completes what is
+left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The state PROGRESS in the result backend, which progress bars for Celery read.
 
-It is said by a thread of its own: a backend that is away is waited for by Celery for
+A thread of its own writes it: Celery waits for a backend that is away for
 twenty seconds, and neither tickets nor the sweeper may wait for it.
 """
 
@@ -18,20 +18,20 @@ from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.failure import stored
 from celery_sharding.ledger import at
-from celery_sharding.ledger.telling import Threshold
+from celery_sharding.ledger.reporting import Threshold
 from celery_sharding.model import Stage
 
 logger = logging.getLogger(__name__)
 
 STATE = "PROGRESS"
 WAITING = 100
-"""Tellings that may wait; more are dropped, since the next second brings newer ones."""
+"""Reports that may wait; more are dropped, since the next second brings newer ones."""
 IDLE = 10.0
-"""Seconds after which the thread ends where there is nothing to say."""
+"""Seconds after which the thread ends where there is nothing to report."""
 
 
-class _Said:
-    """The tellings of one process."""
+class _Reports:
+    """The reports of one process, and the thread that stores them."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -62,52 +62,52 @@ class _Said:
                         self.running = False
                         return
                 continue
-            survive(f"telling the progress of {stands.task_id}", _say, app, stands)
+            survive(f"reporting the progress of {stands.task_id}", _store, app, stands)
             self.waiting.task_done()
 
 
-_said = _Said()
+_reports = _Reports()
 
 
-def say(app: Any, stands: Threshold) -> None:
+def report(app: Any, stands: Threshold) -> None:
     """Queue the job's progress for the backend; never wait."""
-    global _said  # noqa: PLW0603  # a fork has the parent's queue, and no thread
-    if _said.process != os.getpid():
-        _said = _Said()
+    global _reports  # noqa: PLW0603  # a fork has the parent's queue, and no thread
+    if _reports.process != os.getpid():
+        _reports = _Reports()
     task = app.tasks.get(stands.task)
     if stands.continuation.get("ignore_result", getattr(task, "ignore_result", False)):
         return
-    _said.put(app, stands)
+    _reports.put(app, stands)
 
 
 def idle() -> bool:
     """Return whether this process has no progress left to report."""
-    return not _said.waiting.unfinished_tasks
+    return not _reports.waiting.unfinished_tasks
 
 
-def _say(app: Any, stands: Threshold) -> None:
+def _store(app: Any, stands: Threshold) -> None:
     task_id = stands.task_id
     backend = getattr(app.tasks.get(stands.task), "backend", None) or app.backend
-    told = stands.continuation
+    continuation = stands.continuation
     request = Context(
         {
             "id": task_id,
             "task": stands.task,
-            "reply_to": told.get("reply_to"),
+            "reply_to": continuation.get("reply_to"),
             "correlation_id": task_id,
-            "group": told.get("group_id"),
-            "parent_id": told.get("parent_id"),
+            "group": continuation.get("group_id"),
+            "parent_id": continuation.get("parent_id"),
         }
     )
     backend.store_result(task_id, stands.meta, STATE, request=request)
-    _put_right(app, backend, stands, request)
+    _store_outcome(app, backend, stands, request)
 
 
-def _put_right(app: Any, backend: Any, stands: Threshold, request: Any) -> None:
+def _store_outcome(app: Any, backend: Any, stands: Threshold, request: Any) -> None:
     """Store the outcome in the backend, if the job was decided meanwhile.
 
-    What was just said may have been written over it: whoever waits for the result would
-    wait for ever.
+    What was just reported may have been written over it: whoever waits for the result
+    would wait for ever.
     """
     ledger = at(app, role="progress")
     try:

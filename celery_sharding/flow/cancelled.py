@@ -1,4 +1,4 @@
-"""Telling Celery that a job was cancelled: chain, chord, links and whoever waits."""
+"""Report to Celery that a job was cancelled: chain, chord, links and whoever waits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import JobCancelled
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import TELLINGS, Delivery
+from celery_sharding.ledger.posting import MAX_DELIVERIES, Delivery
 from celery_sharding.messages.continuation import without_links
 from celery_sharding.settings import ShardingSettings
 
 logger = logging.getLogger(__name__)
 
 
-def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> bool:
+def report_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> bool:
     """Report to Celery that the job was cancelled; return whether it knows now.
 
     Its state is REVOKED, and its result JobCancelled: errbacks are called, a chord it
     is part of fails, and so do the steps of a chain that were to follow. False: another
-    process tells it, or the backend is away; then it is told again.
+    process reports it, or the backend is away; then it is reported later.
     """
     lease = ShardingSettings.read(app.conf).lease
     delivery = ledger.outcomes.delivery(task_id, holder_name(), lease, run=run)
@@ -35,7 +35,7 @@ def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> b
     backend = getattr(app.tasks.get(delivery.task), "backend", None) or app.backend
     request = context(delivery)
     failed = survive(
-        f"telling Celery that {task_id} was cancelled",
+        f"reporting to Celery that {task_id} was cancelled",
         backend.mark_as_failure,
         task_id,
         error,
@@ -46,40 +46,40 @@ def tell_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> b
     if failed is not None:
         if not isinstance(failed, Exception):
             raise failed
-        if _passing(backend, failed) or delivery.attempts < TELLINGS:
+        if _passing(backend, failed) or delivery.attempts < MAX_DELIVERIES:
             return False
     return ledger.outcomes.delivered(task_id, run=run)
 
 
 def context(delivery: Delivery) -> Any:
     """Return a request as Celery's backends read it."""
-    told = delivery.continuation
+    continuation = delivery.continuation
     if delivery.run > 1:
-        told = without_links(told)
+        continuation = without_links(continuation)
     return Context(
         {
             "id": delivery.task_id,
             "task": delivery.task,
             "args": (),
             "kwargs": {},
-            "callbacks": told.get("link"),
-            "errbacks": told.get("link_error"),
-            "chain": told.get("chain"),
-            "chord": told.get("chord"),
-            "group": told.get("group_id"),
-            "group_index": told.get("group_index"),
-            "root_id": told.get("root_id") or delivery.task_id,
-            "parent_id": told.get("parent_id"),
-            "reply_to": told.get("reply_to"),
+            "callbacks": continuation.get("link"),
+            "errbacks": continuation.get("link_error"),
+            "chain": continuation.get("chain"),
+            "chord": continuation.get("chord"),
+            "group": continuation.get("group_id"),
+            "group_index": continuation.get("group_index"),
+            "root_id": continuation.get("root_id") or delivery.task_id,
+            "parent_id": continuation.get("parent_id"),
+            "reply_to": continuation.get("reply_to"),
             "correlation_id": delivery.task_id,
-            "ignore_result": bool(told.get("ignore_result")),
-            "stamped_headers": told.get("stamped_headers"),
+            "ignore_result": bool(continuation.get("ignore_result")),
+            "stamped_headers": continuation.get("stamped_headers"),
             "stamps": {
-                name: told[name]
-                for name in told.get("stamped_headers") or ()
-                if name in told
+                name: continuation[name]
+                for name in continuation.get("stamped_headers") or ()
+                if name in continuation
             },
-            "delivery_info": {"priority": told.get("priority")},
+            "delivery_info": {"priority": continuation.get("priority")},
         }
     )
 

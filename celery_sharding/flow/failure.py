@@ -16,15 +16,15 @@ from celery_sharding.model import Outcome
 
 
 def raised(app: Any, reason: Mapping[str, Any]) -> Exception:
-    """Return the exception of a failure that is told from the ledger.
+    """Return the exception of a failure that stands in the ledger.
 
     Of a class that this process does not know, or whose arguments are other ones,
     Celery makes one of the same name.
     """
-    said = str(reason.get("message", ""))
+    message = str(reason.get("message", ""))
     made: BaseException = call(
-        "making a stored failure again",
-        JobFailed(said),
+        "making a stored failure's exception",
+        JobFailed(message),
         app.backend.exception_to_python,
         as_celery(reason),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_sharding.flow.cancelled import tell_cancelled
-from celery_sharding.flow.progress import tell_progress
+from celery_sharding.flow.cancelled import report_cancelled
+from celery_sharding.flow.progress import report_progress
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.advancing import Advanced
 from celery_sharding.ledger.posting import Outgoing
@@ -17,7 +17,7 @@ from celery_sharding.settings import ShardingSettings
 def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
     """Advance the job as far as it can be, send what it needs; return its stage.
 
-    None: there is no such job. Does no harm however often and by how many it is said.
+    None: there is no such job. May be called any number of times, by several at once.
     Raises DatabaseUnavailable; a broker that is away is logged, and the sweeper sends
     again.
     """
@@ -26,7 +26,7 @@ def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
     stands = ledger.outcomes.advance(job)
     if stands is None:
         return None
-    tell_progress(app, ledger, job, stands.stage)
+    report_progress(app, ledger, job, stands.stage)
     if stands.stage is Stage.SHARDING:
         summon(app, ledger, job, settings, even=stands.even)
     else:
@@ -43,7 +43,7 @@ def close(app: Any, ledger: Ledger, hold: Hold) -> Advanced | None:
     settings = ShardingSettings.read(app.conf)
     stands = ledger.outcomes.advance(hold.job, hold)
     if stands is not None and stands.stage is Stage.SHARDING:
-        tell_progress(app, ledger, hold.job, stands.stage)
+        report_progress(app, ledger, hold.job, stands.stage)
         summon(app, ledger, hold.job, settings)
     return stands
 
@@ -99,7 +99,7 @@ def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
 def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
     if one.stage is Stage.DELIVERING and one.outcome is Outcome.CANCELLED:
         # Not by a message: whoever revoked the task has made workers drop those.
-        tell_cancelled(app, ledger, one.task_id, run=one.run)
+        report_cancelled(app, ledger, one.task_id, run=one.run)
         return
     begun = one.stage is not Stage.SUBMITTED
     if not send_job(

@@ -1,26 +1,28 @@
-"""How far a job is, told to the result backend and, by a message, to Notify."""
+"""Report progress to the result backend and, by a message, to Notify."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from celery_sharding.flow.bars import say
+from celery_sharding.flow.bars import report
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.telling import Threshold
-from celery_sharding.ledger.upkeep import TOLD_EVERY
+from celery_sharding.ledger.reporting import Threshold
+from celery_sharding.ledger.upkeep import REPORT_INTERVAL
 from celery_sharding.messages import send_notify
 from celery_sharding.model import Stage
 from celery_sharding.settings import ShardingSettings
 
 
-def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
+def report_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
     """Report the progress, unless it was reported within the last second.
 
-    Notify's message is sent when a threshold is due, and after a while again: the
+    Notify's message is sent when a threshold is due, and after a while once more: the
     ledger drops what comes twice. Once the items have ended each call looks, for there
     are few.
     """
-    if stage is Stage.SHARDING and not ledger.outcomes.tell(job, every=TOLD_EVERY):
+    if stage is Stage.SHARDING and not ledger.outcomes.claim_report(
+        job, every=REPORT_INTERVAL
+    ):
         return
     stands = ledger.outcomes.threshold(job)
     if stands is None:
@@ -28,11 +30,11 @@ def tell_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
     if stands.stage is not Stage.SHARDING:
         notify(app, stands)
         return
-    say(app, stands)
+    report(app, stands)
     resend = ShardingSettings.read(app.conf).resend
     if (
         stands.notified < stands.due
-        and ledger.outcomes.calling(job, resend=resend)
+        and ledger.outcomes.claim_notify(job, resend=resend)
         and not notify(app, stands)
     ):
         ledger.outcomes.unsent(job)

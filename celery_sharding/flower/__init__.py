@@ -5,7 +5,7 @@ the entry points ``celery_pecker.flower_pages``), in the same frame, and are in 
 of an app that has sharded tasks.
 
     page      what the pages are, what they read and what can be done
-    told      jobs, shards and errors as their scripts are given them: pure
+    payloads  jobs, shards and errors as JSON for their scripts: pure
 
 A page reads the ledger, over the connection of the thread that it is read on.
 """

@@ -11,12 +11,12 @@ from celery import Celery
 from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_sharding.errors import InstanceNotFound, JobNotFound
-from celery_sharding.flower import told
-from celery_sharding.ledger import Ledger, here
+from celery_sharding.flower import payloads
+from celery_sharding.ledger import Ledger, own_ledger
 from celery_sharding.messages import WORK
 from celery_sharding.overview import look
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ROWS = 50
 """On one page of the list."""
 DIGITS = 18
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 def ledger_of(source: Source) -> Ledger:
     """Return this thread's own ledger."""
-    return here(source.settings, role="flower")
+    return own_ledger(source.settings, role="flower")
 
 
 def asked(source: Source, question: Callable[[Ledger], Answer]) -> Answer:
@@ -39,7 +39,7 @@ def asked(source: Source, question: Callable[[Ledger], Answer]) -> Answer:
     except DatabaseUnavailable:
         if not stood:
             raise
-        # The server was restarted since the last question, and nobody told us.
+        # The server was restarted since the last question, unnoticed here.
         return question(ledger)
 
 
@@ -55,9 +55,9 @@ def read_jobs(source: Source, query: Query) -> dict[str, Any]:
             most=ROWS + 1,
         )
         return {
-            "now": told.us(totals.now),
-            "totals": {**totals._asdict(), "now": told.us(totals.now)},
-            "rows": [told.job(row) for row in rows[:ROWS]],
+            "now": payloads.us(totals.now),
+            "totals": {**totals._asdict(), "now": payloads.us(totals.now)},
+            "rows": [payloads.job(row) for row in rows[:ROWS]],
             "more": len(rows) > ROWS,
         }
 
@@ -76,7 +76,10 @@ def read_job(source: Source, query: Query) -> dict[str, Any] | None:
         except JobNotFound:
             return None
         chosen = number(query, "shard", SHARD_DIGITS)
-        return {**told.detail(seen), "shard": _chosen(ledger, seen.row.leading, chosen)}
+        return {
+            **payloads.detail(seen),
+            "shard": _chosen(ledger, seen.row.leading, chosen),
+        }
 
     return asked(source, question)
 
@@ -85,19 +88,19 @@ def _chosen(ledger: Ledger, job: int, shard: int | None) -> dict[str, Any] | Non
     if shard is None:
         return None
     try:
-        return told.shard(ledger.reading.shard(job, shard))
+        return payloads.shard(ledger.reading.shard(job, shard))
     except InstanceNotFound:
         return None
 
 
 def number(query: Query, name: str, digits: int = DIGITS) -> int | None:
     """Return a whole number of an address; None: there is none."""
-    given = query.get(name, "")[:digits]
-    sign, plain = ("-", given[1:]) if given.startswith("-") else ("", given)
+    text = query.get(name, "")[:digits]
+    sign, plain = ("-", text[1:]) if text.startswith("-") else ("", text)
     return int(sign + plain) if plain.isascii() and plain.isdigit() else None
 
 
-# What can be done: over a new connection, since it must not be said twice.
+# What can be done: over a new connection, since it must not be done twice.
 
 
 def pause(source: Source, name: str, by: str) -> dict[str, Any]:
@@ -165,7 +168,7 @@ JOBS = Page(
     template="jobs.html",
     read=read_jobs,
     acts=ACTS,
-    folder=HERE,
+    folder=FOLDER,
     shown=wanted,
     figures=figures,
     unread=UNREAD,
@@ -179,7 +182,7 @@ JOB = Page(
     read=read_job,
     acts=ACTS,
     under="sharding",
-    folder=HERE,
+    folder=FOLDER,
     unread=UNREAD,
     comfort=COMFORT,
 )

@@ -26,19 +26,19 @@ def toposort(
 
     Args:
         items: in any order, which is kept within a layer.
-        key: tells an item's key: a field's name, or a function of the item.
-        after: tells the keys that it waits for: None, one key, or several in a list, a
+        key: of an item: a field's name, or a function of the item.
+        after: the keys that an item waits for: None, one key, or several in a list, a
             set, an iterator or (where keys are no tuples) a tuple.
         strict: whether a key that no item has is an error. Otherwise it is of something
             that is there already, and nothing waits for it.
 
     Raises:
         DuplicateKey: two items have the same key.
-        CycleFound: items wait for one another in a circle, which it names.
+        CycleFound: items wait for one another in a circle, which the message names.
         Misconfigured: an item has no such field, or its key is not hashable.
     """
     every = [*items]
-    keys = [*_told(every, _reader(key), "key", key)]
+    keys = [*_values(every, _reader(key), "key", key)]
     places = _places(keys)
     waiting, behind = _edges(every, keys, places, _reader(after), after, strict=strict)
     ready = [place for place, count in enumerate(waiting) if not count]
@@ -75,7 +75,7 @@ def _reader(named: Field) -> Callable[[Any], Any]:
     return read
 
 
-def _told(
+def _values(
     items: Sequence[Any], read: Callable[[Any], Any], what: str, named: Field
 ) -> Iterator[Any]:
     for place, item in enumerate(items):
@@ -119,11 +119,11 @@ def _edges(
     behind: list[list[int] | None] = [None] * len(items)
     tuples = any(isinstance(key, tuple) for key in keys)
     place_of = places.get
-    for place, told in enumerate(_told(items, read, "after", named)):
-        if told is None:
+    for place, keys_before in enumerate(_values(items, read, "after", named)):
+        if keys_before is None:
             continue
         count = 0
-        for wanted in _several(told, tuples=tuples):
+        for wanted in _several(keys_before, tuples=tuples):
             try:
                 before = place_of(wanted)
             except TypeError as error:
@@ -147,14 +147,14 @@ def _edges(
     return waiting, behind
 
 
-def _several(told: Any, *, tuples: bool) -> Iterable[Any]:
-    """Return the keys that `after` told, be it one or several."""
-    if isinstance(told, (list, AbstractSet, Iterator)) or (
-        isinstance(told, tuple) and not tuples
+def _several(value: Any, *, tuples: bool) -> Iterable[Any]:
+    """Return the keys that `after` names, be it one or several."""
+    if isinstance(value, (list, AbstractSet, Iterator)) or (
+        isinstance(value, tuple) and not tuples
     ):
-        # Told twice, it is waited for twice, and freed twice: the sum is right.
-        return told
-    return (told,)
+        # Named twice, it is waited for twice, and freed twice: the sum is right.
+        return value
+    return (value,)
 
 
 def _circle(

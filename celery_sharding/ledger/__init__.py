@@ -1,15 +1,15 @@
 """The ledger: what is to run, has run, and who may write, as rows in PostgreSQL.
 
-    ledger = here(settings)          # this thread's own
+    ledger = own_ledger(settings)          # this thread's own
     ledger.submissions.submit(…)
 
 Repositories
-    ``submissions``  calls, and the items that were given in them
+    ``submissions``  calls, and the items that they brought
     ``plans``        who plans; layers, shards, items and tickets, written at once
     ``tickets``      who may run shards of a job
     ``shards``       what is claimed, and how far it is
-    ``outcomes``     closing of layers and jobs; Post; what Celery is to be told
-    ``control``      pause, resume, cancel, concurrency; running ended shards again
+    ``outcomes``     closing of layers and jobs; Post; what to report to Celery
+    ``control``      pause, resume, cancel, concurrency; rerunning ended shards
     ``reading``      how things stand
     ``upkeep``       what a dead process left, live executors, the purge
 
@@ -20,6 +20,6 @@ is first needed.
 
 from __future__ import annotations
 
-from celery_sharding.ledger.here import Ledger, at, here
+from celery_sharding.ledger.own import Ledger, at, own_ledger
 
-__all__ = ["Ledger", "at", "here"]
+__all__ = ["Ledger", "at", "own_ledger"]

@@ -55,7 +55,7 @@ class Advancing(Repository):
         """Close the job's layer if all its shards have ended; None: no such job.
 
         Then the next layer that has open shards runs, or Post is next; or the job has
-        failed, where more items failed than it allows. Said by anybody, at any time.
+        failed, where more items failed than it allows. Called by anybody, at any time.
         ``hold``: a ticket that lies idle once Post is next by this.
         """
         standing = self._standing(job)
@@ -93,7 +93,7 @@ class Advancing(Repository):
         ``holder``: only while a name that begins so holds its stage.
 
         Those that follow it share it. Whoever planned or posted it may not write any
-        more; holders of its tickets hear that it is over.
+        more; holders of its tickets read that it is over.
         """
         with self.database.transaction():
             # Followers are looked for in a statement of their own, after the leader's

@@ -26,7 +26,7 @@ class Repository:
         self.now = now
 
     def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a statement, told what time it is in tests."""
+        """Return the rows of a statement; tests pass their own time."""
         return self.database.run(label, now=self.now(), **params)
 
     def _change(self, label: str, **params: object) -> int:
@@ -55,7 +55,7 @@ class Repository:
         except errors.IdleInTransactionSessionTimeout as error:
             self.database.close()
             message = (
-                f"nothing was heard for {idle:g} s in the middle of a transaction:"
+                f"a transaction was idle for {idle:g} s:"
                 " the server undid it, and nothing was written"
             )
             raise DatabaseUnavailable(message) from error

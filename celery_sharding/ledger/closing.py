@@ -31,7 +31,7 @@ def columns(steps: Sequence[Step]) -> dict[str, object]:
         **_results(steps),
         **_failures(steps),
         **_mended(steps),
-        **_again(steps),
+        **_retries(steps),
     }
 
 
@@ -67,21 +67,21 @@ def _failures(steps: Sequence[Step]) -> dict[str, object]:
         for step in steps
         for failure in step.failures
     }
-    told = [failure for _, failure in last.values()]
+    failures = [failure for _, failure in last.values()]
     return {
         "error_steps": [shard for shard, _ in last.values()],
-        "error_origins": [failure.origin for failure in told],
-        "error_places": [failure.place for failure in told],
-        "error_shards": [failure.shard for failure in told],
-        "error_layers": [failure.layer for failure in told],
-        "error_codes": [int(failure.code) for failure in told],
-        "error_attempts": [failure.attempt for failure in told],
-        "error_types": [storable(failure.type) for failure in told],
-        "error_messages": [storable(failure.message) for failure in told],
+        "error_origins": [failure.origin for failure in failures],
+        "error_places": [failure.place for failure in failures],
+        "error_shards": [failure.shard for failure in failures],
+        "error_layers": [failure.layer for failure in failures],
+        "error_codes": [int(failure.code) for failure in failures],
+        "error_attempts": [failure.attempt for failure in failures],
+        "error_types": [storable(failure.type) for failure in failures],
+        "error_messages": [storable(failure.message) for failure in failures],
         "error_tracebacks": [
-            failure.traceback and storable(failure.traceback) for failure in told
+            failure.traceback and storable(failure.traceback) for failure in failures
         ],
-        "error_items": [failure.item for failure in told],
+        "error_items": [failure.item for failure in failures],
     }
 
 
@@ -94,18 +94,18 @@ def _mended(steps: Sequence[Step]) -> dict[str, object]:
     }
 
 
-def _again(steps: Sequence[Step]) -> dict[str, object]:
+def _retries(steps: Sequence[Step]) -> dict[str, object]:
     rows = [
-        (step.shard, *step.again)
+        (step.shard, *step.retry)
         for step in steps
-        if step.again is not None and step.again[0]
+        if step.retry is not None and step.retry[0]
     ]
     return {
-        "again_shards": [shard for shard, _, _ in rows],
+        "retry_shards": [shard for shard, _, _ in rows],
         # An array of arrays would need them to be of one length.
-        "again_picks": [
+        "retry_picks": [
             "{" + ",".join(str(place) for place in places) + "}"
             for _, places, _ in rows
         ],
-        "again_delays": [float(delay) for _, _, delay in rows],
+        "retry_delays": [float(delay) for _, _, delay in rows],
     }

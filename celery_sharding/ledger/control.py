@@ -6,8 +6,8 @@ from typing import Any
 
 from celery_sharding.errors import Misconfigured, WrongStage
 from celery_sharding.ledger.advancing import OPEN, Advancing
-from celery_sharding.ledger.again import Again
 from celery_sharding.ledger.base import jsonb
+from celery_sharding.ledger.reopening import Reopening
 from celery_sharding.model import Outcome
 from celery_sharding.policies import as_json, check, from_json
 
@@ -20,7 +20,7 @@ LIVE = ("concurrency", "deadline", "item_timeout", "shard_deadline")
 STAGES = [stage.value for stage in OPEN]
 
 
-class Control(Again):
+class Control(Reopening):
     """Jobs that have not ended are paused, cancelled and changed; ended ones repeated.
 
     Each returns the job's number, for who has messages to send. Raises JobNotFound, or
@@ -53,10 +53,10 @@ class Control(Again):
         submission. Raises Misconfigured for what is no such option, or cannot be.
         """
         for _ in range(ROUNDS):
-            found = self._run("read_options", task_id=task_id)
-            if not found or found[0][1] not in STAGES:
+            rows = self._run("read_options", task_id=task_id)
+            if not rows or rows[0][1] not in STAGES:
                 raise self._refusal(task_id, "changed", OPEN)
-            job, _, before = found[0]
+            job, _, before = rows[0]
             options = check(from_json(_changed(before, changes)))
             changed = self._change_one(
                 "change_options",

@@ -32,7 +32,7 @@ class JobFigures:
 
 
 def figures_of(row: tuple[Any, ...], totals: Totals) -> JobFigures:
-    """Return what `read_figures` and `read_totals` said."""
+    """Return the figures from `read_figures` and `read_totals`."""
     stages, rest = row[: len(OPEN)], row[len(OPEN) :]
     oldest, total, done, failed, sent, overdue, overdue_seconds = rest
     return JobFigures(

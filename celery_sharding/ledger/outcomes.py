@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery_sharding.ledger.advancing import Advancing
 from celery_sharding.ledger.posting import Posting
-from celery_sharding.ledger.telling import Telling
+from celery_sharding.ledger.reporting import Reporting
 
 
-class Outcomes(Advancing, Posting, Telling):
-    """Closing of layers and jobs, Post, and what others are to be told."""
+class Outcomes(Advancing, Posting, Reporting):
+    """Closing of layers and jobs, Post, and what to report to others."""

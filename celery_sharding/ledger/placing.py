@@ -36,10 +36,10 @@ class Placing(Repository):
 
     def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
         """Return the open shards, by job, whose worker is gone or has no queue now."""
-        found: dict[int, list[int]] = {}
+        by_job: dict[int, list[int]] = {}
         for job, shard in self._run("orphaned_shards", fresh=FRESH, most=most):
-            found.setdefault(job, []).append(shard)
-        return found
+            by_job.setdefault(job, []).append(shard)
+        return by_job
 
     def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
         """Assign those shards to those workers, or to any (None); return how many."""

@@ -23,7 +23,7 @@ pecker_database_timeout, and no more of a plan is in memory."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTurn:
-    """This process plans the job, as long as it is heard."""
+    """This process plans the job, as long as it renews its lease."""
 
     job: int
     epoch: int
@@ -77,16 +77,16 @@ class Plans(Repository):
         if row is None:
             return None
         job, epoch, task, call, options, run, attempts, deadline_in = row
-        given = decode(call)
+        arguments = decode(call)
         return PlanTurn(
             job=job,
             epoch=epoch,
             holder=holder,
             task_id=task_id,
             task=task,
-            args=tuple(given["args"]),
-            kwargs=given["kwargs"],
-            sources=given.get("sources", []),
+            args=tuple(arguments["args"]),
+            kwargs=arguments["kwargs"],
+            sources=arguments.get("sources", []),
             options=from_json(options),
             run=run,
             attempts=attempts,

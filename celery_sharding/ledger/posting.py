@@ -1,4 +1,4 @@
-"""Who runs Post, who tells Celery the outcome, and what each may write."""
+"""Who runs Post, who reports the outcome to Celery, and what each may write."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.model import Options, Outcome, Stage
 from celery_sharding.policies import from_json
 
-TELLINGS = 3
-"""How often an outcome is told that Celery cannot take: then the job ends anyway."""
+MAX_DELIVERIES = 3
+"""How often an outcome is reported that Celery cannot take: then the job ends
+anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostTurn:
-    """This process runs Post, as long as it is heard."""
+    """This process runs Post, as long as it renews its lease."""
 
     job: int
     task_id: str
@@ -38,7 +39,7 @@ class PostTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What Celery is to be told of a job, by this process."""
+    """An outcome that this process is to report to Celery."""
 
     job: int
     task_id: str
@@ -65,7 +66,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A job whose message is to be sent, by whoever was given this."""
+    """A job whose message is to be sent, by whoever got this."""
 
     job: int
     task_id: str
@@ -93,15 +94,15 @@ class Posting(Repository):
         if row is None:
             return None
         job, epoch, task, call, options, run, attempts, total, done, failed = row
-        given = decode(call)
+        arguments = decode(call)
         return PostTurn(
             job=job,
             task_id=task_id,
             epoch=epoch,
             holder=holder,
             task=task,
-            args=tuple(given["args"]),
-            kwargs=given["kwargs"],
+            args=tuple(arguments["args"]),
+            kwargs=arguments["kwargs"],
             options=from_json(options),
             run=run,
             attempts=attempts,
@@ -138,7 +139,7 @@ class Posting(Repository):
     ) -> bool:
         """Make Post's result the job's outcome, once; return whether.
 
-        ``error``: it raised; see `reasons`. This process tells it within the lease.
+        ``error``: it raised; see `reasons`. This process reports it within the lease.
         """
         outcome = Outcome.SUCCEEDED if error is None else Outcome.FAILED
         with self.database.transaction():
@@ -159,7 +160,7 @@ class Posting(Repository):
     def delivery(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
     ) -> Delivery | None:
-        """Return what this process is to tell Celery; None: another does, or nobody."""
+        """Return what this process is to report to Celery; None: not this process."""
         row = self._run_one(
             "begin_delivery", task_id=task_id, holder=holder, lease=lease, run=run
         )
@@ -184,12 +185,16 @@ class Posting(Repository):
     ) -> bool:
         """End the job, since Celery knows its outcome; return whether.
 
-        ``troubled``: Celery was told a success, and made a failure of it because it
-        could not send what follows. The job is told again then, some times. ``run``:
-        the one whose outcome was told; None: that which stands.
+        ``troubled``: Celery got a success, and made a failure of it because it
+        could not send what follows. The job is reported once more then, some times.
+        ``run``: the one whose outcome it was; None: that which stands.
         """
         return self._change_one(
-            "end_delivery", task_id=task_id, run=run, troubled=troubled, most=TELLINGS
+            "end_delivery",
+            task_id=task_id,
+            run=run,
+            troubled=troubled,
+            most=MAX_DELIVERIES,
         )
 
     def stage_of(self, task_id: str) -> tuple[Stage, int] | None:

@@ -28,10 +28,10 @@ from celery_sharding.ledger.rows import (
 from celery_sharding.ledger.upkeep import FRESH
 from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
 
-PATIENCE = 30.0
-"""Seconds after which what is ready or claimed, and does not move, is told as such."""
-AGAIN = 0.5
-"""Seconds until a question that got no answer is asked once more."""
+STALL_TIMEOUT = 30.0
+"""Seconds after which what is ready or claimed, and does not move, is shown as such."""
+RETRY_INTERVAL = 0.5
+"""Seconds until a question without an answer is asked once more."""
 PAGE = 500
 """Errors, and writes of results, that are read at once."""
 PAGE_BYTES = 4_000_000
@@ -45,7 +45,7 @@ ANY: Mapping[str, object] = {
     "after": EVERY_SHARD,
     "oldest": False,
 }
-"""Which shards are asked for, where nobody says else."""
+"""Which shards are asked for, by default."""
 
 
 class Reading(Repository):
@@ -76,16 +76,16 @@ class Reading(Repository):
                 if not stood and monotonic() >= until:
                     raise
             if not stood:
-                threading.Event().wait(AGAIN)
+                threading.Event().wait(RETRY_INTERVAL)
             stood = False
 
     def job(self, task_id: str) -> JobRow:
         """Return a job; raise JobNotFound."""
-        found = self._jobs(task_id=task_id) if _is_text(task_id) else []
-        if not found:
+        rows = self._jobs(task_id=task_id) if _is_text(task_id) else []
+        if not rows:
             message = f"no sharded job has the task id {task_id!r}"
             raise JobNotFound(message)
-        return found[0]
+        return rows[0]
 
     def jobs(
         self,
@@ -113,7 +113,7 @@ class Reading(Repository):
 
     def grid(self, job: int) -> Grid:
         """Return how all shards of a job stand."""
-        return grid_of(self._run("read_grid", job=job, patience=PATIENCE))
+        return grid_of(self._run("read_grid", job=job, stall_timeout=STALL_TIMEOUT))
 
     def shards(
         self,
@@ -131,11 +131,11 @@ class Reading(Repository):
 
     def shard(self, job: int, number: int) -> ShardRow:
         """Return one shard; raise InstanceNotFound."""
-        found = self._shards(job, shard=number, most=1)
-        if not found:
+        rows = self._shards(job, shard=number, most=1)
+        if not rows:
             message = f"the job has no shard {number}"
             raise InstanceNotFound(message)
-        return found[0]
+        return rows[0]
 
     def stragglers(self, job: int, *, most: int = 20) -> list[ShardRow]:
         """Return the shards that were claimed and have not ended, the longest first."""
@@ -179,7 +179,7 @@ class Reading(Repository):
                 yield from row.values
 
     def figures(self) -> JobFigures:
-        """Return what monitoring is told of all jobs, in two statements."""
+        """Return the figures of all jobs for monitoring, in two statements."""
         return figures_of(self._run("read_figures")[0], self.totals())
 
     def totals(self) -> Totals:
@@ -208,35 +208,50 @@ class Reading(Repository):
 
     def _shards(self, job: int, *, most: int, **asked: object) -> list[ShardRow]:
         rows = self._run(
-            "list_shards", job=job, most=most, patience=PATIENCE, **{**ANY, **asked}
+            "list_shards",
+            job=job,
+            most=most,
+            stall_timeout=STALL_TIMEOUT,
+            **{**ANY, **asked},
         )
         return [ShardRow._make((*row[:2], Code(row[2]), *row[3:])) for row in rows]
 
 
-def _is_text(given: str) -> bool:
+def _is_text(text: str) -> bool:
     """Return whether PostgreSQL can have the text: no NUL, no half surrogate pair."""
-    return "\0" not in given and not any("\ud800" <= one <= "\udfff" for one in given)
+    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 JOB = tuple(JobRow.__dataclass_fields__)
 
 
 def _job(row: Sequence[Any]) -> JobRow:
-    told = dict(zip(JOB, row, strict=True))
-    told["stage"] = Stage(told["stage"])
-    outcome = told["outcome"]
-    told["outcome"] = None if outcome is None else Outcome(outcome)
-    return JobRow(**told)
+    fields = dict(zip(JOB, row, strict=True))
+    fields["stage"] = Stage(fields["stage"])
+    outcome = fields["outcome"]
+    fields["outcome"] = None if outcome is None else Outcome(outcome)
+    return JobRow(**fields)
 
 
 def _error(row: Sequence[Any]) -> ErrorRow:
-    origin, place, shard, layer, code, attempt, type_, said, trace, item, worker, at = (
-        row
-    )
+    (
+        origin,
+        place,
+        shard,
+        layer,
+        code,
+        attempt,
+        type_,
+        message,
+        trace,
+        item,
+        worker,
+        at,
+    ) = row
     error = ItemError(
         item=None if item is None else decode(bytes(item)),
         type=type_,
-        message=said,
+        message=message,
         traceback=trace,
         code=Code(code),
         attempt=attempt,

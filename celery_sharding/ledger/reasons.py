@@ -1,4 +1,4 @@
-"""Why a job failed, as JSON: its exception can be made again in another process."""
+"""Why a job failed, as JSON: its exception can be rebuilt in another process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from celery_sharding.errors import ShardingError
 LONGEST = 10_000
 """Characters of a message, and of a traceback: of that one the end."""
 LARGE = 1e300
-"""Numbers from here on are told as text."""
+"""Numbers from here on are stored as text."""
 
 
 def reason_of(error: BaseException) -> dict[str, Any]:
     """Return code, type, module, args, message and traceback of an exception."""
     kind = type(error)
     name = kind.__qualname__
-    # Users' classes: what tells of a failure may fail itself, and is not to lose it.
+    # Users' classes: describing a failure may fail itself, and must not lose it.
     trace = call(f"the traceback of {name}", [name], format_exception, error)
     return {
         "code": error.code if isinstance(error, ShardingError) else "",
@@ -41,15 +41,15 @@ def as_celery(reason: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return an argument as JSON of PostgreSQL has it; another as what it says."""
+    """Return an argument as JSON of PostgreSQL has it; another as its repr."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float) and abs(value) < LARGE:  # NaN is not
         return value
     if isinstance(value, str):
         return _storable(value)[:LONGEST]
-    said = call("repr() of an exception's argument", type(value).__name__, repr, value)
-    return _storable(said)[:LONGEST]
+    text = call("repr() of an exception's argument", type(value).__name__, repr, value)
+    return _storable(text)[:LONGEST]
 
 
 def _storable(text: str) -> str:

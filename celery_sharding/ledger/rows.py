@@ -129,7 +129,7 @@ class ShardRow(NamedTuple):
     shard: int
     layer: int
     code: Code
-    """Told from its status, its job, its ticket and the time."""
+    """Derived from its status, its job, its ticket and the time."""
     status: int
     """As it is stored."""
     origin: int

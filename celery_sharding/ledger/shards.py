@@ -13,7 +13,7 @@ import psycopg
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger.base import Repository
 from celery_sharding.ledger.closing import columns
-from celery_sharding.model import Code, Hold, Shard, Stage, Step, Word
+from celery_sharding.model import Code, Hold, HoldReply, Shard, Stage, Step
 
 ROUNDS = 5
 """How often a write is tried whose new shards' numbers another has dealt meanwhile."""
@@ -106,7 +106,7 @@ class Shards(Repository):
         Of a shard that goes on after a death: what it was to try again in the end stood
         in the memory of who died.
         """
-        found: dict[int, list[tuple[int, Code]]] = {}
+        by_shard: dict[int, list[tuple[int, Code]]] = {}
         rows = self._run(
             "read_pending",
             job=job,
@@ -114,10 +114,10 @@ class Shards(Repository):
             origins=[one.origin for one in shards],
         )
         for shard, place, code in rows:
-            found.setdefault(shard, []).append((place, Code(code)))
-        return found
+            by_shard.setdefault(shard, []).append((place, Code(code)))
+        return by_shard
 
-    def write(self, hold: Hold, steps: Sequence[Step], *, lease: float) -> Word:
+    def write(self, hold: Hold, steps: Sequence[Step], *, lease: float) -> HoldReply:
         """Write what shards have come to, all of it or nothing.
 
         The hold is renewed. Without it (``held`` False) nothing was written. A shard
@@ -128,7 +128,7 @@ class Shards(Repository):
         Raises DatabaseUnavailable when nobody knows whether it was written: the same
         write may be repeated, and counts once.
         """
-        given = columns(steps)
+        parameters = columns(steps)
         for _ in range(ROUNDS):
             try:
                 row = self._run_one(
@@ -137,11 +137,11 @@ class Shards(Repository):
                     ticket=hold.ticket,
                     seq=hold.seq,
                     lease=lease,
-                    **given,
+                    **parameters,
                 )
             except psycopg.errors.UniqueViolation:
                 continue  # nothing was written: by now the other's shards are seen
-            return _word(row)
+            return _reply(row)
         message = (
             f"job {hold.job}: numbers for the shards of items that are tried again were"
             f" dealt by others {ROUNDS} times; nothing was written"
@@ -149,12 +149,12 @@ class Shards(Repository):
         raise DatabaseUnavailable(message)
 
 
-def _word(row: tuple[object, ...] | None) -> Word:
-    """Return what the ledger said; nothing: another has the ticket."""
+def _reply(row: tuple[object, ...] | None) -> HoldReply:
+    """Return the ledger's reply; no row: another has the ticket."""
     if row is None:
-        return Word(held=False)
+        return HoldReply(held=False)
     stage, paused, concurrency, layer, layer_open, lost = row
-    return Word(
+    return HoldReply(
         held=True,
         stage=Stage(str(stage)),
         paused=bool(paused),

@@ -30,9 +30,9 @@ BRIEFLY = 5.0
 """Seconds for which a frozen caller may keep others from a job that it withdraws."""
 
 
-def names_items(given: object) -> bool:
+def names_items(argument: object) -> bool:
     """Return whether the argument names stored items."""
-    return isinstance(given, Mapping) and given.keys() == {ITEMS}
+    return isinstance(argument, Mapping) and argument.keys() == {ITEMS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +90,11 @@ class Submissions(Repository):
         that are no JSON, InstanceNotFound for items that were purged; then nothing is
         stored. Items that are named are kept as if they were stored now.
 
-        An answer that was lost is asked for once more: the task id tells whether the
+        An answer that was lost is asked for once more: the task id shows whether the
         row is there. Raises SubmissionUnknown where that is not answered either, and
         DatabaseUnavailable where nothing was stored.
         """
-        told = as_json(check(new.options))
+        options = as_json(check(new.options))
         args, kwargs, sources = split(new.args, new.kwargs)
         call = {"args": [*args], "kwargs": kwargs, "sources": sources}
         row = {
@@ -102,7 +102,7 @@ class Submissions(Repository):
             "task": new.task,
             "key": new.key,
             "concurrency": new.options.concurrency,
-            "options": jsonb(told),
+            "options": jsonb(options),
             "call": encode(call, what=f"an argument of {new.task}"),
             "continuation": jsonb({**new.continuation}),
         }
@@ -170,7 +170,7 @@ class Submissions(Repository):
     def reached(self, task_id: str, continuation: Mapping[str, Any]) -> Stage | None:
         """Return where the job is whose message arrived; None: there is no such row.
 
-        While nobody has begun it, ``continuation`` is laid over what the caller gave.
+        While nobody has begun it, ``continuation`` is laid over that of the call.
         """
         rows = self._run(
             "reach_job", task_id=task_id, continuation=jsonb({**continuation})
@@ -205,6 +205,6 @@ def unknown(task_id: str, error: Exception) -> SubmissionUnknown:
 
 def _absent(ref: str) -> str:
     return (
-        f"the items that were given in the call ({ref}) are not in the ledger: they"
+        f"the items of the call ({ref}) are not in the ledger: they"
         " were purged (sharding_retention), or it is another database"
     )

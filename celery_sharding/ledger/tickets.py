@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from celery_sharding.codec import decode
 from celery_sharding.ledger.base import Repository
-from celery_sharding.model import Hold, Stage, Turn, Word
+from celery_sharding.model import Hold, HoldReply, Stage, Turn
 from celery_sharding.policies import from_json
 
 
@@ -90,15 +90,15 @@ class Tickets(Repository):
             deadline_in=deadline_in,
         )
 
-    def renew(self, hold: Hold, lease: float) -> Word:
+    def renew(self, hold: Hold, lease: float) -> HoldReply:
         """Renew the ticket for that long; return the ledger's reply."""
         row = self._run_one(
             "renew_ticket", job=hold.job, ticket=hold.ticket, seq=hold.seq, lease=lease
         )
         if row is None:
-            return Word(held=False)
+            return HoldReply(held=False)
         stage, paused, concurrency, layer = row
-        return Word(
+        return HoldReply(
             held=True,
             stage=Stage(stage),
             paused=paused,

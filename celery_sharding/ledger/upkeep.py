@@ -13,7 +13,7 @@ FRESH = 15.0
 STEP = 60.0
 """Seconds by which its clock was set back, at least, where that is put right; less is
 waited for."""
-TOLD_EVERY = 1.0
+REPORT_INTERVAL = 1.0
 """Seconds between two tellings of how far a job is."""
 AT_ONCE = 20
 """Jobs that one round of the purge takes."""
@@ -42,14 +42,14 @@ class Due:
     """A ticket is to be sent for them, or their layer is closed."""
     followers: tuple[int, ...]
     """They were decided, and those that follow them were not."""
-    told: tuple[int, ...] = ()
-    """They run, and their progress is to be told."""
+    reports: tuple[int, ...] = ()
+    """They run, and their progress is to be reported."""
 
     @property
     def jobs(self) -> list[int]:
         """All of them, each once; first those for which no result backend is asked."""
-        found = (*self.shards, *self.messages, *self.followers, *self.told)
-        return [*dict.fromkeys(found)]
+        numbers = (*self.shards, *self.messages, *self.followers, *self.reports)
+        return [*dict.fromkeys(numbers)]
 
 
 class Upkeep(Repository):
@@ -66,8 +66,10 @@ class Upkeep(Repository):
             messages=_numbers(self._run("due_messages", resend=resend, most=most)),
             shards=_numbers(self._run("due_shards", slots=self.slots(), most=most)),
             followers=_numbers(self._run("due_followers", most=most)),
-            told=_numbers(
-                self._run("due_told", every=TOLD_EVERY, resend=resend, most=most)
+            reports=_numbers(
+                self._run(
+                    "due_reports", every=REPORT_INTERVAL, resend=resend, most=most
+                )
             ),
         )
 
@@ -112,8 +114,8 @@ class Upkeep(Repository):
 
     def slots(self) -> int | None:
         """Return how many shards live workers run at once; None: none was seen."""
-        found = self._run("live_slots", fresh=FRESH)[0][0]
-        return None if found is None else int(found)
+        slots = self._run("live_slots", fresh=FRESH)[0][0]
+        return None if slots is None else int(slots)
 
     # The clock
 

@@ -12,14 +12,23 @@ because the broker is away: the sweeper sends again what nobody took.
 from __future__ import annotations
 
 from celery_sharding.messages.continuation import from_request, wait_of
-from celery_sharding.messages.names import AGAIN, NOTIFY, PURGE, RUN, SWEEP, WORK
+from celery_sharding.messages.names import (
+    NOTIFY,
+    PURGE,
+    RESENT,
+    RUN,
+    SENT_BY,
+    SWEEP,
+    WORK,
+)
 from celery_sharding.messages.sending import send_job, send_notify, send_tickets
 
 __all__ = [
-    "AGAIN",
     "NOTIFY",
     "PURGE",
+    "RESENT",
     "RUN",
+    "SENT_BY",
     "SWEEP",
     "WORK",
     "from_request",

@@ -29,7 +29,7 @@ job's row has them."""
 def from_request(request: Any) -> dict[str, Any]:
     """Return what a message of the job says of what follows; unknown is left out."""
     hard, soft = request.timelimit or (None, None)
-    found = {
+    fields = {
         "link": request.callbacks,
         "link_error": request.errbacks,
         "chain": request.chain,
@@ -49,7 +49,7 @@ def from_request(request: Any) -> dict[str, Any]:
         **_delivery(request.delivery_info or {}),
         **(request.stamps or {}),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _headers(request: Any) -> dict[str, Any] | None:

@@ -31,8 +31,8 @@ def route_of(
         return {**route, **_to_queue(app, named, asked=queue is not None)}
     if "exchange" in route or "routing_key" in route:
         return route
-    found: dict[str, Any] = app.amqp.router.route({}, task)
-    return {**found, **route}
+    routed: dict[str, Any] = app.amqp.router.route({}, task)
+    return {**routed, **route}
 
 
 def _to_queue(app: Any, name: str, *, asked: bool) -> dict[str, Any]:
@@ -72,10 +72,10 @@ def queues_of(
     if "exchange" not in route and "routing_key" not in route:
         return [app.conf.task_default_queue]
     exchange, key = route.get("exchange"), route.get("routing_key")
-    found = [
+    names = [
         name
         for name, known in app.amqp.queues.items()
         if known.routing_key == key
         and (not exchange or known.exchange.name == getattr(exchange, "name", exchange))
     ]
-    return found or None
+    return names or None

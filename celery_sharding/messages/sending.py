@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import new_tag
 from celery_sharding.messages.continuation import without_links
-from celery_sharding.messages.names import AGAIN, NOTIFY, RUN, WORK
+from celery_sharding.messages.names import NOTIFY, RESENT, RUN, SENT_BY, WORK
 from celery_sharding.messages.route import route_of, to_worker
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 """A pooled connection may be dead without knowing; more patience is the sweeper's."""
 ROUTED = {"exchange", "routing_key", "queue", "declare", "priority"}
-GIVEN_BY_NAME = {
+NAMED_FIELDS = {
     *ROUTED,
     *("link", "link_error", "chain", "chord", "group_id", "group_index", "root_id"),
     *("parent_id", "shadow", "time_limit", "soft_time_limit", "headers", "reply_to"),
@@ -78,38 +78,38 @@ def send_job(
     In a later run nothing follows: chain, chord and links had their turn. ``begun``:
     the job waits for no countdown any more, and does not expire.
     """
-    told = dict(continuation) if run == 1 else without_links(continuation)
+    fields = dict(continuation) if run == 1 else without_links(continuation)
     message = app.amqp.create_task_message(
         task_id,
         task,
         (),
         {},
-        callbacks=told.get("link"),
-        errbacks=told.get("link_error"),
-        chain=told.get("chain"),
-        chord=told.get("chord"),
-        group_id=told.get("group_id"),
-        group_index=told.get("group_index"),
-        root_id=told.get("root_id"),
-        parent_id=told.get("parent_id"),
-        eta=None if begun else told.get("eta"),
-        expires=None if begun else told.get("expires"),
-        shadow=told.get("shadow"),
-        time_limit=told.get("time_limit"),
-        soft_time_limit=told.get("soft_time_limit"),
-        reply_to=told.get("reply_to"),
-        ignore_result=bool(told.get("ignore_result")),
-        replaced_task_nesting=told.get("replaced_task_nesting") or 0,
-        stamped_headers=told.get("stamped_headers"),
+        callbacks=fields.get("link"),
+        errbacks=fields.get("link_error"),
+        chain=fields.get("chain"),
+        chord=fields.get("chord"),
+        group_id=fields.get("group_id"),
+        group_index=fields.get("group_index"),
+        root_id=fields.get("root_id"),
+        parent_id=fields.get("parent_id"),
+        eta=None if begun else fields.get("eta"),
+        expires=None if begun else fields.get("expires"),
+        shadow=fields.get("shadow"),
+        time_limit=fields.get("time_limit"),
+        soft_time_limit=fields.get("soft_time_limit"),
+        reply_to=fields.get("reply_to"),
+        ignore_result=bool(fields.get("ignore_result")),
+        replaced_task_nesting=fields.get("replaced_task_nesting") or 0,
+        stamped_headers=fields.get("stamped_headers"),
         create_sent_event=app.conf.task_send_sent_event,
-        **{key: value for key, value in told.items() if key not in GIVEN_BY_NAME},
+        **{key: value for key, value in fields.items() if key not in NAMED_FIELDS},
     )
-    headers = {**(told.get("headers") or {}), AGAIN: "again", RUN: run}
+    headers = {**(fields.get("headers") or {}), SENT_BY: RESENT, RUN: run}
     registered = app.tasks.get(task)
     route = {
         "serializer": getattr(registered, "serializer", None),
         "compression": getattr(registered, "compression", None),
-        **route_of(app, task, told),
+        **route_of(app, task, fields),
         "headers": headers,
     }
     return _publish(app, task, [message], route)

@@ -2,9 +2,9 @@
 
 states    codes of shards, stages and outcomes of jobs, placement, cut
 options   how a sharded task runs
-tickets   a ticket in the hands of a process, and what it is told under it
+tickets   a ticket in the hands of a process, and the ledger's replies under it
 shards    a shard as it is planned, as it is claimed, and what it comes to
-jobs      a job: how far it is, what failed of it, what its functions are given
+jobs      a job: how far it is, what failed of it, what its functions get
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from celery_sharding.model.jobs import ItemError, Job, LayerProgress, Progress
 from celery_sharding.model.options import Options
 from celery_sharding.model.shards import Failure, Planned, Shard, Step
 from celery_sharding.model.states import ENDED, Code, Cut, Outcome, Placement, Stage
-from celery_sharding.model.tickets import Hold, Turn, Word
+from celery_sharding.model.tickets import Hold, HoldReply, Turn
 
 __all__ = [
     "ENDED",
@@ -21,6 +21,7 @@ __all__ = [
     "Cut",
     "Failure",
     "Hold",
+    "HoldReply",
     "ItemError",
     "Job",
     "LayerProgress",
@@ -33,5 +34,4 @@ __all__ = [
     "Stage",
     "Step",
     "Turn",
-    "Word",
 ]

@@ -1,4 +1,4 @@
-"""A job: how far it is, what failed of it, and what its functions are given."""
+"""A job: how far it is, what failed of it, and what its functions get."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ItemError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as Pre-, Notify- and PostProcess are given it."""
+    """A job, as Pre-, Notify- and PostProcess get it."""
 
     id: str
     """Its task id."""

@@ -1,4 +1,4 @@
-"""How a sharded task runs: what its decorator says."""
+"""How a sharded task runs: the options of its decorator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from celery_sharding.model.states import Cut, Placement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a sharded task runs; what a decorator says, and a call may say else.
+    """How a sharded task runs; set by a decorator, and overridden by a call.
 
     Durations in seconds. It is stored with each job as JSON (`as_json`, `from_json`
     in `policies`), so a deploy does not change jobs that run.
@@ -30,7 +30,7 @@ class Options:
     item_timeout: float | None = 300.0
     """What one item (or batch) may take before its shard counts as hung; None: none."""
     batch: int | None = None
-    """Items that the processor is given at once, and ends at once; None: one by one."""
+    """Items that one call of the processor gets, and ends at once; None: one by one."""
     on_error: Any = None
     """A policy of `policies`; None: `Isolate()`."""
     notify_every: float | None = None

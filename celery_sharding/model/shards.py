@@ -97,8 +97,8 @@ class Step:
     failures: tuple[Failure, ...] = ()
     mended: tuple[tuple[int, int], ...] = ()
     """(origin, place) of failures that a later attempt made good."""
-    again: tuple[tuple[int, ...], float] | None = None
-    """Places that failed and are to be tried again in a shard of their own, and after
+    retry: tuple[tuple[int, ...], float] | None = None
+    """Places that failed and are retried in a shard of their own, and after
     how many seconds; with an ended status only. Their failures stand in `failures`."""
     forget: bool = False
     """Whether all results that were written of it before are deleted."""

@@ -10,7 +10,7 @@ class Code(IntEnum):
 
     The numbers are those of the scheduler whose design this follows. Stored are
     WAITING, PUSHED, RUNNING, TIMED_OUT, SUCCEEDED, FAILED and DIED; the others are
-    told from these, the job's layer and the time (`overview`).
+    derived from these, the job's layer and the time (`overview`).
     """
 
     WAITING = 100
@@ -52,7 +52,7 @@ class Stage(StrEnum):
     SHARDING = "sharding"
     POSTING = "posting"
     DELIVERING = "delivering"
-    """Its outcome stands in the ledger, and Celery is to be told."""
+    """Its outcome stands in the ledger, and is to be reported to Celery."""
     ENDED = "ended"
 
     @property

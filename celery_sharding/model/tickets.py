@@ -1,4 +1,4 @@
-"""A ticket in the hands of a process, and what it is told under it."""
+"""A ticket that a process holds, and the ledger's replies under it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a worker is told of the job when it takes a ticket."""
+    """What a worker reads of the job when it takes a ticket."""
 
     hold: Hold
     task_id: str
@@ -47,8 +47,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """What the ledger says to a holder each time it writes: whether to go on."""
+class HoldReply:
+    """The ledger's reply to each write of a holder: whether to go on."""
 
     held: bool
     """False: another has the ticket; nothing was written, nothing may be."""

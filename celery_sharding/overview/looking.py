@@ -48,12 +48,12 @@ def look(
     reading = ledger.reading
     row = reading.job(task_id)
     layers = reading.layers(row.leading)
-    found = reading.errors(row.leading, after=errors_after, most=errors + 1)
+    failed = reading.errors(row.leading, after=errors_after, most=errors + 1)
     return Look(
         row=row,
         layers=layers,
         grid=reading.grid(row.leading),
         stragglers=reading.stragglers(row.leading, most=STRAGGLERS),
-        errors=found[:errors],
-        more_errors=len(found) > errors,
+        errors=failed[:errors],
+        more_errors=len(failed) > errors,
     )

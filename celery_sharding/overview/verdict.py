@@ -39,7 +39,7 @@ ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 """What nothing follows after, unless somebody wants it run again."""
 SENT = "its message was sent, and no worker has begun it"
 STARVED = "no worker that lives runs shards: start one with this app"
-TOLD = "its outcome stands, and is being told to Celery"
+DELIVERS = "its outcome stands, and is being reported to Celery"
 
 
 def verdict(row: JobRow) -> Verdict:
@@ -47,7 +47,7 @@ def verdict(row: JobRow) -> Verdict:
     if row.stage is Stage.ENDED:
         return _ended(row)
     if row.stage is Stage.DELIVERING:
-        return Verdict(State.DELIVERING, TOLD)
+        return Verdict(State.DELIVERING, DELIVERS)
     if row.paused:
         return Verdict(State.PAUSED, "somebody paused it: nothing of it runs")
     if row.stage is Stage.SHARDING:
@@ -60,8 +60,10 @@ def _begun(row: JobRow) -> Verdict:
         return Verdict(State.SUBMITTED, SENT if row.executors else _starved())
     state = State(row.stage.value)
     what = "PreProcess gives its items" if state is State.PLANNING else "Post runs"
-    again = f", begun {row.attempts} times: processes died" if row.attempts > 1 else ""
-    return Verdict(state, what + again)
+    repeats = (
+        f", begun {row.attempts} times: processes died" if row.attempts > 1 else ""
+    )
+    return Verdict(state, what + repeats)
 
 
 def _sharding(row: JobRow) -> Verdict:
@@ -88,8 +90,8 @@ def _ended(row: JobRow) -> Verdict:
 
 
 def reason(row: JobRow) -> str:
-    """Return why a job failed: the type and what it said; empty if it did not."""
+    """Return why a job failed: its type and message; empty if it did not."""
     if not row.error:
         return ""
-    kind, said = row.error.get("type"), row.error.get("message")
-    return ": ".join(str(part) for part in (kind, said) if part)
+    kind, message = row.error.get("type"), row.error.get("message")
+    return ": ".join(str(part) for part in (kind, message) if part)

@@ -55,7 +55,7 @@ def join(
         Misconfigured: A Source has no name in its place.
     """
     plain, named = [*args], {**kwargs}
-    for place, told in apart:
+    for place, document in apart:
         inside = place in named if isinstance(place, str) else -len(plain) <= place < 0
         values: Any = named if isinstance(place, str) else plain
         if not inside or not _is_name(values[place]):
@@ -64,7 +64,7 @@ def join(
                 " call has none"
             )
             raise Misconfigured(message)
-        values[place] = from_stored(told)
+        values[place] = from_stored(document)
     return tuple(plain), named
 
 

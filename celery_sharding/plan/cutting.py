@@ -28,7 +28,7 @@ def sizes(items: int, size: tuple[int, int], executors: int) -> list[int]:
 
 
 def cut(
-    given: object,
+    items: object,
     options: Options,
     executors: int,
     *,
@@ -41,7 +41,7 @@ def cut(
     run at once. Layers without items are left out, and the others numbered from 0.
 
     Args:
-        given: see `layers_of`.
+        items: see `layers_of`.
         options: size, cut, placement and concurrency count.
         executors: shards that live workers run at once; 0 is as good as 1.
         conf: the app's configuration, for sources.
@@ -49,7 +49,7 @@ def cut(
             them, those of each layer anew.
 
     Raises:
-        Misconfigured: what was given is no items, or cannot be cut so.
+        Misconfigured: these are no items, or cannot be cut so.
         ItemNotSerializable: an item is no JSON; the error names its layer and place.
     """
     least, most = options.size
@@ -59,7 +59,7 @@ def cut(
         wanted += -wanted % len(owners)
     measure = Sizes(least=least, most=most, wanted=wanted)
     layer = 0
-    for data in layers_of(given):
+    for data in layers_of(items):
         shards = _cut(data, layer, options, measure, conf)
         if options.placement is Placement.EVEN and owners:
             shards = _dealt([*shards], owners)

@@ -1,4 +1,4 @@
-"""What a job was given as its items: layers, Sources, or what is refused."""
+"""A job's data: layers, Sources, or what is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOWED = (
 )
 
 
-def layers_of(given: object) -> Iterator[Layer]:
+def layers_of(data: object) -> Iterator[Layer]:
     """Yield the layers of a job's data, in order.
 
     A list that is not empty, and has nothing but lists and Sources in it, is one of
@@ -32,55 +32,55 @@ def layers_of(given: object) -> Iterator[Layer]:
 
     Only an object is a Source, never JSON: that may be anybody's data.
     """
-    if isinstance(given, Source):
-        yield given
-    elif isinstance(given, Layers):
-        yield from map(list, given)
-    elif isinstance(given, Mapping) and given.keys() == {MARK}:
-        yield from _lists(given[MARK])
-    elif isinstance(given, list):
-        if given and all(isinstance(one, (list, Source)) for one in given):
-            _check_rows(given)
-            yield from given
+    if isinstance(data, Source):
+        yield data
+    elif isinstance(data, Layers):
+        yield from map(list, data)
+    elif isinstance(data, Mapping) and data.keys() == {MARK}:
+        yield from _lists(data[MARK])
+    elif isinstance(data, list):
+        if data and all(isinstance(one, (list, Source)) for one in data):
+            _check_rows(data)
+            yield from data
         else:
-            yield given
+            yield data
     else:
-        yield _iterated(given)
+        yield _iterated(data)
 
 
-def has_sources(given: object) -> bool:
+def has_sources(data: object) -> bool:
     """Return whether it is a Source, or layers with a Source among them."""
-    if not isinstance(given, list):
-        return isinstance(given, Source)
-    return all(isinstance(one, (list, Source)) for one in given) and any(
-        isinstance(one, Source) for one in given
+    if not isinstance(data, list):
+        return isinstance(data, Source)
+    return all(isinstance(one, (list, Source)) for one in data) and any(
+        isinstance(one, Source) for one in data
     )
 
 
-def stored(given: object) -> Any:
+def stored(data: object) -> Any:
     """Return JSON from which `from_stored` makes what means the same to `layers_of`.
 
     JSON makes lists of tuples: a list of rows that are tuples would come back as
     layers of cells. An iterator is read. A Source that is all there is stands alone.
     """
-    if isinstance(given, Source):
-        return to_json(given)
-    told: list[Any] = [
-        to_json(one) if isinstance(one, Source) else [*one] for one in layers_of(given)
+    if isinstance(data, Source):
+        return to_json(data)
+    layers: list[Any] = [
+        to_json(one) if isinstance(one, Source) else [*one] for one in layers_of(data)
     ]
-    return {MARK: told}
+    return {MARK: layers}
 
 
-def from_stored(told: Mapping[str, Any]) -> Any:
+def from_stored(document: Mapping[str, Any]) -> Any:
     """Return a Source, or the layers as a list: what `stored` was written from.
 
     Only for what the code of this package has written. Mappings in the place of a
     layer are Sources here; inside of a layer there are items, whatever they hold.
     """
-    if told.keys() != {MARK}:
-        return from_json(told)
+    if document.keys() != {MARK}:
+        return from_json(document)
     layers: list[Any] = [
-        from_json(one) if isinstance(one, Mapping) else one for one in told[MARK]
+        from_json(one) if isinstance(one, Mapping) else one for one in document[MARK]
     ]
     # What was written from Layers looks like a table now and then, and is none.
     return Layers(layers) if _width(layers) else layers
@@ -97,7 +97,7 @@ def _check_rows(lists: list[Any]) -> None:
     what = f"{len(lists)} lists of {width} cells each"
     if any(len({_kind(cell) for cell in row}) > 1 for row in lists):
         message = (
-            f"{what} look like rows of a table, such as {lists[0]!r:.80}: say"
+            f"{what} look like rows of a table, such as {lists[0]!r:.80}: use"
             f" layers.flat(rows) if each is an item, or layers.Layers(lists) if each is"
             f" a layer of items"
         )
@@ -143,19 +143,19 @@ def _lists(layers: Any) -> Iterator[list[Any]]:
     yield from layers
 
 
-def _iterated(given: object) -> Layer:
-    if given is None:
+def _iterated(data: object) -> Layer:
+    if data is None:
         message = (
-            "a job needs items, and None was given or returned by its PreProcess (an"
+            "a job needs items, and None was passed or returned by its PreProcess (an"
             f" empty list means that there are none); {ALLOWED}"
         )
         raise Misconfigured(message)
-    if isinstance(given, AbstractSet):
+    if isinstance(data, AbstractSet):
         message = f"a set has no order that lasts: sort it; {ALLOWED}"
         raise Misconfigured(message)
-    if isinstance(given, (str, bytes, bytearray, Mapping)) or not isinstance(
-        given, Iterable
+    if isinstance(data, (str, bytes, bytearray, Mapping)) or not isinstance(
+        data, Iterable
     ):
-        message = f"{type(given).__name__} is not what a job has items in; {ALLOWED}"
+        message = f"{type(data).__name__} is not what a job has items in; {ALLOWED}"
         raise Misconfigured(message)
-    return [*given] if isinstance(given, tuple) else iter(given)
+    return [*data] if isinstance(data, tuple) else iter(data)

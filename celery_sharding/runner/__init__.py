@@ -3,7 +3,7 @@
 ``work``      a ticket: take it, claim shards, run them for a slice, pass it on
 ``begin``     the same for a job that was planned in this process
 ``unlimited`` whether a message may run shards for as long as they take
-``run_shard`` one shard, from its cursor to its end or until it is told to stop
+``run_shard`` one shard, from its cursor to its end or until it is to stop
 ``Shard``     what a processor sees of it
 ``Book``      what a running shard writes to: the ledger, or lists in eager mode
 ``Stop``      why no further item is given

@@ -57,8 +57,8 @@ class Batches:
 
     def of(self, job: int) -> Batch:
         """Return the batches of a job."""
-        found = self._jobs.pop(job, None) or Batch()
-        self._jobs[job] = found
+        batch = self._jobs.pop(job, None) or Batch()
+        self._jobs[job] = batch
         while len(self._jobs) > KEPT:
             self._jobs.popitem(last=False)
-        return found
+        return batch

@@ -1,4 +1,4 @@
-"""What a running shard writes to, and how it hears that it is to stop."""
+"""What a running shard writes to, and why it is to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celery_sharding.model import Job, Options, Step
 
 
 class Stop(StrEnum):
-    """Why no further item is given."""
+    """Why no further item is begun."""
 
     END = "end"
     """There is none."""
@@ -37,7 +37,7 @@ class Book(Protocol):
 
     @property
     def due(self) -> float:
-        """The monotonic moment from which on a shard says how far it is."""
+        """The monotonic moment from which on a shard is to write its cursor."""
         ...
 
     def write(self, step: Step) -> Stop | None:
@@ -64,7 +64,7 @@ class Work:
 
 @dataclass(slots=True)
 class Lists:
-    """A book of lists: each step is kept, and nothing ever says stop."""
+    """A book of lists: each step is kept, and none is a reason to stop."""
 
     steps: list[Step] = field(default_factory=list)
 

@@ -40,7 +40,7 @@ NO_ITEM = (
     " as a whole"
 )
 ASKED = 1_000
-"""How often an item is tried again, at most, because its code asks for it."""
+"""How often an item is retried, at most, because its code asks for it."""
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
@@ -165,9 +165,9 @@ class Course:
         """Whether earlier processes left items of calls that did not return."""
         return self.record.done > self.record.returned
 
-    def run_again(self) -> bool:
+    def retry_all(self) -> bool:
         """Retry what ended well; return False if it is not known which items did."""
-        return self.outbox.run_again(self.cursor)
+        return self.outbox.retry_all(self.cursor)
 
     @property
     def left(self) -> bool:
@@ -186,7 +186,7 @@ class Course:
         try:
             return self._look_on()
         finally:
-            self.limits.again()
+            self.limits.restart()
 
     def _look_on(self) -> bool:
         if self.stop is not None:
@@ -250,8 +250,8 @@ class Course:
             status = Code.SUCCEEDED
         elif self.cursor < self.count and over is not Stop.OVER:
             status = Code.TIMED_OUT
-            told = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
-            self.outbox.fail_whole(told)
+            failure = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
+            self.outbox.fail_whole(failure)
         return [self.last_step(status, None)]
 
     def batch_end(self, room: int) -> int:
@@ -268,7 +268,7 @@ class Course:
         if not self.retried or self.cursor >= self.count:
             return False
         for index in range(self.cursor, self.count):
-            self.outbox.again(index)
+            self.outbox.put_off(index)
         self.cursor = self.at = self.count
         return True
 
@@ -315,7 +315,7 @@ class Course:
 
     @property
     def delay(self) -> float:
-        """Seconds until items that failed in this attempt are tried again."""
+        """Seconds until items that failed in this attempt are retried."""
         return max(self.policy.delay(self.record.attempt + 1), self._wait)
 
     # What has come of items
@@ -357,12 +357,12 @@ class Course:
         self.cursor = self.at
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
-        told = failures.of_item(self.record, index, self.items[index], error, code)
+        failure = failures.of_item(self.record, index, self.items[index], error, code)
         by, seconds = self._asked.pop(index, (None, 0.0))
         asked = by is error
-        again = asked or (self.retried and code is not Code.DIED)
+        retry = asked or (self.retried and code is not Code.DIED)
         self._wait = max(self._wait, seconds if asked else 0.0)
         self._known.add(index)
-        self.outbox.fail(index, told, again=again)
-        if isinstance(self.policy, FailFast) and self.stop is None and not again:
+        self.outbox.fail(index, failure, retry=retry)
+        if isinstance(self.policy, FailFast) and self.stop is None and not retry:
             self.stop = Stop.FAILED

@@ -67,13 +67,15 @@ class Executor:
     def in_hand(self, process: int) -> tuple[int, int] | None:
         """Return the job and the shard that a process took up last; None: not known."""
         place = process % PLACES * IN_HAND.size
-        found, job, shard = IN_HAND.unpack_from(self._in_hand, place)
-        return (job, shard) if found == process else None
+        owner, job, shard = IN_HAND.unpack_from(self._in_hand, place)
+        return (job, shard) if owner == process else None
 
     def processes(self) -> frozenset[int]:
         """Return the processes that took up a shard, this one left out."""
-        found = {process for process, _, _ in IN_HAND.iter_unpack(bytes(self._in_hand))}
-        return frozenset(found - {0, os.getpid()})
+        listed = {
+            process for process, _, _ in IN_HAND.iter_unpack(bytes(self._in_hand))
+        }
+        return frozenset(listed - {0, os.getpid()})
 
     def forget(self, process: int) -> None:
         """Forget that process."""
@@ -105,8 +107,8 @@ def enlist(
     memory = None
     if spawns:
         memory = shared_memory.make(SIZE, variable=MEMORY)
-        told = {"hostname": hostname, "pool": pool, "limited": limited}
-        os.environ[WORKER] = json.dumps(told)
+        described = {"hostname": hostname, "pool": pool, "limited": limited}
+        os.environ[WORKER] = json.dumps(described)
     executor = Executor(hostname, pool, limited=limited, memory=memory)
     _executors[app] = executor
     return executor
@@ -116,16 +118,16 @@ def enlist_spawned() -> None:
     """Make this fresh interpreter a process of its worker's pool, for every app."""
     memory = shared_memory.join(MEMORY)
     if memory is not None:
-        told = json.loads(os.environ[WORKER])
-        _spawned.append(Executor(memory=memory, **told))
+        described = json.loads(os.environ[WORKER])
+        _spawned.append(Executor(memory=memory, **described))
 
 
 def executor_of(app: Any) -> Executor:
     """Return the executor of an app; outside of workers with our step, a plain one."""
     if _spawned:
         return _spawned[-1]
-    found = _executors.get(app)
-    return found if found is not None else enlist(app, socket.gethostname(), "")
+    executor = _executors.get(app)
+    return executor if executor is not None else enlist(app, socket.gethostname(), "")
 
 
 _executors: WeakKeyDictionary[Any, Executor] = WeakKeyDictionary()

@@ -13,7 +13,7 @@ from celery_sharding.sources import Unreadable
 WHOLE = -1
 """The place of a failure that is the shard's, not an item's."""
 MESSAGE, TRACE = 4_000, 16_000
-"""Characters that are kept; of a traceback the last ones, which say where."""
+"""Characters that are kept; of a traceback the last ones, which name the place."""
 OUR_FRAMES = "celery_sharding/runner/"
 
 
@@ -24,7 +24,7 @@ def describe(error: BaseException | str) -> tuple[str, str, str | None]:
     """
     if isinstance(error, str):
         return "Failed", storable(error)[:MESSAGE], None
-    # Frames of ours say nothing of why an item failed.
+    # Frames of this package do not explain why an item failed.
     trace = error.__traceback__
     while trace is not None and OUR_FRAMES in trace.tb_frame.f_code.co_filename:
         trace = trace.tb_next

@@ -30,7 +30,7 @@ def each(
     ok: Callable[[Any], None],
     fail: Callable[[Exception], None],
 ) -> None:
-    """Call the function with each item; tell what it returned, or what it raised."""
+    """Call the function with each item; yield what it returned, or what it raised."""
     for item in items:
         try:
             value = function(item)

@@ -11,14 +11,14 @@ from celery_pecker.kernel import user_code
 from celery_sharding.processor import Processor
 
 SOON = 1.0
-"""Seconds until it is asked again, where the gate does not say when."""
+"""Seconds until it is asked once more, where the gate names no time."""
 OPEN = (True, 0.0)
 
 
 def admitted(
     processor: Processor, app: Celery, path: str | None = None
 ) -> float | None:
-    """Return None where shards may run, else in how many seconds to ask again.
+    """Return None where shards may run, else the seconds until the next question.
 
     `path` leads to what makes the gate of tasks that have none of their own. A gate
     that fails lets pass, and is logged: it is there to be polite.
@@ -26,10 +26,10 @@ def admitted(
     database = processor.options.database or _named(processor.throttle)
     if database is None or (processor.gate is None and path is None):
         return None
-    passes, again = user_code.call(
+    passes, retry_in = user_code.call(
         f"the gate of {processor.name}", OPEN, _ask, processor, database, app, path
     )
-    return None if passes else again
+    return None if passes else retry_in
 
 
 def _named(throttle: object) -> str | None:
@@ -49,5 +49,5 @@ def _ask(
     answer: Any = gate.admit(database, 1.0)
     if isinstance(answer, bool):
         return answer, SOON
-    passes, again = bool(answer[0]), answer[-1]
-    return passes, max(float(again), 0.05)
+    passes, retry_in = bool(answer[0]), answer[-1]
+    return passes, max(float(retry_in), 0.05)

@@ -1,6 +1,6 @@
 """A ticket in the hands of this process: what is written under it, and how long.
 
-Two threads use it: the one that runs shards, and the keeper, which renews it while an
+Two threads use it: the one that runs shards, and one that renews it while an
 item takes long. Each has a ledger of its own.
 """
 
@@ -14,7 +14,7 @@ from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.lease import TrustWindow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
-from celery_sharding.model import Code, Shard, Stage, Step, Turn, Word
+from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
 from celery_sharding.runner.book import Stop
 from celery_sharding.runner.executor import Executor
 
@@ -24,7 +24,7 @@ KEPT = 500
 """Steps of ended shards that wait for the next write, at most."""
 KEPT_BYTES = 1_000_000
 """Of their results, at most."""
-PATIENT = 0.2
+RETRY_INTERVAL = 0.2
 """Seconds between two tries at a write, while PostgreSQL is away."""
 PARTS = 3
 """Renewals in a lease: one may be lost, or come late."""
@@ -56,10 +56,10 @@ class Holding:
         """Claimed shards that wait for the one that runs."""
         self.away = False
         """Whether the items of a shard are where nobody answers."""
-        self.patience = inf
+        self.give_back_at = inf
         """The monotonic moment from which they are given back."""
         self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
-        """What was heard last: why no item is to be begun, or None."""
+        """Of the last reply: why no item is to be begun, or None."""
         self._ledger = ledger
         self._executor = executor
         self._flush = flush
@@ -89,7 +89,7 @@ class Holding:
     def flush(self) -> Stop | None:
         """Write what was kept; return why to stop, or None.
 
-        PostgreSQL may be away for a while: the same is tried again for as long as
+        PostgreSQL may be away for a while: the same is retried for as long as
         nobody else can have the ticket. Then nothing more is written.
         """
         with self.turning:
@@ -100,15 +100,15 @@ class Holding:
                     self._lose("its lease was over before it could write")
                     break
                 try:
-                    word = self._ledger.shards.write(
+                    reply = self._ledger.shards.write(
                         self.hold, self._kept, lease=self.lease
                     )
                 except DatabaseUnavailable as error:
                     logger.warning("sharding: %s waits for the ledger: %s", self, error)
-                    self._waiting.wait(PATIENT)
+                    self._waiting.wait(RETRY_INTERVAL)
                     continue
-                self._written(word)
-                self.hear(word, sent)
+                self._written(reply)
+                self.hear(reply, sent)
             self._due = monotonic() + self._flush
             return self.stop
 
@@ -118,11 +118,11 @@ class Holding:
         self._lose("an item hangs")
         return steps
 
-    def _written(self, word: Word) -> None:
+    def _written(self, reply: HoldReply) -> None:
         ended = any(step.status.ended for step in self._kept)
-        self.closing = self.closing or (ended and word.layer_open == 0)
-        if word.lost:
-            self._lose(f"shards {word.lost} are another's")
+        self.closing = self.closing or (ended and reply.layer_open == 0)
+        if reply.lost:
+            self._lose(f"shards {reply.lost} are another's")
         self._kept, self._bytes = [], 0
 
     def take_up(self, record: Shard) -> None:
@@ -137,26 +137,26 @@ class Holding:
 
     def _give_back(self) -> None:
         """Free shards that wait behind a slow one."""
-        over = self.away or self.stop is not None or monotonic() >= self.patience
+        over = self.away or self.stop is not None or monotonic() >= self.give_back_at
         if self.behind and over:
             self._kept += [untouched(record) for record in self.behind]
             self.behind = []
 
-    # Being told
+    # Replies of the ledger
 
-    def hear(self, word: Word, sent: float) -> None:
+    def hear(self, reply: HoldReply, sent: float) -> None:
         """Take the ledger's reply to a question that was sent at that moment."""
-        if not word.held:
+        if not reply.held:
             self._lose("another has it")
             return
         if self.stop is Stop.LOST:
             return
         self._trust = TrustWindow(opened=sent, seconds=self.lease)
-        if word.stage is not Stage.SHARDING:
+        if reply.stage is not Stage.SHARDING:
             self.stop = Stop.OVER
-        elif word.paused:
+        elif reply.paused:
             self.stop = Stop.PAUSED
-        elif self.hold.ticket > word.concurrency:
+        elif self.hold.ticket > reply.concurrency:
             self.stop = Stop.CROWDED
         elif self._executor.stopping:
             self.stop = Stop.SHUTDOWN
@@ -170,15 +170,15 @@ class Holding:
         """Note that the ledger renewed the lease with a question sent then."""
         self._trust = TrustWindow(opened=sent, seconds=self.lease)
 
-    def renew(self, ledger: Ledger) -> Word | None:
-        """Renew the lease; return what the ledger said, None: no answer."""
+    def renew(self, ledger: Ledger) -> HoldReply | None:
+        """Renew the lease; return the ledger's reply, None: no answer."""
         sent = monotonic()
         try:
-            word = ledger.tickets.renew(self.hold, self.lease)
+            reply = ledger.tickets.renew(self.hold, self.lease)
         except DatabaseUnavailable:
             return None
-        self.hear(word, sent)
-        return word
+        self.hear(reply, sent)
+        return reply
 
     @property
     def renew_at(self) -> float:

@@ -1,9 +1,9 @@
 """An item that does not come back, in a thread that nobody can interrupt.
 
 Where the pool strikes code at its deadline this never happens; threads it cannot
-strike, nor code in C. So the keeper writes in place of the thread that hangs: the item
-failed, its shard goes on elsewhere, the ticket is free. When the thread wakes it writes
-nothing and begins nothing.
+strike, nor code in C. So the renewing thread writes in place of the one that hangs: the
+item failed, its shard goes on elsewhere, the ticket is free. When the thread wakes it
+writes nothing and begins nothing.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The deadline in force is one object whose instant is set anew for each item: entering
 a block for each would cost more than many an item does. Whoever strikes looks at that
-instant when its timer rings, and winds the timer up again if it has moved on.
+instant when its timer rings, and sets the timer anew if it has moved on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Limits:
             return Stop.OVER
         return Stop.TIMED_OUT if now >= self.shard_until else None
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Return the running code as long as an item from now on."""
         self.budget.at = min(monotonic() + self.timeout, self.hard)
 
@@ -70,7 +70,7 @@ class Limits:
             self.lift()
 
     def _bounded(self, function: Callable[..., Any], *args: Any) -> Any:
-        self.again()
+        self.restart()
         with deadline.until(self.budget.at, self.budget.what) as scope:
             if scope.budget is not None:
                 self.budget = scope.budget

@@ -47,9 +47,9 @@ class Loader:
         """Return the items of one, in its order."""
         items, error = foreign.attempt(self._items, record)
         pending = self._pending.get(record.shard, ())
-        again = [place for place, code in pending if code is not Code.DIED]
+        retry = [place for place, code in pending if code is not Code.DIED]
         known = Known(
-            again=again if _torn(record) else (),
+            retry=retry if _torn(record) else (),
             failed=frozenset(place for place, _ in pending),
             counted=record.reference is None or record.picks is not None,
         )
@@ -77,5 +77,5 @@ class Loader:
 
 
 def _torn(record: Shard) -> bool:
-    """Return whether items of it that have ended are to be tried again in the end."""
+    """Return whether items of it that have ended are to be retried in the end."""
     return record.cursor > record.done + record.failed

@@ -17,8 +17,8 @@ from celery_sharding.runner import failures
 class Known:
     """What the ledger knows of a claimed shard beside its record."""
 
-    again: Sequence[int] = ()
-    """Places that an earlier holder was to try again in the end."""
+    retry: Sequence[int] = ()
+    """Places that an earlier holder was to retry in the end."""
     failed: AbstractSet[int] = frozenset()
     """Places that failed under an earlier holder, those included."""
     counted: bool = True
@@ -36,7 +36,7 @@ class Outbox:
         *,
         retried: bool = False,
     ) -> None:
-        """Begin with nothing. ``retried``: whether what fails is tried again."""
+        """Begin with nothing. ``retried``: whether what fails is retried."""
         self._record = record
         self._items = items
         self._counted = known.counted
@@ -52,8 +52,8 @@ class Outbox:
         self._failures: list[Failure] = []
         self._amiss: set[int] = set()
         """Items since the last step that did not end well."""
-        self._again = [*known.again]
-        """Places that are to be tried again once the shard has ended."""
+        self._retries = [*known.retry]
+        """Places that are to be retried once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
 
@@ -73,7 +73,7 @@ class Outbox:
         """Return how many items before that one have ended well."""
         return self._done + cursor - self._cursor - len(self._amiss)
 
-    def run_again(self, cursor: int) -> bool:
+    def retry_all(self, cursor: int) -> bool:
         """Retry all that ended well; delete results that it left.
 
         False: nobody knows which those are.
@@ -83,7 +83,7 @@ class Outbox:
         if len(well) != self._well(cursor):
             return False
         self.results.clear()
-        self._again += well
+        self._retries += well
         self._forget = True
         return True
 
@@ -102,20 +102,20 @@ class Outbox:
             self._done -= self._cursor - cursor
             self._cursor = cursor
 
-    def fail(self, index: int, failure: Failure, *, again: bool) -> None:
-        """End an item as failed, or (``again``) as one to be retried."""
+    def fail(self, index: int, failure: Failure, *, retry: bool) -> None:
+        """End an item as failed, or (``retry``) as one to be retried."""
         self._failures.append(failure)
         self._amiss.add(index)
         self._bad.add(failure.place)
-        if again:
-            self._again.append(failure.place)
+        if retry:
+            self._retries.append(failure.place)
         else:
             self._failed += 1
 
-    def again(self, index: int) -> None:
+    def put_off(self, index: int) -> None:
         """Put off an item that was not begun; it will be retried."""
         self._amiss.add(index)
-        self._again.append(self._record.place(index))
+        self._retries.append(self._record.place(index))
 
     def fail_whole(self, failure: Failure) -> None:
         """Fail the shard as a whole."""
@@ -133,7 +133,7 @@ class Outbox:
         """Return what has come since the last step, and forget it.
 
         ``value``: what the processor returned at the end. ``delay``: seconds until
-        items that failed are tried again.
+        items that failed are retried.
         """
         ended = status.ended
         kept = self.results
@@ -174,7 +174,7 @@ class Outbox:
             result=result,
             failures=tuple(self._failures),
             mended=mended,
-            again=(tuple(self._again), delay) if ended and self._again else None,
+            retry=(tuple(self._retries), delay) if ended and self._retries else None,
             forget=self._forget,
             count=None if self._counted else len(self._items),
         )
@@ -207,8 +207,8 @@ class Outbox:
             self._failures.append(failures.of_shard(self._record, error))
             return
         item = self._items[index]
-        told = failures.of_item(self._record, index, item, error)
-        self.fail(index, told, again=self._retried)
+        failure = failures.of_item(self._record, index, item, error)
+        self.fail(index, failure, retry=self._retried)
 
     def _result(self, value: Any) -> bytes | None:
         try:

@@ -1,4 +1,4 @@
-"""One shard, from its cursor to its end or until it is told to stop."""
+"""One shard, from its cursor to its end or until it is to stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 IDLE = "the processor returned without asking for an item: {left} are left"
 RUNS = 10
-"""How often items are run again for the sake of their value, at most."""
+"""How often items are rerun for the sake of their value, at most."""
 TORN = (
     "its processor returns values, and the value of items that ended well went with a"
     " call that did not return"
@@ -55,19 +55,19 @@ def fail_shard(
     ``returns``: whether its processor returns values, as far as it is known.
     """
     if returns and course.torn:
-        course.run_again()
+        course.retry_all()
     return course.book.write(_failed(course, error, Code.FAILED)) or Stop.END
 
 
 def _failed(course: Course, error: BaseException | str, code: Code) -> Step:
     """Return the step that ends a shard which failed as a whole.
 
-    Where items are tried again, so are those that it left undone.
+    Where items are retried, so are those that it left undone.
     """
     retried = code is not Code.DIED and course.stop is not Stop.TIMED_OUT
     if retried and course.put_off():
         logger.warning(
-            "sharding: shard %s of job %s failed, and is tried again: %r",
+            "sharding: shard %s of job %s failed, and is retried: %r",
             course.record.shard,
             course.work.job.id,
             error,
@@ -88,7 +88,7 @@ class Running:
         """Why the shard fails as a whole."""
         self._value: Any = None
         self._room = course.batch or 0
-        """With a batch: how many items the next call is given."""
+        """With a batch: how many items the next call gets."""
 
     def run(self) -> Stop:
         """Call until nothing is left, or no item may be begun."""
@@ -133,23 +133,23 @@ class Running:
 
     def _returned(self, value: Any, began: int, *, intact: bool) -> None:
         course = self._course
-        given = course.at > began
+        took_items = course.at > began
         course.settle()
         course.outbox.call_returned(course.cursor, whole=intact)
         if value is not None or course.left:
             self._processor.returns = True
-        elif given and self._processor.returns is None:
+        elif took_items and self._processor.returns is None:
             self._processor.returns = False
         if course.batch is not None:
             self._room = min(self._room * 2, course.batch)
         if course.stop is None and course.at >= course.count:
             course.stop = Stop.END
-        if not given and course.stop is None:
+        if not took_items and course.stop is None:
             left = course.count - course.cursor
             self._whole = (IDLE.format(left=left), Code.FAILED)
         elif course.stop is Stop.END:
             self._value = value
-        elif value is not None and given:
+        elif value is not None and took_items:
             # of a part of the items: it counts beside those of the other parts
             course.ok(value)
 
@@ -179,7 +179,7 @@ class Running:
                 self._whole = (error, code)
             else:
                 logger.warning(
-                    "sharding: %r raised when told to stop, and what it has not"
+                    "sharding: %r raised when it was to stop, and what it has not"
                     " confirmed is run later: %r",
                     self._view,
                     error,
@@ -213,7 +213,7 @@ class Running:
         """Return whether the value of items that ended well went with their call.
 
         A call that raises returns nothing, nor does one whose process is killed. If the
-        processor returns values, those items are run again, all in one call.
+        processor returns values, those items are rerun, all in one call.
         """
         course, returns = self._course, self._processor.returns
         ends = self._whole is not None or stop is Stop.END
@@ -256,12 +256,12 @@ class Running:
         if stop is Stop.LOST:
             return stop
         if stop is Stop.TIMED_OUT:
-            given = course.work.options.shard_deadline
-            late = f"it took longer than its shard_deadline of {given} s"
+            limit = course.work.options.shard_deadline
+            late = f"it took longer than its shard_deadline of {limit} s"
             self._whole = (late, Code.TIMED_OUT)
         if self._value_lost(stop):
             runs = course.policy.attempts() + RUNS
-            if course.record.attempt < runs and course.run_again():
+            if course.record.attempt < runs and course.retry_all():
                 self._value = None
             else:
                 self._whole = self._whole or (TORN, Code.FAILED)

@@ -1,4 +1,4 @@
-"""What a processor is given: its items one by one, and where to say what came of them.
+"""The argument of a processor: its items one by one, and methods for their results.
 
 for row in shard:
     shard.ok(save(row))
@@ -21,16 +21,16 @@ class Shard:
     Iterating gives the items that have not ended yet. An item has ended, and well,
     when the next is asked for, or the processor returns. What the processor raises
     meanwhile is the failure of the item in hand: it is recorded, and the processor is
-    called again for those after it.
+    called once more for those after it.
 
     ``list(shard)`` asks for all of them: they end together when the processor returns.
 
     With ``batch=`` each call is given that many items; they end together when it
-    returns. If it raises, it is called again with half as many, until the item that
+    returns. If it raises, the next call has half as many, until the item that
     fails is alone.
 
     Iteration may end early: the job was paused or cancelled, or the worker stops. The
-    rest is run later, perhaps elsewhere; `stop` tells.
+    rest is run later, perhaps elsewhere; see `stop`.
     """
 
     __slots__ = ("_course", "_keep")

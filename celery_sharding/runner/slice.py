@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 STRAGGLES = 2 * TARGET
 """Seconds that shards wait behind another before they are given back."""
 GOES_ON = frozenset({None, Stop.SHUTDOWN})
-"""What the ticket is told where others are to go on with it."""
+"""Reasons to stop after which others go on with the ticket."""
 ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
 """Ends of a shard after which the next may be run."""
 
@@ -51,7 +51,7 @@ class Slice:
         self._after = -1
         self.stop: Stop | None = None
         """Why the last shard stopped."""
-        self.here = False
+        self.owns_message = False
         """Whether this process has the job's own message in hand, and runs Post."""
         self.ended = False
         """Whether the items of the job have ended, and its ticket with them."""
@@ -60,7 +60,7 @@ class Slice:
     def run(self, seconds: float) -> bool:
         """Run shards for that long, at least one.
 
-        Says whether there may be more to run, for whoever may run it.
+        Return whether there may be more to run, for whoever may run it.
         """
         begun = monotonic()
         while self._holding.stop is None:
@@ -101,10 +101,10 @@ class Slice:
     def _moved(self) -> bool:
         """Return whether the job is in another layer now, and this ticket may go on."""
         holding = self._holding
-        word = holding.renew(self._ledger)
-        if word is None or holding.stop is not None or word.layer == holding.layer:
+        reply = holding.renew(self._ledger)
+        if reply is None or holding.stop is not None or reply.layer == holding.layer:
             return False
-        holding.layer, self._after = word.layer, -1
+        holding.layer, self._after = reply.layer, -1
         return True
 
     def _run_batch(self, records: list[Shard], seconds: float) -> Stop:
@@ -114,14 +114,14 @@ class Slice:
             self._batch.alone()
         loader = Loader(self._ledger, holding.hold.job, records, self._app.conf)
         holding.behind = [*records]
-        holding.patience = begun + STRAGGLES
+        holding.give_back_at = begun + STRAGGLES
         ran, stop = 0, Stop.END
         while holding.behind and stop in ON:
             record = holding.behind.pop(0)
             stop = self._run_shard(record, loader)
             ran += 1
         if holding.behind:
-            holding.patience = 0.0
+            holding.give_back_at = 0.0
         if not any(one.deaths for one in records):
             self._batch.took(ran, monotonic() - begun, slice_=seconds)
         return stop
@@ -152,7 +152,7 @@ class Slice:
             self.hung.course = None
 
     def _move_on(self) -> None:
-        if not self.here:
+        if not self.owns_message:
             self._go_on(self._ledger)
             return
         stands = flow.close(self._app, self._ledger, self._holding.hold)

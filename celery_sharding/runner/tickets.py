@@ -20,15 +20,15 @@ from celery_sharding.runner.book import Stop, Work
 from celery_sharding.runner.executor import Executor, executor_of
 from celery_sharding.runner.gates import admitted
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.keeper import Keeper
+from celery_sharding.runner.renewing import HoldRenewal
 from celery_sharding.runner.slice import Slice
 from celery_sharding.settings import ShardingSettings
 
 logger = logging.getLogger(__name__)
 
 STRANGE = 1.0
-"""Seconds until a ticket is offered again whose processor is not known here, or whose
-source is away."""
+"""Seconds until a ticket is offered once more whose processor is not known here, or
+whose source is away."""
 
 
 class Runner:
@@ -37,12 +37,12 @@ class Runner:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._settings = ShardingSettings.read(app.conf)
-        self._keeper = Keeper(app)
+        self._renewal = HoldRenewal(app)
         self._batches = Batches()
         self._unknown = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
 
     def work(self, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
-        """Run shards under that ticket, if it is to be had; say what came of it.
+        """Run shards under that ticket, if it is free; return what came of it.
 
         ``shards``: those of a job that this process planned just now, whose message it
         has in hand. Tickets for the others are sent before the first is run, and Post
@@ -73,8 +73,10 @@ class Runner:
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:
             flow.summon(self._app, ledger, job, self._settings)
-        here = shards > 0
-        return self._hold(ledger, executor, turn, processor, opened, here=here)
+        owns_message = shards > 0
+        return self._hold(
+            ledger, executor, turn, processor, opened, owns_message=owns_message
+        )
 
     def _hold(
         self,
@@ -84,7 +86,7 @@ class Runner:
         processor: Processor,
         opened: float,
         *,
-        here: bool,
+        owns_message: bool,
     ) -> str:
         lease = turn.options.lease or self._settings.lease
         holding = Holding(
@@ -103,8 +105,8 @@ class Runner:
             work=work_of(turn, executor.pool, opened),
             batch=self._batches.of(turn.hold.job),
         )
-        part.here = here
-        with self._keeper.keeping(holding, part.hung):
+        part.owns_message = owns_message
+        with self._renewal.keeping(holding, part.hung):
             more = part.run(self._settings.slice)
         if part.ended:
             return "the last of the job"
@@ -135,11 +137,13 @@ class Runner:
 
     def _processor(self, turn: Turn) -> Processor | None:
         tasks = self._app.tasks
-        found = getattr(tasks.get(turn.task), "processor", None)
-        if isinstance(found, Processor):
-            strange = [name for name in found.calls(turn.kwargs) if name not in tasks]
+        processor = getattr(tasks.get(turn.task), "processor", None)
+        if isinstance(processor, Processor):
+            strange = [
+                name for name in processor.calls(turn.kwargs) if name not in tasks
+            ]
             if not strange:
-                return found
+                return processor
             self._complain(turn, f"task {strange[0]!r}")
         else:
             self._complain(turn, f"sharded task {turn.task!r}")
@@ -194,14 +198,14 @@ def unlimited(app: Any, task: Any, request: Any) -> bool:
 
 
 def work(app: Any, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
-    """Run shards under that ticket, if it is to be had; say what came of it."""
+    """Run shards under that ticket, if it is free; return what came of it."""
     runner = _runners.get(app)
     if runner is None:
         runner = _runners[app] = Runner(app)
     try:
         return runner.work(job, ticket, seq, shards=shards)
     except DatabaseUnavailable as error:
-        # If it was held it lapses; what was not written is run again.
+        # If it was held it lapses; what was not written is rerun.
         logger.warning(
             "sharding: ticket %s of job %s is given up: %s", ticket, job, error
         )

@@ -46,10 +46,10 @@ def opened(
 
             yield ask
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        message = f"the database of {setting} gave no answer: {_said(error)}"
+        message = f"the database of {setting} gave no answer: {_text_of(error)}"
         raise DatabaseUnavailable(message) from error
     except psycopg.Error as error:
-        message = f"the database of {setting} refused the query: {_said(error)}"
+        message = f"the database of {setting} refused the query: {_text_of(error)}"
         raise Misconfigured(message) from error
 
 
@@ -59,14 +59,14 @@ def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> Patient
         message = f"Query: the app has no setting {setting} that says where rows are"
         raise Misconfigured(message)
     try:
-        given = conninfo.conninfo_to_dict(dsn)
+        parameters = conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         # libpq's own words quote what it could not read, and that may be a secret.
         message = f"Query: the setting {setting} is no PostgreSQL connection string"
         raise Misconfigured(message) from None
-    given.setdefault("application_name", "celery_sharding:query")
-    return Patient.within(conninfo.make_conninfo("", **given), timeout)
+    parameters.setdefault("application_name", "celery_sharding:query")
+    return Patient.within(conninfo.make_conninfo("", **parameters), timeout)
 
 
-def _said(error: psycopg.Error) -> str:
+def _text_of(error: psycopg.Error) -> str:
     return " ".join(str(error).split()) or type(error).__name__

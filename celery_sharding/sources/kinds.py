@@ -1,4 +1,4 @@
-"""Which sources there are, and how they are told in JSON."""
+"""Which sources there are, and their form in JSON."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def to_json(source: Source) -> dict[str, Any]:
     """Return the JSON from which `from_json` makes the source.
 
     Not `__json__`, which Celery would call: a source never gets into JSON by itself,
-    among items or as the value of a task, where nobody could tell it from data.
+    among items or as the value of a task, where it would look like data.
     """
     return {MARK: source.kind, **source.as_json()}
 
 
-def from_json(told: Mapping[str, Any]) -> Source:
+def from_json(document: Mapping[str, Any]) -> Source:
     """Return the source that `to_json` wrote.
 
     Only for JSON that this package has written beside data, never for data: who writes
     it says which file or database a worker reads.
     """
-    arguments = dict(told)
+    arguments = dict(document)
     name = arguments.pop(MARK, None)
     kind = _KINDS.get(name)
     if kind is None:

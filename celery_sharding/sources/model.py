@@ -31,12 +31,12 @@ class Source(ABC):
 
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
-        """Return the arguments that make it again, as JSON."""
+        """Return the arguments that make an equal one, as JSON."""
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
-        """Return the source that `as_json` told of."""
-        return cls(**told)
+    def from_json(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the source that `as_json` wrote."""
+        return cls(**arguments)
 
     @abstractmethod
     def parts(

@@ -50,7 +50,7 @@ LISTED = """
     order by listed.n
 """
 """The rows of a part by its keys; nulls where there is none of that key any more. The
-array that never is tells the server of which type the keys are."""
+array that never is shows the server the type of the keys."""
 PART = """
     select q.* from (
 {query}
@@ -88,7 +88,7 @@ class Query(Source):
         Args:
             statement: a select without a semicolon; ``%(name)s`` for parameters.
             params: of the statement, as JSON; None: it has none, and ``%`` is itself.
-            key: the column by which rows are told apart: unique, never null.
+            key: the column that identifies a row: unique, never null.
             dsn: name of the app's setting that says where the database is.
             timeout: seconds that each statement may take.
         """
@@ -134,12 +134,12 @@ class Query(Source):
                 raise Misconfigured(message)
             counts = sizes.of(rows)
             starts = [*accumulate([1, *counts])][:-1]
-            found = ask(self._wrapped(PARTS), self._params(pecker_starts=starts))
-        for *_, twice in found:
+            parts = ask(self._wrapped(PARTS), self._params(pecker_starts=starts))
+        for *_, twice in parts:
             if twice is not None:
                 message = f"{self!r}: more than one row has the key {twice!r}"
                 raise DuplicateKey(message)
-        for first, last, keys, count, _ in found:
+        for first, last, keys, count, _ in parts:
             part = {"first": first, "last": last, "count": count, KEYS: keys}
             yield part, count
 

@@ -1,6 +1,6 @@
 /* celery_sharding:pause_job */
 -- Paused or not, as long as the job is not decided: one row, however many shards wait.
--- Who holds tickets hears it with the next write.
+-- Who holds tickets reads it with the next write.
 update {schema}.pecker_jobs as job
 set paused = %(paused)s
 where job.task_id = %(task_id)s and job.stage = any (%(stages)s::text[])

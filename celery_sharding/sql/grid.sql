@@ -16,7 +16,7 @@ read as materialized (
                where ticket.job = job.job
                    and (ticket.state = 'held' and ticket.leased_until > clock.now
                        or ticket.wake_at > clock.now)
-           ) and clock.now - %(patience)s * interval '1 second' > coalesce(greatest(
+           ) and clock.now - %(stall_timeout)s * interval '1 second' > coalesce(greatest(
                (select max(layer.started_at) from {schema}.pecker_layers as layer
                 where layer.job = job.job),
                (select max(shard.claimed_at) from {schema}.pecker_shards as shard
@@ -43,7 +43,7 @@ coded as (
                    when ticket.seq is null then case when read.runs then 'j' else 'b' end
                    when shard.status = 201 then case
                        when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
-                           < read.now - %(patience)s * interval '1 second' then 'f'
+                           < read.now - %(stall_timeout)s * interval '1 second' then 'f'
                        else 'd'
                    end
                    when extract(epoch from read.now - shard.claimed_at) > least(
@@ -70,10 +70,10 @@ order by layer, first
 
 /* celery_sharding:list_shards */
 -- Shards of a job with their codes, by their number; or those that run longest first.
--- What is told from the rows and the time, and stored nowhere:
+-- What is derived from the rows and the time, and stored nowhere:
 --
 -- untaken:  what may be claimed is not: nobody holds a ticket, none lies idle until a
---           moment that was told, and for long nothing was claimed or begun (401).
+--           moment that was derived, and for long nothing was claimed or begun (401).
 -- 101:      its layer is the one that runs, and it waits for no moment.
 -- 402:      claimed for long, and not begun. One that ran before, and was given back, has
 --           the moment of its first claim, which says nothing of this one.
@@ -94,7 +94,7 @@ read as materialized (
                where ticket.job = job.job
                    and (ticket.state = 'held' and ticket.leased_until > clock.now
                        or ticket.wake_at > clock.now)
-           ) and clock.now - %(patience)s * interval '1 second' > coalesce(greatest(
+           ) and clock.now - %(stall_timeout)s * interval '1 second' > coalesce(greatest(
                (select max(layer.started_at) from {schema}.pecker_layers as layer
                 where layer.job = job.job),
                (select max(shard.claimed_at) from {schema}.pecker_shards as shard
@@ -117,7 +117,7 @@ coded as (
                when ticket.seq is null then case when read.runs then 403 else 100 end
                when shard.status = 201 then case
                    when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
-                       < read.now - %(patience)s * interval '1 second' then 402
+                       < read.now - %(stall_timeout)s * interval '1 second' then 402
                    else 201
                end
                when extract(epoch from read.now - shard.claimed_at) > least(

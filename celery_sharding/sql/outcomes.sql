@@ -182,7 +182,7 @@ where leader.job = %(job)s
     and job.stage not in ('delivering', 'ended')
 
 /* celery_sharding:begin_post */
--- Who gets this row runs Post: nobody does, or who did is heard no more. A paused job
+-- Who gets this row runs Post: nobody does, or the lease of who did is over. A paused job
 -- waits. A message of an earlier run is nobody's.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -210,7 +210,7 @@ returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.atte
           ) as failed
 
 /* celery_sharding:renew_turn */
--- Whoever posts or tells the outcome is alive. No row: another does, or it is over.
+-- Whoever posts or reports the outcome is alive. No row: another does, or it is over.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -240,7 +240,7 @@ where job.job = %(job)s
 
 /* celery_sharding:end_post */
 -- What Post came to is the job's outcome, if whoever ran it is still the one. He goes on
--- to tell Celery, so the row stays his for a lease. Written twice where the first answer
+-- to report, so the row stays his for a lease. Written twice where the first answer
 -- was lost.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -261,7 +261,7 @@ where job.job = %(job)s
     and job.stage in ('posting', 'delivering')
 
 /* celery_sharding:begin_delivery */
--- Who gets this row tells Celery the outcome: nobody does, or who did is heard no more.
+-- Who gets this row reports the outcome to Celery: nobody does, or the lease of who did is over.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -279,10 +279,10 @@ returning job.job, job.epoch, job.task, job.outcome, job.value, job.error, job.r
           job.attempts, job.continuation
 
 /* celery_sharding:end_delivery */
--- Celery knows the outcome. A failure to tell it of a success is none of the job's, so
--- such a job stays to be told again; but not without end.
+-- Celery knows the outcome. A failure to report a success is none of the job's, so
+-- such a job stays to be reported; but not without end.
 --
--- run:  whose outcome it was. Who was frozen while it told an earlier one, and wakes when
+-- run:  whose outcome it was. Who was frozen while it reported an earlier one, and wakes when
 --       the job has run again, knows nothing of the outcome that stands here now.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -303,7 +303,7 @@ where job.task_id = %(task_id)s
     )
 
 /* celery_sharding:void_stages */
--- Whoever planned, posted or told an outcome in a process that is known to be dead does so
+-- Whoever planned, posted or reported an outcome in a process that is known to be dead does so
 -- no more: the lease is over now, and another message is sent.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -368,7 +368,7 @@ set sent_at = null
 where job.job = %(job)s and job.stage <> 'ended'
 
 /* celery_sharding:stand_progress */
--- How far a job is by what its layers and held shards say, and how far it was told.
+-- How far a job is by what its layers and held shards say, and how far it was reported.
 select job.task_id,
        job.task,
        job.stage,
@@ -438,17 +438,17 @@ where job.job = %(job)s
         or job.sent_at <= clock.now - %(resend)s::float8 * interval '6 seconds'
     )
 
-/* celery_sharding:tell_progress */
--- Who gets this row tells the result backend how far the job is: one in a while.
+/* celery_sharding:claim_progress */
+-- Who gets this row reports the progress to the result backend: one in a while.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 update {schema}.pecker_jobs as job
-set told_at = clock.now
+set reported_at = clock.now
 from clock
 where job.job = %(job)s
     and job.stage = 'sharding'
     and (
-        job.told_at is null
-        or job.told_at <= clock.now - %(every)s::float8 * interval '1 second'
+        job.reported_at is null
+        or job.reported_at <= clock.now - %(every)s::float8 * interval '1 second'
     )

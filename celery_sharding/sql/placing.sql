@@ -14,9 +14,9 @@ order by executor.hostname
 -- Open shards, running ones too, whose owner is gone: all of them at once, so that they
 -- can be dealt evenly. A holder that lives on goes on with what it holds.
 --
--- gone:     it said good-bye, or cannot be reached any more, or was not heard of while
+-- gone:     it signed off, or cannot be reached any more, or sent no heartbeat while
 --           another was.
--- witness:  who was heard of all that time. After PostgreSQL was away everybody seems
+-- witness:  who sent heartbeats all that time. After PostgreSQL was away everybody seems
 --           dead but who speaks first, and must not get the shards of all others.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -218,10 +218,10 @@ made as (
     on conflict (job, ticket) do nothing
     returning ticket.ticket, ticket.seq, ticket.hostname
 )
-select told.ticket, told.seq, reach.direct_queue
+select summoned.ticket, summoned.seq, reach.direct_queue
 from (
     select sent.ticket, sent.seq, sent.hostname from sent
     union all
     select made.ticket, made.seq, made.hostname from made
-) as told
-left join reach on reach.hostname = told.hostname
+) as summoned
+left join reach on reach.hostname = summoned.hostname

@@ -1,6 +1,6 @@
 /* celery_sharding:bound_transaction */
 -- Whoever is frozen in an open transaction keeps others waiting on its rows. So the
--- server ends it when nothing was heard for that long; where the user's own setting is
+-- server ends it when it was idle for that long; where the user's own setting is
 -- stricter, that one counts. Gone with the transaction.
 select set_config(
     'idle_in_transaction_session_timeout',
@@ -12,7 +12,7 @@ select set_config(
     )::text, true)
 
 /* celery_sharding:begin_plan */
--- Who gets this row plans: the job is new, or whoever planned it is heard no more. A
+-- Who gets this row plans: the job is new, or the lease of whoever planned it is over. A
 -- follower has nothing to plan.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

@@ -3,7 +3,7 @@
 -- by it and nothing decided.
 --
 -- lead:     a job with the key of another that had not ended follows that one: it has no
---           shards of its own, so all but its names and its end are told of the other.
+--           shards of its own, so all but its names and its end are read of the other.
 -- counted:  items of ended shards stand with the layers, in the transaction that closed
 --           the shard; those of the others with the shards. Each part by its own index,
 --           so that a job that has ended costs its layers alone.
@@ -176,7 +176,7 @@ cross join living
 cross join held
 
 /* celery_sharding:read_figures */
--- What monitoring is told beside the totals.
+-- What monitoring reads beside the totals.
 --
 -- overdue:  tickets whose lease or message is over, and that no sweep has taken up yet.
 with clock as materialized (

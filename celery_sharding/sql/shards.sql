@@ -225,18 +225,18 @@ wrote as (
 ),
 forgotten as (
     delete from {schema}.pecker_results as result
-    using unnest(%(forgotten)s::integer[]) as told (shard), wrote
-    where wrote.shard = told.shard
+    using unnest(%(forgotten)s::integer[]) as input (shard), wrote
+    where wrote.shard = input.shard
         and result.job = wrote.job
         and result.shard = wrote.shard
 ),
 results as (
     insert into {schema}.pecker_results as result (job, shard, at, body)
-    select wrote.job, told.shard, told.at, told.body
+    select wrote.job, input.shard, input.at, input.body
     from unnest(
         %(result_shards)s::integer[], %(result_ats)s::integer[], %(results)s::bytea[]
-    ) as told (shard, at, body)
-    join wrote on wrote.shard = told.shard
+    ) as input (shard, at, body)
+    join wrote on wrote.shard = input.shard
     on conflict (job, shard, at) do update
     set body = excluded.body
     where result.at = -1
@@ -246,8 +246,8 @@ failures as (
         job, origin, place, shard, layer, code, attempt, type, message, traceback,
         item, worker, at
     )
-    select wrote.job, told.origin, told.place, told.shard, told.layer, told.code,
-           told.attempt, told.type, told.message, told.traceback, told.item,
+    select wrote.job, input.origin, input.place, input.shard, input.layer, input.code,
+           input.attempt, input.type, input.message, input.traceback, input.item,
            coalesce(fence.hostname, fence.holder, ''), clock.now
     from unnest(
         %(error_steps)s::integer[], %(error_origins)s::integer[],
@@ -256,10 +256,10 @@ failures as (
         %(error_attempts)s::integer[], %(error_types)s::text[],
         %(error_messages)s::text[], %(error_tracebacks)s::text[],
         %(error_items)s::bytea[]
-    ) as told (
+    ) as input (
         step, origin, place, shard, layer, code, attempt, type, message, traceback, item
     )
-    join wrote on wrote.shard = told.step
+    join wrote on wrote.shard = input.step
     cross join fence
     cross join clock
     on conflict (job, origin, place) do update
@@ -279,21 +279,21 @@ mended as (
     using unnest(
         %(mended_steps)s::integer[], %(mended_origins)s::integer[],
         %(mended_places)s::integer[]
-    ) as told (step, origin, place), wrote
-    where wrote.shard = told.step
+    ) as input (step, origin, place), wrote
+    where wrote.shard = input.step
         and error.job = wrote.job
-        and error.origin = told.origin
-        and error.place = told.place
+        and error.origin = input.origin
+        and error.place = input.place
 ),
 extra as materialized (
     select wrote.job, wrote.layer, wrote.origin, wrote.attempt, wrote.reference,
            wrote.owner,
-           told.picks::integer[] as picks, told.delay,
-           row_number() over (order by told.shard) as nth
+           input.picks::integer[] as picks, input.delay,
+           row_number() over (order by input.shard) as nth
     from unnest(
-        %(again_shards)s::integer[], %(again_picks)s::text[], %(again_delays)s::float8[]
-    ) as told (shard, picks, delay)
-    join wrote on wrote.shard = told.shard
+        %(retry_shards)s::integer[], %(retry_picks)s::text[], %(retry_delays)s::float8[]
+    ) as input (shard, picks, delay)
+    join wrote on wrote.shard = input.shard
     where wrote.ended
 ),
 sums as materialized (
@@ -302,14 +302,14 @@ sums as materialized (
            coalesce(sum(wrote.done) filter (where wrote.ended), 0) as done,
            coalesce(sum(wrote.failed) filter (where wrote.ended), 0) as failed,
            sum(wrote.growth) as growth,
-           (select count(*) from extra where extra.layer = wrote.layer) as again
+           (select count(*) from extra where extra.layer = wrote.layer) as retried
     from wrote
     group by wrote.job, wrote.layer
 ),
 layer as (
     update {schema}.pecker_layers as layer
-    set open = layer.open - sums.closed + sums.again,
-        shards = layer.shards + sums.again,
+    set open = layer.open - sums.closed + sums.retried,
+        shards = layer.shards + sums.retried,
         done = layer.done + sums.done,
         failed = layer.failed + sums.failed,
         total = layer.total + sums.growth

@@ -290,14 +290,14 @@ set state = 'idle',
     hostname = null,
     sent_at = null,
     wake_at = clock.now + interval '1 second'
-from unnest(%(tickets)s::integer[], %(seqs)s::bigint[]) as told (ticket, seq), clock
+from unnest(%(tickets)s::integer[], %(seqs)s::bigint[]) as released (ticket, seq), clock
 where ticket.job = %(job)s
-    and ticket.ticket = told.ticket
-    and ticket.seq = told.seq
+    and ticket.ticket = released.ticket
+    and ticket.seq = released.seq
     and ticket.state = 'sent'
 
 /* celery_sharding:void_lapsed */
--- Who holds a ticket and was not heard for its lease holds nothing from here on.
+-- Who holds a ticket and did not renew its lease holds nothing from here on.
 --
 -- A renewal that comes first is seen: a row that has changed is looked at again as it
 -- now is. One that comes later names a number that is gone. The shards are freed by

@@ -114,11 +114,11 @@ where job.stage = 'sharding'
                 and shard.status in (201, 202)
         )
     end
-order by job.told_at nulls first, job.job
+order by job.reported_at nulls first, job.job
 limit %(most)s
 
-/* celery_sharding:due_told */
--- Jobs that run now, and whose progress was last told a second ago; and those whose
+/* celery_sharding:due_reports */
+-- Jobs that run now, and whose progress was last reported a second ago; and those whose
 -- message for Notify was lost (call_notify).
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -140,11 +140,11 @@ join {schema}.pecker_jobs as job on job.job = one.job
 where job.stage = 'sharding'
     and not job.paused
     and (
-        job.told_at is null
-        or job.told_at <= (select clock.now from clock)
+        job.reported_at is null
+        or job.reported_at <= (select clock.now from clock)
             - %(every)s::float8 * interval '1 second'
     )
-order by job.told_at nulls first, job.job
+order by job.reported_at nulls first, job.job
 limit %(most)s
 
 /* celery_sharding:due_followers */
@@ -243,8 +243,8 @@ set leased_until = job.leased_until
         - case when job.leased_until > step.past then step.back else '0' end,
     sent_at = job.sent_at
         - case when job.sent_at > step.past then step.back else '0' end,
-    told_at = job.told_at
-        - case when job.told_at > step.past then step.back else '0' end,
+    reported_at = job.reported_at
+        - case when job.reported_at > step.past then step.back else '0' end,
     notifier_until = job.notifier_until
         - case when job.notifier_until > step.past then step.back else '0' end,
     deadline_at = job.deadline_at
@@ -255,7 +255,7 @@ from step
 where job.stage <> 'ended'
     and (
         greatest(
-            job.leased_until, job.sent_at, job.told_at, job.notifier_until
+            job.leased_until, job.sent_at, job.reported_at, job.notifier_until
         ) > step.past
         or job.submitted_at > step.now
     )
@@ -279,7 +279,7 @@ where executor.seen_at > step.past
 /* celery_sharding:see_executor */
 -- A worker that runs shards is there, with so many at once.
 --
--- started_at:  since when it is heard of without a gap: only who was heard of all the
+-- started_at:  since when its heartbeats have no gap: only who sent them all the
 --              time can witness that another was not.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -306,7 +306,7 @@ delete from {schema}.pecker_executors as executor
 where executor.hostname = %(hostname)s
 
 /* celery_sharding:forget_silent_executors */
--- Workers that nobody heard of for a day.
+-- Workers without a heartbeat for a day.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )

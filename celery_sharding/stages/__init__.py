@@ -1,7 +1,7 @@
 """What a job message does: whoever gets one asks the ledger what is next.
 
     planning   PreProcess runs, and its items become shards
-    posting    Post runs once effectively: its value is stored before Celery hears of it
+    posting    Post runs once effectively: its value is stored before Celery has it
     leaving    an outage of PostgreSQL, or the end of a process, is no death
     delivery   Celery's own tracer stores the outcome, and goes on with chain and chord
     notifying  a threshold of progress was crossed

@@ -6,14 +6,14 @@ from typing import Any
 
 from celery.exceptions import Ignore
 
-from celery_sharding.flow.cancelled import tell_cancelled
+from celery_sharding.flow.cancelled import report_cancelled
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.messages import AGAIN, RUN, from_request
+from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.stages import delivery, planning, posting
 from celery_sharding.stages.interrupting import Worker
-from celery_sharding.stages.leaving import heard
+from celery_sharding.stages.leaving import free_left
 
 
 def conduct(
@@ -27,9 +27,9 @@ def conduct(
 ) -> Any:
     """Return what the job returns, or raise why it failed, for Celery's tracer.
 
-    Raises Ignore where there is nothing to tell Celery yet, or not by this process, and
-    DatabaseUnavailable where the ledger does not answer: then the message should be
-    taken up again, and nothing is lost if it is not.
+    Raises Ignore where there is nothing to report to Celery yet, or not by this
+    process, and DatabaseUnavailable where the ledger does not answer: then the message
+    should be delivered once more, and nothing is lost if it is not.
 
     ``begin``: runs shards of a job that was planned here, for a while. If they are all
     that there are Post follows at once.
@@ -37,9 +37,9 @@ def conduct(
     task_id = task_id or str(request.id)
     ledger = at(app)
     headers = request.headers or {}
-    if headers.get(AGAIN) != "again":
+    if headers.get(SENT_BY) != RESENT:
         ledger.submissions.reached(task_id, from_request(request))
-    heard(ledger, headers)
+    free_left(ledger, headers)
     stands = ledger.outcomes.stage_of(task_id)
     if stands is None:
         raise Ignore
@@ -68,6 +68,6 @@ def conduct(
 def _deliver(app: Any, ledger: Ledger, task_id: str, run: int) -> Any:
     decided = ledger.outcomes.decided(task_id)
     if decided is not None and decided.outcome is Outcome.CANCELLED:
-        tell_cancelled(app, ledger, task_id, run=run)
+        report_cancelled(app, ledger, task_id, run=run)
         raise Ignore
     return delivery.deliver(app, ledger, task_id, run=run)

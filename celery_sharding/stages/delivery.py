@@ -1,8 +1,8 @@
-"""Celery is told the outcome by its own tracer: this process has the job until then.
+"""Celery's own tracer gets the outcome: this process has the job until it is stored.
 
 The tracer publishes what follows, stores the result and calls `on_success` or
-`on_failure`; `delivered` is said from there. A process that dies before leaves the job
-to whoever comes when its lease is over: it is told again, without Post.
+`on_failure`; they call `delivered`. A process that dies before leaves the job
+to whoever comes when its lease is over: it is reported once more, without Post.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.posting import Delivery
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.keeping import Keeper
+from celery_sharding.stages.renewing import LeaseRenewal
 
 logger = logging.getLogger(__name__)
 
 LONGEST = 120.0
-"""Seconds for which a job stays this process' own while its outcome is told. A broker
-and a result backend that are away are waited for by Celery; without an end, a tracer
-that failed in between would keep the job from ever being told."""
+"""Seconds for which a job stays this process' own while its outcome is reported. A
+broker and a result backend that are away are waited for by Celery; without an end, a
+tracer that failed in between would keep the job from ever being reported."""
 TRIES, PAUSE = 10, 1.0
 """How often it is written down that Celery knows, and seconds between."""
 
-_telling: dict[str, ExitStack] = {}
+_kept: dict[str, ExitStack] = {}
 """Leases that are kept by task id, from the stored outcome until Celery knows it."""
 _until: dict[str, Until] = {}
 """And until when."""
@@ -58,22 +58,22 @@ class Until:
         return self._end is not None and monotonic() >= self._end
 
 
-def keep(app: Any, job: int, epoch: int, until: Until) -> Keeper:
-    """Return what keeps the lease of who runs Post or tells its outcome."""
+def renewing(app: Any, job: int, epoch: int, until: Until) -> LeaseRenewal:
+    """Return the renewal of the lease on Post or its delivery."""
     lease = ShardingSettings.read(app.conf).lease
-    return Keeper(
+    return LeaseRenewal(
         app,
         lease,
         lambda mine: not until.over and mine.outcomes.renew_post(job, epoch, lease),
     )
 
 
-def linger(task_id: str, kept: ExitStack, until: Until) -> None:
+def keep_until_delivered(task_id: str, kept: ExitStack, until: Until) -> None:
     """Keep the lease until `delivered`, or for so long."""
     until.set(LONGEST)
     with _turn:
-        former = _telling.pop(task_id, None)
-        _telling[task_id], _until[task_id] = kept, until
+        former = _kept.pop(task_id, None)
+        _kept[task_id], _until[task_id] = kept, until
     if former is not None:
         former.close()
 
@@ -81,35 +81,35 @@ def linger(task_id: str, kept: ExitStack, until: Until) -> None:
 def deliver(app: Any, ledger: Ledger, task_id: str, *, run: int) -> Any:
     """Return what the job returned, or raise why it failed; Ignore: another does."""
     lease = ShardingSettings.read(app.conf).lease
-    found = ledger.outcomes.delivery(task_id, holder_name(), lease, run=run)
-    if found is None:
+    delivery = ledger.outcomes.delivery(task_id, holder_name(), lease, run=run)
+    if delivery is None:
         raise Ignore
     until = Until()
     with ExitStack() as stack:
-        stack.enter_context(keep(app, found.job, found.epoch, until))
-        linger(task_id, stack.pop_all(), until)
-    return outcome_of(app, found)
+        stack.enter_context(renewing(app, delivery.job, delivery.epoch, until))
+        keep_until_delivered(task_id, stack.pop_all(), until)
+    return outcome_of(app, delivery)
 
 
-def outcome_of(app: Any, found: Delivery) -> Any:
+def outcome_of(app: Any, delivery: Delivery) -> Any:
     """Return the value of a job, or raise its failure."""
-    if found.run > 1:
-        forget(app, found.task, found.task_id)
-    if found.error is not None:
-        raise raised(app, found.error)
-    return None if found.value is None else decode(found.value)
+    if delivery.run > 1:
+        forget(app, delivery.task, delivery.task_id)
+    if delivery.error is not None:
+        raise raised(app, delivery.error)
+    return None if delivery.value is None else decode(delivery.value)
 
 
 def answers(app: Any, task: str, task_id: str) -> bool:
     """Return whether the result backend can be asked, as Celery will before it stores.
 
-    Celery sends what follows first. With a backend that is away the job would be told
-    again and again, and the next step of its chain run as often.
+    Celery sends what follows first. With a backend that is away the job would be
+    reported without end, and the next step of its chain run as often.
     """
     backend = getattr(app.tasks.get(task), "backend", None) or app.backend
     if not isinstance(backend, BaseKeyValueStoreBackend):
         return True
-    what = f"asking the result backend before {task_id} is told"
+    what = f"asking the result backend before {task_id} is reported"
     if survive(what, backend.get_state, task_id) is not None:
         return False
     with _turn:
@@ -121,7 +121,7 @@ def answers(app: Any, task: str, task_id: str) -> bool:
 def put_off(task_id: str) -> None:
     """Leave the delivery to whoever comes once this lease is over."""
     with _turn:
-        kept = _telling.pop(task_id, None)
+        kept = _kept.pop(task_id, None)
         _until.pop(task_id, None)
     if kept is not None:
         kept.close()
@@ -145,10 +145,10 @@ def delivered(
     """End the job once Celery has stored its outcome; return whether.
 
     ``error``: Celery stored a failure. If the job succeeded it was a failure to send
-    what follows, and the job is told again. ``run``: the one that was told of.
+    what follows, and the job is reported once more. ``run``: whose outcome it was.
     """
     with _turn:
-        kept = _telling.pop(task_id, None)
+        kept = _kept.pop(task_id, None)
         _until.pop(task_id, None)
     try:
         return _end(app, task_id, run=run, troubled=error is not None)

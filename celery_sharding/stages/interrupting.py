@@ -76,11 +76,11 @@ class Interruption:
             message = "its job was decided, or its worker is to stop"
             raise deadline.DeadlineExceeded(message)
 
-    def each(self, given: Any) -> Any:
+    def each(self, data: Any) -> Any:
         """Return it; an iterator is looked at between two of its items."""
-        if not isinstance(given, Iterator):
-            return given
-        return self._looked_at(given)
+        if not isinstance(data, Iterator):
+            return data
+        return self._looked_at(data)
 
     def _looked_at(self, items: Iterator[Any]) -> Iterator[Any]:
         for item in items:

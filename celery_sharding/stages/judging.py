@@ -23,7 +23,7 @@ def judged(error: BaseException, what: str) -> Exception:
     if isinstance(error, DatabaseUnavailable) or ends(error):
         raise error
     if isinstance(error, SystemExit):
-        # Raised as it is, it would end each process that hears of it.
+        # Raised as it is, it would end each process that raises it.
         return JobFailed(f"{what} raised SystemExit({error.code!r})")
     if isinstance(error, CELERYS):
         message = (
@@ -37,7 +37,7 @@ def judged(error: BaseException, what: str) -> Exception:
 
 
 def ends(error: BaseException) -> bool:
-    """Return whether the process was told to end, from outside of the code that ran."""
+    """Return whether the process is to end, from outside of the code that ran."""
     if isinstance(error, ENDS):
         return True
     return isinstance(error, SystemExit) and error.code in BY_SIGNAL

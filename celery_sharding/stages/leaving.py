@@ -1,9 +1,9 @@
 """PreProcess or Post is given up by a process that lives, or is ended in good order.
 
-A process that dies says nothing: its stage is begun anew when its lease is over, and
+A process that dies reports nothing: its stage is begun anew when its lease is over, and
 not without end, since what killed it would do so each time. An outage of PostgreSQL is
-no death, and cannot be written down while it lasts: so the message that tries again
-brings the word, and whoever gets it gives the stage back in this process' name.
+no death, and cannot be written down while it lasts: so the retry's message brings
+a header, and whoever gets it gives the stage back in this process' name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.stages.judging import ends
 
 LEFT = "sharding_left"
-"""The header of a message that tries again: job, epoch, and how often it was so."""
+"""The header of a retry's message: job, epoch, and how often it was so."""
 MOST = 20
 """Outages in a row that do not count: what always fails so is no outage."""
 
@@ -47,15 +47,15 @@ def leaving(ledger: Ledger, job: int, epoch: int) -> Iterator[None]:
 
 
 def headers_of(headers: Mapping[str, Any], error: DatabaseUnavailable) -> Any:
-    """Return the headers of the message that tries again."""
+    """Return the headers of the retry's message."""
     if not isinstance(error, StageLeft):
         return headers
     _, _, before = headers.get(LEFT) or (0, 0, 0)
     return {**headers, LEFT: [error.job, error.epoch, before + 1]}
 
 
-def heard(ledger: Ledger, headers: Mapping[str, Any]) -> None:
-    """Free the stage that a message says was left."""
+def free_left(ledger: Ledger, headers: Mapping[str, Any]) -> None:
+    """Free the stage that a message names as left."""
     job, epoch, times = headers.get(LEFT) or (0, 0, 0)
     if 0 < times <= MOST:
         ledger.outcomes.leave(job, epoch, counts=False)

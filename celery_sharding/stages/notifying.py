@@ -14,11 +14,11 @@ from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.telling import Threshold
+from celery_sharding.ledger.reporting import Threshold
 from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.keeping import Keeper
+from celery_sharding.stages.renewing import LeaseRenewal
 
 ENDS = (KeyboardInterrupt, WorkerShutdown, WorkerTerminate)
 """What ends this process, whatever it runs."""
@@ -69,10 +69,10 @@ def _call_all(
     )
     called = 0
     stands: Threshold | None = first
-    with Keeper(
+    with LeaseRenewal(
         app, lease, lambda mine: mine.outcomes.hold_notify(job, holder, lease)
-    ) as keeper:
-        while stands is not None and stands.notified < stands.due and not keeper.lost:
+    ) as renewal:
+        while stands is not None and stands.notified < stands.due and not renewal.lost:
             if not ledger.outcomes.notified(job, stands.notified + 1, holder):
                 break
             failed = survive(
@@ -98,12 +98,12 @@ def _standing(ledger: Ledger, task_id: str) -> Threshold | None:
 
 
 def _call(ledger: Ledger, processor: Processor, stands: Threshold) -> None:
-    given = decode(stands.call)
+    arguments = decode(stands.call)
     job = Job(
         id=stands.task_id,
         task=stands.task,
-        args=tuple(given["args"]),
-        kwargs=given["kwargs"],
+        args=tuple(arguments["args"]),
+        kwargs=arguments["kwargs"],
         run=stands.run,
     )
     assert processor.notify is not None  # noqa: S101  # asked before

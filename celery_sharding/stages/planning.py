@@ -30,8 +30,8 @@ from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.interrupting import Interruption, Worker
 from celery_sharding.stages.judging import judged
-from celery_sharding.stages.keeping import Keeper
 from celery_sharding.stages.leaving import leaving
+from celery_sharding.stages.renewing import LeaseRenewal
 from celery_sharding.stages.spool import Spool
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def plan(
         )
         return _fail(app, ledger, turn, JobFailed(message))
     interruption = Interruption(worker.pool if worker else "", turn.deadline_in)
-    keeper = Keeper(
+    renewal = LeaseRenewal(
         app,
         lease,
         lambda mine: mine.plans.renew(turn, lease),
@@ -85,7 +85,7 @@ def plan(
         end=interruption.end,
     )
     limit = ShardingSettings.read(app.conf).plan_limit
-    with leaving(ledger, turn.job, turn.epoch), Spool(limit) as spool, keeper:
+    with leaving(ledger, turn.job, turn.epoch), Spool(limit) as spool, renewal:
         call = _Call(app, processor, turn, ledger, interruption)
         failure = survive(
             f"PreProcess of {turn.task} ({task_id})",
@@ -94,10 +94,10 @@ def plan(
             spool,
         )
         if interruption.wanted and failure is not None:
-            return _stopped(app, ledger, turn, keeper)
+            return _stopped(app, ledger, turn, renewal)
         if failure is not None:
             return _fail(app, ledger, turn, failure)
-        written = _write(ledger, turn, spool, keeper)
+        written = _write(ledger, turn, spool, renewal)
     if written is None or begin is None or turn.options.placement is Placement.EVEN:
         go_on(app, ledger, turn.job)
     elif written.shards:
@@ -105,10 +105,10 @@ def plan(
     return written is not None
 
 
-def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, keeper: Keeper) -> bool:
+def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, renewal: LeaseRenewal) -> bool:
     """Leave the job to another worker unless it is decided; return False."""
     ledger.close()  # it may have been in the middle of a statement
-    if not keeper.lost:
+    if not renewal.lost:
         ledger.outcomes.leave(turn.job, turn.epoch, counts=False)
         go_on(app, ledger, turn.job)
     logger.warning("sharding: PreProcess of %s was ended", turn.task_id)
@@ -144,7 +144,7 @@ class _Call:
         try:
             with ended.bounding() as scope:
                 shards = cut(
-                    ended.each(self._given()),
+                    ended.each(self._data()),
                     turn.options,
                     self._executors,
                     conf=self._conf,
@@ -176,8 +176,8 @@ class _Call:
             raise Misconfigured(message)
         return owners
 
-    def _given(self) -> Any:
-        """Return what the job works on: what PreProcess says, or the first argument."""
+    def _data(self) -> Any:
+        """Return the job's data: what PreProcess returns, or the first argument."""
         turn, pre_process = self._turn, self._processor.pre_process
         joined, kwargs = join(turn.args, turn.kwargs, turn.sources)
         args = [_with_items(self._ledger, one) for one in joined]
@@ -193,22 +193,22 @@ class _Call:
             return pre_process(job, *args, **kwargs)
         if not args:
             message = (
-                f"{turn.task} has no pre_process: its items are to be given as the"
+                f"{turn.task} has no pre_process: its items are to be passed as the"
                 " first argument"
             )
             raise Misconfigured(message)
         return args[0]
 
 
-def _with_items(ledger: Ledger, given: Any) -> Any:
-    """Return an argument as the caller gave it: items for what names them."""
-    if names_items(given):
-        return from_stored(decode(ledger.submissions.load(given[ITEMS])))
-    return given
+def _with_items(ledger: Ledger, argument: Any) -> Any:
+    """Return an argument as the caller passed it: items for what names them."""
+    if names_items(argument):
+        return from_stored(decode(ledger.submissions.load(argument[ITEMS])))
+    return argument
 
 
 def _write(
-    ledger: Ledger, turn: PlanTurn, spool: Spool, keeper: Keeper
+    ledger: Ledger, turn: PlanTurn, spool: Spool, renewal: LeaseRenewal
 ) -> Written | None:
     """Return the plan that stands. A ledger that does not answer is asked again."""
     for last in [False] * (TRIES - 1) + [True]:
@@ -219,7 +219,7 @@ def _write(
             logger.warning("sharding: a plan was not written: %s", error)
             return None
         except DatabaseUnavailable:
-            if last or keeper.wait(PAUSE):
+            if last or renewal.wait(PAUSE):
                 raise
     return None
 

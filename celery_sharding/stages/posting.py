@@ -52,7 +52,7 @@ def post(
         raise Ignore
     until = delivery.Until()
     with leaving(ledger, turn.job, turn.epoch), ExitStack() as stack:
-        stack.enter_context(delivery.keep(app, turn.job, turn.epoch, until))
+        stack.enter_context(delivery.renewing(app, turn.job, turn.epoch, until))
         # Messages of Notify may have been lost, and after Post nobody looks any more.
         if processor.notify is not None:
             notify(app, task_id, waits=NOTIFIES)
@@ -64,7 +64,7 @@ def post(
                 task_id,
             )
             raise Ignore
-        delivery.linger(task_id, stack.pop_all(), until)
+        delivery.keep_until_delivered(task_id, stack.pop_all(), until)
     if run > 1:
         delivery.forget(app, turn.task, task_id)
     if failure is not None:
@@ -82,18 +82,20 @@ def _run(
             " process died each time, or lost the ledger"
         )
         return None, JobFailed(message)
-    told: list[Any] = []
+    returned: list[Any] = []
     if processor.post_process is None:
-        told.append({"total": turn.total, "done": turn.done, "failed": turn.failed})
+        returned.append({"total": turn.total, "done": turn.done, "failed": turn.failed})
     else:
         error = survive(
             f"PostProcess of {turn.task} ({turn.task_id})",
-            lambda: told.append(_call(ledger, processor, turn)),
+            lambda: returned.append(_call(ledger, processor, turn)),
         )
         if error is not None:
             return None, judged(error, f"PostProcess of {turn.task}")
     try:
-        return encode(told[0], what=f"what PostProcess of {turn.task} returned"), None
+        return encode(
+            returned[0], what=f"what PostProcess of {turn.task} returned"
+        ), None
     except ItemNotSerializable as refused:
         return None, refused
 

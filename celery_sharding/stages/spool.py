@@ -22,7 +22,7 @@ class Spool:
     A source or a generator of the user may take minutes for its next item. A
     transaction that was open meanwhile would keep the purge and vacuum from their work
     and be undone by the server, so all is read before one begins. It can be iterated
-    again and again: a write that got no answer is tried once more.
+    any number of times: a write that got no answer is tried once more.
     """
 
     def __init__(self, limit: int) -> None:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Children:
-    """The processes of a worker's pool, and those that are gone and not yet told of."""
+    """The processes of a worker's pool, and those that died and are not reported."""
 
     def __init__(self, app: Any, executor: Executor) -> None:
         self._app = app

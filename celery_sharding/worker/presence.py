@@ -1,4 +1,4 @@
-"""The worker is heard of while it lives, and its dead children are reported."""
+"""Report a live worker to the ledger, and the dead children of its pool."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BEAT = 5.0
 """Seconds between two heartbeats."""
 GLANCE = 0.25
 """Seconds between two looks at the children of the pool."""
-PATIENCE = 10.0
-"""Seconds that a stopping worker waits for its last word to be written."""
+STOP_TIMEOUT = 10.0
+"""Seconds that a stopping worker waits for its last report to be written."""
 
 
 class Presence:
-    """A thread that tells the ledger of this worker."""
+    """A thread that reports this worker to the ledger."""
 
     def __init__(self, worker: Any, executor: Executor) -> None:
         self._worker = worker
@@ -44,7 +44,7 @@ class Presence:
         Before the first message is taken: names of this life begin alike.
         """
         ledger = at(self._worker.app, role="executor")
-        self._tell(ledger, self._children.report_former)
+        self._report(ledger, self._children.report_former)
         ledger.close()
         self._thread.start()
 
@@ -52,7 +52,7 @@ class Presence:
         """Remove the worker from the ledger, unless PostgreSQL is away."""
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join(PATIENCE)
+            self._thread.join(STOP_TIMEOUT)
 
     def _run(self) -> None:
         ledger = at(self._worker.app, role="executor")
@@ -60,24 +60,24 @@ class Presence:
         while not self._over.is_set():
             if monotonic() >= beat:
                 beat = monotonic() + BEAT
-                self._tell(ledger, self._seen)
+                self._report(ledger, self._seen)
             if self._children.look(self._worker.pool):
                 self._replace()
-                self._tell(ledger, self._children.report)
+                self._report(ledger, self._children.report)
             self._over.wait(GLANCE)
-        self._tell(ledger, self._gone)
+        self._report(ledger, self._gone)
         ledger.close()
 
-    def _tell(self, ledger: Ledger, what: Callable[[Ledger], None]) -> None:
+    def _report(self, ledger: Ledger, what: Callable[[Ledger], None]) -> None:
         """Report to the ledger; an error does not end the thread, which retries."""
 
-        def told() -> None:
+        def report() -> None:
             try:
                 what(ledger)
             except DatabaseUnavailable as error:
-                logger.debug("sharding: the ledger does not hear: %s", error)
+                logger.debug("sharding: the ledger does not answer: %s", error)
 
-        user_code.survive("telling of this executor", told)
+        user_code.survive("reporting this executor", report)
 
     def _replace(self) -> None:
         """Have the pool replace dead processes now: its own look may be 5 s away."""
@@ -87,7 +87,7 @@ class Presence:
             hub.call_soon(maintain)
 
     def _seen(self, ledger: Ledger) -> None:
-        # Before it writes: that it was heard of later than now is what tells of it.
+        # Before it writes: a heartbeat later than now is what shows the step.
         if step := ledger.upkeep.follow_clock():
             logger.warning(
                 "sharding: PostgreSQL's clock was set back by %.0f s: leases and"

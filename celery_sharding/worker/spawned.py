@@ -1,6 +1,6 @@
 """What a pool process that is a fresh interpreter needs to run shards.
 
-It holds in the name of its worker, hears when that is about to stop, and leaves word of
+It holds in the name of its worker, sees when that is about to stop, and leaves word of
 what it has in hand. The worker adds this module to what such processes import.
 """
 

@@ -72,7 +72,7 @@ GUARDS = (
     Guard(
         "sharding: a short job waits behind no other",
         "celery_sharding/canvas/task.py",
-        "            begin = partial(runner.begin, app) if here else None\n",
+        "            begin = partial(runner.begin, app) if unlimited else None\n",
         "            begin = None\n",
         f"{SHORT}::test_jobs_that_wait_end_one_after_the_other",
     ),
@@ -430,14 +430,14 @@ where ticket.state = 'held'
     Guard(
         "sharding: what was made good is no error any more",
         SHARDS,
-        "    where wrote.shard = told.step\n",
-        "    where false and wrote.shard = told.step\n",
+        "    where wrote.shard = input.step\n",
+        "    where false and wrote.shard = input.step\n",
         f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
     ),
     Guard(
         "sharding: items to be tried again keep their layer open",
         SHARDS,
-        "open = layer.open - sums.closed + sums.again,",
+        "open = layer.open - sums.closed + sums.retried,",
         "open = layer.open - sums.closed,",
         f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
     ),
@@ -515,7 +515,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: the lease is kept while PreProcess runs",
         "celery_sharding/stages/planning.py",
-        "Spool(limit) as spool, keeper:",
+        "Spool(limit) as spool, renewal:",
         "Spool(limit) as spool:",
         f"{PLANNING}::test_the_lease_is_kept_while_pre_process_runs",
     ),
@@ -616,21 +616,21 @@ where ticket.state = 'held'
     Guard(
         "sharding: a shard stops when its job is paused",
         "celery_sharding/runner/holding.py",
-        "        elif word.paused:\n",
+        "        elif reply.paused:\n",
         "        elif False:\n",
         f"{WORK}::test_a_running_shard_hears_at_its_next_item",
     ),
     Guard(
         "sharding: a shard stops when its job is cancelled",
         "celery_sharding/runner/holding.py",
-        "        if word.stage is not Stage.SHARDING:\n",
+        "        if reply.stage is not Stage.SHARDING:\n",
         "        if False:\n",
         f"{WORK}::test_a_running_shard_hears_at_its_next_item",
     ),
     Guard(
         "sharding: a shard stops when its ticket is above the concurrency",
         "celery_sharding/runner/holding.py",
-        "        elif self.hold.ticket > word.concurrency:\n",
+        "        elif self.hold.ticket > reply.concurrency:\n",
         "        elif False:\n",
         f"{WORK}::test_a_running_shard_hears_at_its_next_item",
     ),
@@ -644,14 +644,14 @@ where ticket.state = 'held'
     Guard(
         "sharding: a gate that is closed lets no shard begin",
         "celery_sharding/runner/gates.py",
-        "    return None if passes else again\n",
+        "    return None if passes else retry_in\n",
         "    return None\n",
         f"{PASSING_ON}::test_a_closed_gate_lays_the_ticket_down",
     ),
     Guard(
         "sharding: what a dead holder was to try again is tried again",
         "celery_sharding/runner/loading.py",
-        "            again=again if _torn(record) else (),\n",
+        "            retry=retry if _torn(record) else (),\n",
         "",
         f"{WORK}::test_what_a_dead_holder_was_to_try_again_is_tried_again",
     ),
@@ -759,7 +759,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: rows of a table are no layers",
         "celery_sharding/plan/data.py",
-        "            _check_rows(given)\n",
+        "            _check_rows(data)\n",
         "",
         f"{UNIT}/plan/test_data.py",
     ),
@@ -786,7 +786,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: an item that hangs is done without",
-        "celery_sharding/runner/keeper.py",
+        "celery_sharding/runner/renewing.py",
         "        if hung.due <= now:\n",
         "        if False:\n",
         f"{LIMITS}::test_a_thread_that_hangs_is_done_without",
@@ -969,7 +969,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: no message of a canvas has items",
         "celery_sharding/canvas/signature.py",
-        '            self["args"] = (inline.put(ledger, given, limit=limit), *rest)\n',
+        '            self["args"] = (inline.put(ledger, items, limit=limit), *rest)\n',
         "            pass\n",
         f"{CALLS}::test_no_message_of_a_canvas_has_items",
     ),
@@ -998,8 +998,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: what asks to be tried again is, whatever the policy",
         "celery_sharding/runner/course.py",
-        "        again = asked or (",
-        "        again = (",
+        "        retry = asked or (",
+        "        retry = (",
         f"{FAILING}::test_what_asks_for_it_is_tried_again_whatever_the_policy",
     ),
     Guard(
@@ -1056,20 +1056,20 @@ where ticket.state = 'held'
     Guard(
         "sharding: no item of a call or of PreProcess is a Source",
         "celery_sharding/plan/data.py",
-        """        if given and all(isinstance(one, (list, Source)) for one in given):
-            _check_rows(given)
-            yield from given
+        """        if data and all(isinstance(one, (list, Source)) for one in data):
+            _check_rows(data)
+            yield from data
 """,
-        """        if given and not any(isinstance(it, int | str) for it in given):
-            yield from [from_json(it) if isinstance(it, dict) else it for it in given]
+        """        if data and not any(isinstance(it, int | str) for it in data):
+            yield from [from_json(it) if isinstance(it, dict) else it for it in data]
 """,
         f"{EAGER}::test_shape[items_that_look_like_sources]",
     ),
     Guard(
         "sharding: no layer that came as JSON is a Source",
         "celery_sharding/plan/data.py",
-        "        yield from _lists(given[MARK])\n",
-        "        yield from from_stored(given)\n",
+        "        yield from _lists(data[MARK])\n",
+        "        yield from from_stored(data)\n",
         f"{EAGER}::test_shape[values_that_are_no_items]",
     ),
     Guard(
@@ -1119,10 +1119,10 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a child does not talk on its parent's connection",
-        "celery_sharding/ledger/here.py",
+        "celery_sharding/ledger/own.py",
         "    if _own.process != os.getpid():\n",
         "    if False:\n",
-        f"{LEDGER}/test_here.py::test_a_fork_has_a_connection_of_its_own",
+        f"{LEDGER}/test_own.py::test_a_fork_has_a_connection_of_its_own",
     ),
     Guard(
         "sharding: a grid knows the shards of a dead hold",
@@ -1186,7 +1186,7 @@ select layer""",
     Guard(
         "sharding: no message is held while Post runs",
         "celery_sharding/canvas/request.py",
-        "        if self.request_dict.get(AGAIN) in STORED:\n",
+        "        if self.request_dict.get(SENT_BY) in STORED:\n",
         "        if False:\n",
         MESSAGES,
     ),
@@ -1207,8 +1207,8 @@ select layer""",
     Guard(
         "sharding: a message that is sent again waits and expires as the first one did",
         "celery_sharding/messages/sending.py",
-        """        eta=None if begun else told.get("eta"),
-        expires=None if begun else told.get("expires"),
+        """        eta=None if begun else fields.get("eta"),
+        expires=None if begun else fields.get("expires"),
 """,
         "",
         f"{SENT_AGAIN}::test_all_that_the_call_said_is_said_again",
@@ -1236,14 +1236,14 @@ select layer""",
     ),
     Guard(
         "sharding: PreProcess of a job that is decided is ended",
-        "celery_sharding/stages/keeping.py",
+        "celery_sharding/stages/renewing.py",
         "                over = self._lost.is_set()\n",
         "                over = False\n",
         f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
     ),
     Guard(
         "sharding: PreProcess of a worker that stops is ended",
-        "celery_sharding/stages/keeping.py",
+        "celery_sharding/stages/renewing.py",
         "                    over = over or self._stopping()\n",
         "                    pass\n",
         f"{PLANNING}::test_pre_process_of_a_worker_that_stops_is_for_another",

@@ -19,7 +19,7 @@ JOB = OLD + JOBS // 2
 """One that runs."""
 FILL = """
 insert into pecker_jobs (task_id, task, stage, outcome, concurrency, options, call,
-    continuation, submitted_at, ended_at, total, layers, told_at)
+    continuation, submitted_at, ended_at, total, layers, reported_at)
 select 't' || n, 'proj.x', case when n <= {old} then 'ended' else 'sharding' end,
     case when n <= {old} then 'succeeded' end, 64, '{{}}', '', '{{}}', now(),
     case when n <= {old} then now() - interval '1 day' end, 1000, 1, now()
@@ -45,7 +45,7 @@ HELD = 2 * JOBS
 HOT: dict[str, tuple[dict[str, Any], int]] = {
     "due_messages": ({"now": None, "resend": 10.0, "most": 200}, JOBS),
     "due_shards": ({"now": None, "slots": 4, "most": 200}, JOBS),
-    "due_told": ({"now": None, "every": 1.0, "resend": 10.0, "most": 200}, JOBS),
+    "due_reports": ({"now": None, "every": 1.0, "resend": 10.0, "most": 200}, JOBS),
     "resend_tickets": ({"now": None, "resend": 10.0, "most": 500}, 0),
     "due_followers": ({"most": 200}, 0),
     "over_deadline": ({"now": None, "most": 200}, JOBS),

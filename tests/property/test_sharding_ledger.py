@@ -29,17 +29,17 @@ from hypothesis.stateful import (
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode, encode, encode_items
-from celery_sharding.ledger.here import PACKAGE, Ledger
+from celery_sharding.ledger.own import PACKAGE, Ledger
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.model import (
     Code,
     Failure,
     Hold,
+    HoldReply,
     Options,
     Planned,
     Shard,
     Step,
-    Word,
 )
 from tests.profiles import examples
 
@@ -367,10 +367,10 @@ class Ledgers(RuleBasedStateMachine):
             known.deaths = 0
         known.cursor, known.done, known.failed = step.cursor, step.done, step.failed
         known.status = int(step.status)
-        if step.again:
+        if step.retry:
             assert number == kept.shard.shard
             self.shards[len(self.shards)] = Known(
-                layer=known.layer, count=len(step.again[0]), attempt=known.attempt + 1
+                layer=known.layer, count=len(step.retry[0]), attempt=known.attempt + 1
             )
         if step.status is Code.WAITING:
             known.by = None
@@ -406,7 +406,7 @@ class Ledgers(RuleBasedStateMachine):
             results=encode([[shard.origin, place] for place in good]) if good else None,
             failures=tuple(self._failure(shard, place) for place in bad),
             mended=tuple((shard.origin, place) for place in good if shard.attempt),
-            again=(tuple(sorted(pending)), DELAY) if status.ended and pending else None,
+            retry=(tuple(sorted(pending)), DELAY) if status.ended and pending else None,
         )
 
     def _failure(self, shard: Shard, place: int) -> Failure:
@@ -437,7 +437,7 @@ class Ledgers(RuleBasedStateMachine):
         hold = holder.hold
         return self.tickets[hold.ticket] == (hold.seq, "held")
 
-    def _heard(self, holder: Holder, word: Word) -> None:
+    def _heard(self, holder: Holder, word: HoldReply) -> None:
         assert word.held == self._valid(holder), "two hold one ticket, or nobody does"
         if word.held:
             assert (word.layer, word.paused) == (self.layer, self.paused)

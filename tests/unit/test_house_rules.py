@@ -69,9 +69,10 @@ DIALECT = {"told", "given", "found", "said", "again", "here", "going", "coming"}
 DIALECT |= {"patience", "twins", "keeper", "teller"}
 """Words that name nothing: a reader has to look up what was told, given or found."""
 OTHERS = {"NOT_FOUND", "FileNotFoundError", "ModuleNotFoundError"}
-"""Names that are not ours."""
+OTHERS |= {"JobNotFound", "InstanceNotFound", "CycleFound"}
+"""Names that are not ours, and public errors: what was looked for is in the name."""
 IN_PROSE = {"told", "said"}
-PLAIN = [Path(path) for path in throttle.__path__]
+PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]
 """Packages whose names and comments are free of them."""
 PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 

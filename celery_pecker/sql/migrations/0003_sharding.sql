@@ -25,7 +25,7 @@ create table {schema}.pecker_jobs (
     layers integer not null default 0,
     total bigint not null default 0,
     notified integer not null default 0,
-    told_at timestamptz,
+    reported_at timestamptz,
     value bytea,
     error jsonb,
     follows bigint,
@@ -41,7 +41,7 @@ comment on column {schema}.pecker_jobs.task is 'the processor: name of a Celery 
 comment on column {schema}.pecker_jobs.key is
     'a second submission of the same task and key follows the first until it has ended';
 comment on column {schema}.pecker_jobs.stage is
-    'submitted, planning, sharding, posting; delivering: decided, to be told to Celery';
+    'submitted, planning, sharding, posting; delivering: decided, to be reported to Celery';
 comment on column {schema}.pecker_jobs.run is 'raised when ended shards are run again';
 comment on column {schema}.pecker_jobs.epoch is
     'the fencing token of who plans, posts or delivers; it never goes back';
@@ -55,9 +55,9 @@ comment on column {schema}.pecker_jobs.continuation is
     'chain, chord, group, links and stamps that the job was called with';
 comment on column {schema}.pecker_jobs.layer is 'the layer that runs now, from 0';
 comment on column {schema}.pecker_jobs.notified is
-    'how many thresholds of progress were told';
-comment on column {schema}.pecker_jobs.told_at is
-    'when progress was last told to the result backend';
+    'how many thresholds of progress were reported';
+comment on column {schema}.pecker_jobs.reported_at is
+    'when progress was last reported to the result backend';
 comment on column {schema}.pecker_jobs.value is 'what the job returns, encoded';
 comment on column {schema}.pecker_jobs.error is
     'why it failed: code, type, message, traceback';
@@ -115,7 +115,7 @@ create table {schema}.pecker_shards (
 ) with (fillfactor = 80);
 comment on column {schema}.pecker_shards.status is
     '100 waiting, 201 claimed, 202 running, 203 timed out, 301 done, 302 failed, 403 its
-    process died; 101, 401 and 402 are told from these and the time';
+    process died; 101, 401 and 402 are derived from these and the time';
 comment on column {schema}.pecker_shards.epoch is
     'seq of the ticket that claimed it: with another, nothing of it may be written';
 comment on column {schema}.pecker_shards.origin is

@@ -41,7 +41,7 @@ pecker.grid = (function () {
         return [...LETTERS].map(letter => [style.getPropertyValue(LOOKS[letter][0]).trim() || "#888", LOOKS[letter][1], LOOKS[letter][2]]);
     }
 
-    // A grid; `point(number, letter)` is told what lies under the pointer, `choose(number)` what was clicked.
+    // A grid; `point(number, letter)` gets what lies under the pointer, `choose(number)` what was clicked.
     function make(label, point, choose) {
         const canvas = el("canvas", {class: "shard-grid", tabindex: "0", role: "application",
             "aria-roledescription": "grid of shards", "aria-describedby": "inspect"});

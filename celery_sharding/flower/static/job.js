@@ -12,10 +12,10 @@
     let last = null, only = null, layers = new Map();
 
     function query() {
-        const said = new URLSearchParams({id});
-        if (wanted.shard !== null) { said.set("shard", wanted.shard); }
-        if (wanted.errors) { said.set("origin", wanted.errors[0]); said.set("place", wanted.errors[1]); }
-        return said.toString();
+        const query = new URLSearchParams({id});
+        if (wanted.shard !== null) { query.set("shard", wanted.shard); }
+        if (wanted.errors) { query.set("origin", wanted.errors[0]); query.set("place", wanted.errors[1]); }
+        return query.toString();
     }
 
     function show(data) {
@@ -62,7 +62,7 @@
         const place = find("legend"), shown = JSON.stringify([data.counts, only, data.grid.per]);
         if (place.dataset.shown === shown) { return; }
         place.dataset.shown = shown;
-        const keys = Object.entries(data.codes).filter(([, told]) => data.counts[told[0]])
+        const keys = Object.entries(data.codes).filter(([, fact]) => data.counts[fact[0]])
             .sort(([, one], [, other]) => one[0] - other[0])
             .map(([letter, [code, name, why]]) => {
                 const nth = LETTERS.indexOf(letter);
@@ -101,7 +101,7 @@
             parts.all.classList.toggle("shard-runs", runs);
             text(parts.name, `Layer ${layer.layer + 1} of ${data.all_layers}`);
             drawBar(parts.bar, layer.done, layer.failed, layer.total);
-            text(parts.many, told(layer));
+            text(parts.many, fact(layer));
             parts.grid.show(lines.get(layer.layer) || [], data.grid.per, data.shard ? data.shard.shard : null, only);
         });
         layers = keep;
@@ -109,7 +109,7 @@
         if (!data.layers.length) { text(find("inspect"), "No shards yet: they are planned first."); }
     }
 
-    function told(layer) {
+    function fact(layer) {
         const ended = layer.done + layer.failed;
         const parts = [`${percent(ended, layer.total)} of ${plural(layer.total, "item")}`,
             layer.open ? `${count(layer.open)} of ${plural(layer.shards, "shard")} open` : plural(layer.shards, "shard")];
@@ -200,13 +200,13 @@
     function drawFacts(data) {
         const row = data.row;
         facts(find("facts"), [
-            ["Why it failed", data.error ? data.error.said : ""],
+            ["Why it failed", data.error ? data.error.message : ""],
             ["Traceback", data.error ? data.error.traceback : "", true],
             ["Submitted", `${time(row.submitted)} (${iso(row.submitted)})`],
             ["First item", row.started ? `${time(row.started)}, ${span(row.started - row.submitted)} after it was submitted` : ""],
             ["Decided", row.until ? `${time(row.until)} (${iso(row.until)})` : ""],
             ["Deadline", row.deadline ? `${time(row.deadline)} (${iso(row.deadline)})` : ""],
-            ["Run", row.run > 1 ? `${row.run}: some of it was run again` : ""],
+            ["Run", row.run > 1 ? `${row.run}: some of it was rerun` : ""],
             ["Options", JSON.stringify(data.options)],
         ]);
     }

@@ -12,11 +12,11 @@
     let last = null, rows = new Map();
 
     function query() {
-        const said = new URLSearchParams();
-        if (wanted.search) { said.set("search", wanted.search); }
-        if (wanted.open) { said.set("open", "1"); }
-        if (wanted.before) { said.set("before", wanted.before); }
-        return said.toString();
+        const params = new URLSearchParams();
+        if (wanted.search) { params.set("search", wanted.search); }
+        if (wanted.open) { params.set("open", "1"); }
+        if (wanted.before) { params.set("before", wanted.before); }
+        return params.toString();
     }
 
     // One row of the table; kept as long as its job is shown, so that focus stays.
@@ -102,8 +102,8 @@
 
     function turn(change) {
         Object.assign(wanted, change);
-        const said = query();
-        history.replaceState(null, "", said ? "?" + said : location.pathname);
+        const text = query();
+        history.replaceState(null, "", text ? "?" + text : location.pathname);
         ask();
     }
 

@@ -61,7 +61,7 @@ pecker.sharding = (function () {
 
     const left = seconds => seconds === null ? "–" : pecker.coarse(seconds * 1e6);
 
-    // What did not end is read again and again: without tenths that flicker.
+    // What did not end is read repeatedly: without tenths that flicker.
     function took(row) {
         const us = row.elapsed * 1e6;
         return row.ended ? "took " + pecker.span(us) : "for " + pecker.coarse(us);
@@ -86,7 +86,7 @@ pecker.sharding = (function () {
     };
     const SURE = 4000;   // milliseconds in which a second press means it
 
-    // What a job that stands so can be told.
+    // What can be done to a job in this state.
     function offers(row) {
         if (row.ended) { return row.failed && !row.leader ? ["retry"] : []; }
         if (row.leader || row.state === "delivering") { return []; }

@@ -87,7 +87,7 @@ def test_all_that_the_call_said_is_said_again(
 ) -> None:
     """Countdown and expiry too: it would begin at once, or after it has expired."""
     second = again(app, dsn, taken)
-    assert second["headers"]["sharding"] == "again"
+    assert second["headers"]["sharding"] == "resent"
     assert headers(second) == headers(first)
     assert second["key"] == first["key"]  # the queue, and the priority
     kept = ("priority", "delivery_mode", "correlation_id", "body_encoding")

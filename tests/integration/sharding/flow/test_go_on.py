@@ -15,7 +15,7 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import NewJob
-from celery_sharding.messages import AGAIN, NOTIFY, RUN, WORK
+from celery_sharding.messages import NOTIFY, RESENT, RUN, SENT_BY, WORK
 from celery_sharding.model import Options, Outcome, Stage
 from tests.integration.sharding.conftest import Planner, Time
 from tests.integration.sharding.flow.conftest import REFUSED, Lying, application
@@ -35,7 +35,7 @@ CONTINUATION = {
     "priority": 0,
     "shadow": "shown",
     "time_limit": 50,
-    "headers": {"mine": "kept", AGAIN: "submitted"},
+    "headers": {"mine": "kept", SENT_BY: "submitted"},
     "stamped_headers": ["stamp"],
     "stamp": "of mine",
     "expires": "2020-01-01T00:00:00+00:00",
@@ -151,7 +151,7 @@ def test_the_jobs_message_is_its_own_again(
         "mine": "kept",
         "stamped_headers": ["stamp"],
         "stamps": {"stamp": "of mine"},
-        AGAIN: "again",
+        SENT_BY: RESENT,
         RUN: 1,
     }
     assert {key: message.headers[key] for key in expected} == expected
@@ -272,7 +272,7 @@ def test_progress_that_was_said_late_is_put_right(
     error = ValueError("no disk")
     ledger.outcomes.decide(ready.job, Outcome.FAILED, error=reason_of(error))
     app.backend.mark_as_failure(ready.task_id, error)
-    bars.say(app, stands)
+    bars.report(app, stands)
     result = app.AsyncResult(ready.task_id)
     eventually(bars.idle)
     assert result.state == "FAILURE"

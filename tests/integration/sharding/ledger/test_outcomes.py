@@ -10,7 +10,7 @@ import pytest
 
 from celery_sharding.codec import decode, encode
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import TELLINGS
+from celery_sharding.ledger.posting import MAX_DELIVERIES
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.model import Code, Options, Outcome, Shard, Stage, Step
@@ -335,7 +335,7 @@ def test_a_success_that_celery_made_a_failure_of_is_told_again(
     turn = ledger.outcomes.begin_post(task_id, "a:1:a", LEASE)
     assert turn is not None
     ledger.outcomes.post_done(turn, encode(1), lease=LEASE)
-    for _ in range(TELLINGS - 1):
+    for _ in range(MAX_DELIVERIES - 1):
         assert not ledger.outcomes.delivered(task_id, troubled=True)
         time.step(LEASE)
         assert ledger.outcomes.delivery(task_id, "b:2:b", LEASE) is not None
@@ -431,10 +431,10 @@ def test_progress_is_told_once_a_second(
 ) -> None:
     """By one of all; and no more when the items have ended."""
     ready = planned()
-    assert ledger.outcomes.tell(ready.job)
-    assert not ledger.outcomes.tell(ready.job)
+    assert ledger.outcomes.claim_report(ready.job)
+    assert not ledger.outcomes.claim_report(ready.job)
     time.step(1)
-    assert ledger.outcomes.tell(ready.job)
+    assert ledger.outcomes.claim_report(ready.job)
     ledger.control.cancel(ready.task_id)
     time.step(1)
-    assert not ledger.outcomes.tell(ready.job)
+    assert not ledger.outcomes.claim_report(ready.job)

@@ -16,8 +16,8 @@ import pytest
 
 from celery_pecker.sql import statements
 from celery_pecker.testing import eventually
-from celery_sharding.ledger.here import Ledger
-from celery_sharding.model import Code, Failure, Hold, Shard, Step, Word
+from celery_sharding.ledger.own import Ledger
+from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Step
 
 LEASE = 15.0
 FIRST = Shard(
@@ -82,7 +82,7 @@ def claim(ledger: Ledger, hold: Hold, most: int = 1) -> list[Shard]:
     return ledger.shards.claim(hold, layer=0, most=most)
 
 
-def close(ledger: Ledger, hold: Hold, shard: Shard, *again: int) -> Word:
+def close(ledger: Ledger, hold: Hold, shard: Shard, *again: int) -> HoldReply:
     """Close a shard; those of its items are to be tried again."""
     failures = tuple(
         Failure(
@@ -106,7 +106,7 @@ def close(ledger: Ledger, hold: Hold, shard: Shard, *again: int) -> Word:
         status=Code.SUCCEEDED,
         results=b"r",
         failures=failures,
-        again=(again, 0.0) if again else None,
+        retry=(again, 0.0) if again else None,
     )
     return ledger.shards.write(hold, [step], lease=LEASE)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from celery_sharding.codec import decode
-from celery_sharding.ledger.here import Ledger
-from celery_sharding.model import Code, Failure, Hold, Shard, Stage, Step, Word
+from celery_sharding.ledger.own import Ledger
+from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Stage, Step
 
 LEASE = 15.0
 
@@ -41,7 +41,7 @@ def claim(ledger: Ledger, hold: Hold, most: int = 1, **given: Any) -> list[Shard
     return ledger.shards.claim(hold, **{"layer": 0, "most": most, **given})
 
 
-def write(ledger: Ledger, hold: Hold, *steps: Step) -> Word:
+def write(ledger: Ledger, hold: Hold, *steps: Step) -> HoldReply:
     """Write with the usual lease."""
     return ledger.shards.write(hold, steps, lease=LEASE)
 
@@ -280,7 +280,7 @@ def test_a_write_that_is_repeated_counts_once(
     for _ in range(2):
         word = write(ledger, hold, *steps)
         assert (word.held, word.layer_open, word.lost) == (True, 1, ())
-    close = done(second, done=1, again=((0,), 0.0))
+    close = done(second, done=1, retry=((0,), 0.0))
     for _ in range(2):
         word = write(ledger, hold, close)
         assert (word.layer_open, word.lost) == (1, ())
@@ -307,7 +307,7 @@ def test_items_to_be_tried_again_are_a_shard_of_their_own(
             mine,
             done=2,
             failures=(failure(mine, 1), failure(mine, 3)),
-            again=((1, 3), 30.0),
+            retry=((1, 3), 30.0),
         ),
     )
     assert word.layer_open == 1
@@ -391,7 +391,7 @@ def test_what_is_no_longer_the_holders_is_not_written_and_the_rest_is(
     word = write(
         ledger,
         hold,
-        done(first, results=b"no", failures=(failure(first, 0),), again=((0,), 0.0)),
+        done(first, results=b"no", failures=(failure(first, 0),), retry=((0,), 0.0)),
         done(second, results=b"yes"),
     )
     assert (word.held, word.lost, word.layer_open) == (True, (0,), 1)

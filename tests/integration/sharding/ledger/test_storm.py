@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from celery_sharding.codec import decode, encode
-from celery_sharding.ledger.here import Ledger
+from celery_sharding.ledger.own import Ledger
 from celery_sharding.model import Code, Failure, Hold, Shard, Step
 
 LEASE = 600.0
@@ -96,7 +96,7 @@ class Worker:
                 self.failure(shard) for place in places if place not in good
             ),
             mended=tuple((shard.origin, place) for place in good if shard.attempt),
-            again=(again, 0.0) if again else None,
+            retry=(again, 0.0) if again else None,
         )
 
     def failure(self, shard: Shard) -> Failure:

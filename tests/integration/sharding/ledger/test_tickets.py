@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from celery_sharding.ledger.here import Ledger
+from celery_sharding.ledger.own import Ledger
 from celery_sharding.model import Code, Hold, Stage, Step, Turn
 
 LEASE = 15.0
@@ -208,7 +208,7 @@ def test_shards_that_wait_for_their_time_are_no_use(
         done=1,
         failed=0,
         status=Code.SUCCEEDED,
-        again=((1,), 30.0),
+        retry=((1,), 30.0),
     )
     word = ledger.shards.write(hold, [step], lease=LEASE)
     assert word.layer_open == 1

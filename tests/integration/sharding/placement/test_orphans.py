@@ -102,7 +102,7 @@ def test_items_that_are_tried_again_stay_with_their_worker(
         failed=0,
         status=Code.SUCCEEDED,
         failures=(failure(shard),),
-        again=((0,), 0.0),
+        retry=((0,), 0.0),
     )
     assert ledger.shards.write(turn.hold, [step], lease=LEASE).held
     assert owners(job) == ["a", "a"]

@@ -33,7 +33,7 @@ ENDED = {"stage": Stage.ENDED}
             State.POSTING,
             "Post runs, begun 2 times: processes died",
         ),
-        ({"stage": Stage.DELIVERING}, State.DELIVERING, "told to Celery"),
+        ({"stage": Stage.DELIVERING}, State.DELIVERING, "reported to Celery"),
         (
             {**ENDED, "outcome": Outcome.SUCCEEDED, "done": 990, "failed": 10},
             State.SUCCEEDED,

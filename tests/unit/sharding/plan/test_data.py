@@ -80,7 +80,7 @@ def test_an_iterator_is_one_layer_that_is_read_once() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "None was given or returned by its PreProcess"),
+        (None, "None was passed or returned by its PreProcess"),
         ("abc", "str is not what a job has items in; allowed are a list"),
         (b"abc", "bytes is not"),
         ({"a": 1}, "dict is not"),

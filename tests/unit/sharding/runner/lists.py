@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913  # each of them is left out by most tests
         items or [10 * index for index in range(count)],
         work=work,
         book=book,
-        known=Known(again=again, failed=frozenset(failed)),
+        known=Known(retry=again, failed=frozenset(failed)),
     )
     return stop, book
 

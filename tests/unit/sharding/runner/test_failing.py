@@ -76,16 +76,16 @@ def test_what_is_tried_again_counts_neither_as_done_nor_as_failed() -> None:
 
     _, book = run(process, on_error=Retry(1, backoff=3.0))
     step = book.steps[-1]
-    assert step.again == ((0, 4, 8), 3.0)
+    assert step.retry == ((0, 4, 8), 3.0)
     assert (step.done, step.failed, places(book)) == (7, 0, [0, 4, 8])
     half = record(10, cursor=5, done=3, ahead=10)
     _, book = run(process, on_error=Retry(1), given=half, again=[0, 4])
     step = book.steps[-1]
-    assert (step.again, step.done) == (((0, 4, 8), 1.0), 7)
+    assert (step.retry, step.done) == (((0, 4, 8), 1.0), 7)
     picks = record(10, origin=2, attempt=1, picks=[5 * n for n in range(10)])
     _, book = run(process, on_error=Retry(1), given=picks)
     step = book.steps[-1]
-    assert (step.again, step.done, step.failed) == (None, 7, 3)
+    assert (step.retry, step.done, step.failed) == (None, 7, 3)
     assert places(book) == [0, 20, 40]
     assert step.mended == tuple((2, 5 * n) for n in range(10) if n % 4)
 
@@ -102,10 +102,10 @@ def test_what_asks_for_it_is_tried_again_whatever_the_policy() -> None:
     for policy in (None, FailFast(), Retry(1)):
         _, book = run(process, on_error=policy)
         step = book.steps[-1]
-        assert (step.again, step.done, step.failed) == (((2, 4), 4.0), 8, 0)
+        assert (step.retry, step.done, step.failed) == (((2, 4), 4.0), 8, 0)
     _, book = run(process, given=record(10, attempt=1_000))
     step = book.steps[-1]
-    assert (step.again, step.done, step.failed) == (None, 8, 2)
+    assert (step.retry, step.done, step.failed) == (None, 8, 2)
 
 
 def test_what_is_raised_outside_of_items_fails_the_shard_as_a_whole() -> None:
@@ -178,13 +178,13 @@ def test_a_shard_that_fails_before_its_items_is_tried_again_with_them() -> None:
     first = record(3, lo=4, hi=7)
     _, book = run(process, 3, on_error=Retry(1, backoff=2.0), given=first)
     (step,) = book.steps
-    assert step.again == ((4, 5, 6), 2.0)
+    assert step.retry == ((4, 5, 6), 2.0)
     assert (step.status, step.cursor, step.done, step.failed) == (301, 3, 0, 0)
     assert step.failures == ()
     last = record(3, lo=4, hi=7, attempt=1)
     _, book = run(process, 3, on_error=Retry(1), given=last)
     (step,) = book.steps
-    assert (step.status, step.again, step.failed, places(book)) == (302, None, 3, [-1])
+    assert (step.status, step.retry, step.failed, places(book)) == (302, None, 3, [-1])
 
 
 def test_a_failure_without_an_item_in_hand_is_the_shard_s() -> None:

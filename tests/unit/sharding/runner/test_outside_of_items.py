@@ -70,12 +70,12 @@ def test_all_items_of_the_call_are_tried_again(
     """By the policy, in a shard of their own; in the last attempt they have failed."""
     _, written = run(process, book=book(), on_error=Retry(1, backoff=2.0))
     step = written.steps[-1]
-    assert step.again == (tuple(range(10)), 2.0)
+    assert step.retry == (tuple(range(10)), 2.0)
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 0, 0)
     last = record(10, attempt=1)
     _, written = run(process, book=book(), on_error=Retry(1), given=last)
     step = written.steps[-1]
-    assert (step.again, step.done, step.failed) == (None, 0, 10)
+    assert (step.retry, step.done, step.failed) == (None, 0, 10)
 
 
 @books
@@ -99,8 +99,8 @@ def test_what_ok_confirmed_stays_done(book: type[Lists]) -> None:
     assert results(written) == [20, 50]
     _, written = run(process, book=book(), on_error=Retry(1, backoff=0.0))
     step = written.steps[-1]
-    assert step.again is not None
-    assert sorted(step.again[0]) == [0, 1, 3, 4, 6, 7, 8, 9]
+    assert step.retry is not None
+    assert sorted(step.retry[0]) == [0, 1, 3, 4, 6, 7, 8, 9]
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 2, 0)
 
 

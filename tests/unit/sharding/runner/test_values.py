@@ -51,7 +51,7 @@ def test_a_shard_in_one_call_has_one_value(process: Callable[[Shard], Any]) -> N
     """Nothing is run twice."""
     _, book = run(process)
     step = book.steps[-1]
-    assert (values(book), step.again, step.returned) == ([450], None, 10)
+    assert (values(book), step.retry, step.returned) == ([450], None, 10)
 
 
 @forms
@@ -65,9 +65,9 @@ def test_items_of_a_call_that_raised_are_run_again(
     step = book.steps[-1]
     well = tuple(n for n in range(10) if 10 * n not in bad)
     if bad in ({0}, {0, 10}):
-        assert (step.again, values(book)) == (None, [450 - sum(bad)])
+        assert (step.retry, values(book)) == (None, [450 - sum(bad)])
         return
-    assert step.again == (well, 0.0)
+    assert step.retry == (well, 0.0)
     assert (step.forget, values(book)) == (True, [])
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 0, len(bad))
     picks = record(len(well), origin=7, shard=8, attempt=1, picks=[*well])
@@ -83,7 +83,7 @@ def test_what_an_earlier_process_had_is_run_again(
     half = record(10, cursor=6, done=5, failed=1, ahead=10)
     _, book = run(process, given=half, failed={3})
     step = book.steps[-1]
-    assert step.again == ((0, 1, 2, 4, 5, 6, 7, 8, 9), 0.0)
+    assert step.retry == ((0, 1, 2, 4, 5, 6, 7, 8, 9), 0.0)
     assert (step.forget, step.done, step.failed) == (True, 0, 1)
 
 
@@ -98,7 +98,7 @@ def test_a_part_that_was_given_back_has_a_value_of_its_own(
     assert (values(book), step.returned) == ([60], 4)
     rest = record(10, cursor=4, done=4, returned=4, ahead=10)
     _, book = run(process, given=rest)
-    assert (values(book), book.steps[-1].again) == ([390], None)
+    assert (values(book), book.steps[-1].retry) == ([390], None)
 
 
 @pytest.mark.parametrize("cursor", [6, 10])
@@ -106,7 +106,7 @@ def test_without_values_nothing_is_run_again(cursor: int) -> None:
     """After a death, and after an item that failed: the last one, too."""
     begun = record(10, cursor=cursor, done=cursor, ahead=10)
     _, book = run(double, given=begun)
-    assert (book.steps[-1].again, book.steps[-1].forget) == (None, False)
+    assert (book.steps[-1].retry, book.steps[-1].forget) == (None, False)
     calls: list[int] = []
 
     def last(shard: Shard) -> None:
@@ -116,7 +116,7 @@ def test_without_values_nothing_is_run_again(cursor: int) -> None:
 
     _, book = run(last)
     step = book.steps[-1]
-    assert (step.again, step.done, step.failed) == (None, 9, 1)
+    assert (step.retry, step.done, step.failed) == (None, 9, 1)
     assert calls == [0, 10]  # the second has no item: what does it return?
 
 
@@ -134,7 +134,7 @@ def test_a_shard_that_fails_as_a_whole_runs_what_was_done_again() -> None:
 
     _, book = run(process, returns=True)
     step = book.steps[-1]
-    assert (step.status, step.again) == (Code.FAILED, ((0, 1, 2, 3, 4), 0.0))
+    assert (step.status, step.retry) == (Code.FAILED, ((0, 1, 2, 3, 4), 0.0))
     assert (step.done, step.failed) == (0, 5)
 
 
@@ -147,7 +147,7 @@ def test_a_call_with_no_item_left_that_raises_undoes_what_is_not_confirmed() -> 
 
     _, book = run(process)
     step = book.steps[-1]
-    assert (step.done, step.failed, step.again) == (0, 10, None)
+    assert (step.done, step.failed, step.retry) == (0, 10, None)
 
 
 def test_items_are_not_run_again_without_end() -> None:
@@ -155,7 +155,7 @@ def test_items_are_not_run_again_without_end() -> None:
     BAD.add(50)
     _, book = run(returned, given=record(10, attempt=100))
     step = book.steps[-1]
-    assert (step.status, step.again, places(book)) == (Code.FAILED, None, [5, -1])
+    assert (step.status, step.retry, places(book)) == (Code.FAILED, None, [5, -1])
 
 
 def test_what_cannot_be_named_fails_the_shard() -> None:
@@ -173,7 +173,7 @@ def test_a_batch_has_its_value_or_is_run_again_anyway(batch: int) -> None:
     half = record(10, cursor=2, done=2, returned=2)
     _, book = run(returned, given=half, batch=batch, on_error=Retry(1))
     step = book.steps[-1]
-    assert step.again == ((5,), 1.0)
+    assert step.retry == ((5,), 1.0)
     assert sum(values(book)) == 450 - 10 - 50
 
 
@@ -185,7 +185,7 @@ def test_a_job_in_the_caller_has_the_same_sum() -> None:
     shard = record(10)
     _, book = run(returned, given=shard)
     outcomes.take(shard, book.steps)
-    (again,) = outcomes.again(shard, book.steps)
+    (again,) = outcomes.retry_shards(shard, book.steps)
     _, book = run(returned, given=again, items=[10 * n for n in again.picks or ()])
     outcomes.take(again, book.steps)
     assert sum(outcomes.results()) == 340

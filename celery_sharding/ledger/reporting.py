@@ -1,4 +1,4 @@
-"""How far a job is: what Notify and the result backend were told, and are to be."""
+"""How far a job is: what Notify and the result backend know, and what is due."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """How far a job is, and how many of its thresholds were told."""
+    """How far a job is, and how many of its thresholds were reported."""
 
     job: int
     task_id: str
@@ -46,8 +46,8 @@ class Threshold:
         }
 
 
-class Telling(Repository):
-    """Progress of jobs, for those who are told of it."""
+class Reporting(Repository):
+    """Reports of progress, and who makes them."""
 
     def threshold(self, job: int) -> Threshold | None:
         """Return how far the job is; None: there is no such job.
@@ -100,13 +100,13 @@ class Telling(Repository):
         """Count that threshold as reported by this holder; return whether it is."""
         return self._change_one("notify_step", job=job, step=step, holder=holder)
 
-    def calling(self, job: int, *, resend: float) -> bool:
+    def claim_notify(self, job: int, *, resend: float) -> bool:
         """Claim the message for Notify, while shards run; return whether.
 
         One that nobody took within six times `resend` seconds counts as lost.
         """
         return self._change_one("call_notify", job=job, resend=resend)
 
-    def tell(self, job: int, *, every: float = 1.0) -> bool:
+    def claim_report(self, job: int, *, every: float = 1.0) -> bool:
         """Claim this report of progress to the result backend; return whether."""
-        return self._change_one("tell_progress", job=job, every=every)
+        return self._change_one("claim_progress", job=job, every=every)

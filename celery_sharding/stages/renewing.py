@@ -1,4 +1,4 @@
-"""A stage's lease is kept while the user's code runs, by a thread of its own."""
+"""Renew a stage's lease while the user's code runs, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SOON = 0.5
 """Seconds between two looks at whether the code is to end."""
 
 
-class Keeper:
+class LeaseRenewal:
     """Renews a lease until the block ends, or another has it.
 
     The user's code may take hours and asks nobody; its thread cannot. What the code
-    comes to is fenced by the epoch when it is written: this here only keeps others from
+    comes to is fenced by the epoch when it is written: the lease only keeps others from
     beginning the same at the same time.
     """
 
@@ -35,7 +35,7 @@ class Keeper:
     ) -> None:
         """Keep a lease of that many seconds.
 
-        ``renew`` asks the ledger it is given, of another thread, for the lease. ``end``
+        ``renew`` renews the lease, with the ledger of another thread. ``end``
         is called once the lease is lost, or ``stopping`` says so: within half a second.
         """
         self._app = app
@@ -46,7 +46,7 @@ class Keeper:
         self._over = threading.Event()
         self._lost = threading.Event()
         self._thread = threading.Thread(
-            target=self._keep, name="celery_sharding-keeper", daemon=True
+            target=self._keep, name="celery_sharding-renewal", daemon=True
         )
 
     @property
@@ -55,7 +55,7 @@ class Keeper:
         return self._lost.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait that long; whether the lease is lost."""
+        """Wait that long; return whether the lease is lost."""
         return self._lost.wait(seconds)
 
     def __enter__(self) -> Self:
@@ -72,7 +72,7 @@ class Keeper:
         self._thread.join()
 
     def _keep(self) -> None:
-        ledger = at(self._app, role="keeper")
+        ledger = at(self._app, role="renewal")
         try:
             while not self._over.wait(self._every) and not self.lost:
                 self._ask(ledger)
@@ -89,4 +89,4 @@ class Keeper:
             if not self._renew(ledger):
                 self._lost.set()
         except DatabaseUnavailable:
-            return  # asked again, for as long as the lease may stand
+            return  # retried, for as long as the lease may stand

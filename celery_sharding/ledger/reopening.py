@@ -1,4 +1,4 @@
-"""Running parts of an ended job again: what failed of it, or some of its shards.
+"""Rerun parts of an ended job: what failed of it, or some of its shards.
 
 The job has one more run: its layers, then Post once, with what is there by then. All is
 written in one transaction, the job's row first.
@@ -16,19 +16,19 @@ from celery_sharding.ledger.tickets import Tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.policies import from_json
 
-PATIENCE = 60.0
+STATEMENT_TIMEOUT = 60.0
 """Seconds that one statement may take: a job may have a million errors."""
 
 
 class _Nothing(Exception):
-    """Nothing is to be done again: the transaction is undone, the job stays."""
+    """Nothing is to be rerun: the transaction is undone, the job stays."""
 
     def __init__(self, job: int) -> None:
         super().__init__(job)
         self.job = job
 
 
-class Again(Repository):
+class Reopening(Repository):
     """Ended jobs get one more run."""
 
     def retry_failed(self, task_id: str) -> int:
@@ -52,7 +52,7 @@ class Again(Repository):
     def retry(self, task_id: str) -> tuple[int, int]:
         """Reopen as `retry_failed` does; return the job's number, too."""
         try:
-            with self.database.transaction(timeout=PATIENCE):
+            with self.database.transaction(timeout=STATEMENT_TIMEOUT):
                 return self._retry(task_id)
         except _Nothing as nothing:
             return nothing.job, 0
@@ -78,17 +78,17 @@ class Again(Repository):
 
     def repeat(self, task_id: str, shards: Sequence[int]) -> tuple[int, int]:
         """Reopen as `rerun` does; return the job's number, too."""
-        with self.database.transaction(timeout=PATIENCE):
+        with self.database.transaction(timeout=STATEMENT_TIMEOUT):
             job, _, _, _ = self._reopened(task_id)
             asked = [one for one in shards if _number(one)]
             rows = self._run("origins_of_shards", job=job, shards=asked)
-            found = {row[0]: row[1] for row in rows}
-            absent = [str(one) for one in shards if one not in found]
-            if absent or not found:
+            origin_of = {row[0]: row[1] for row in rows}
+            absent = [str(one) for one in shards if one not in origin_of]
+            if absent or not origin_of:
                 which = ", ".join(absent) or "(none was named)"
                 message = f"the job {task_id} has no shard {which}"
                 raise InstanceNotFound(message)
-            origins = sorted({*found.values()})
+            origins = sorted({*origin_of.values()})
             Tickets(self.database, self.now).void(job)
             self._restart(job, origins)
             return job, self._counted(job)
@@ -111,7 +111,7 @@ class Again(Repository):
             message = f"another job with the key of {task_id} runs: it has to end first"
             raise WrongStage(message) from error
         if row is None:
-            raise self._refusal(task_id, "run again", (Stage.ENDED,))
+            raise self._refusal(task_id, "rerun", (Stage.ENDED,))
         job, outcome, planned, options = row
         return job, Outcome(outcome), planned, from_json(options).size[1]
 
@@ -155,8 +155,8 @@ def _missing(task_id: str) -> JobNotFound:
     return JobNotFound(f"no sharded job has the task id {task_id!r}")
 
 
-def _number(given: object) -> bool:
+def _number(value: object) -> bool:
     """Return whether it can be the number of a shard."""
-    if not isinstance(given, int) or isinstance(given, bool):
+    if not isinstance(value, int) or isinstance(value, bool):
         return False
-    return 0 <= given < 2**31
+    return 0 <= value < 2**31

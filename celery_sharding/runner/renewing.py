@@ -19,15 +19,15 @@ from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung import Hung
 
 IDLE = 60.0
-"""Seconds after which a keeper that has nothing to keep lets its connection go."""
+"""Seconds after which a thread that has nothing to renew closes its connection."""
 GLANCE = 1.0
-"""Seconds between two looks at what is kept: another item is in hand by then."""
+"""Seconds between two looks at what is renewed: another item runs by then."""
 RETRY = 0.5
-"""Seconds until it asks again where there was no answer."""
+"""Seconds until the next question where there was no answer."""
 
 
-class Keeper:
-    """Keeps holdings, on a thread that is started when it is first needed."""
+class HoldRenewal:
+    """Renews holdings, on a thread that is started when it is first needed."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class Keeper:
                 del self._kept[id(holding)]
 
     def _run(self) -> None:
-        ledger = at(self._app, role="keeper")
+        ledger = at(self._app, role="renewal")
         while True:
             with self._changed:
                 kept = [*self._kept.values()]
@@ -81,7 +81,7 @@ class Keeper:
         ledger.close()
 
     def _look(self, ledger: Ledger, holding: Holding, hung: Hung) -> bool:
-        """Do what is due; whether it is to be tried again soon."""
+        """Do what is due; return whether it is to be retried soon."""
         now = monotonic()
         if hung.due <= now:
             return (

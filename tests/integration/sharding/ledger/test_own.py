@@ -12,12 +12,12 @@ from celery import Celery
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
-from celery_sharding.ledger import Ledger, at, here
+from celery_sharding.ledger import Ledger, at, own_ledger
 
 FORKED = """
 import os, sys, threading, warnings
 from celery_pecker.kernel.settings import Settings
-from celery_sharding.ledger import here
+from celery_sharding.ledger import own_ledger
 
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 settings = Settings(dsn=sys.argv[1], app="test")
@@ -26,30 +26,30 @@ def backend(ledger):
     with ledger.database._connected().cursor() as cursor:
         return cursor.execute("select pg_backend_pid()").fetchone()[0]
 
-mine = here(settings)
+mine = own_ledger(settings)
 parents = backend(mine)
 threads = []
 held, over = threading.Event(), threading.Event()
 
 def another():
-    threads.append(backend(here(settings)))
+    threads.append(backend(own_ledger(settings)))
     held.set()
     over.wait()
-    assert backend(here(settings)) == threads[0], "the fork ended a thread's connection"
+    assert backend(own_ledger(settings)) == threads[0], "the fork ended a connection"
 
 thread = threading.Thread(target=another)
 thread.start()
 held.wait()
 pid = os.fork()
 if not pid:
-    own = here(settings)
+    own = own_ledger(settings)
     assert own is not mine
     assert not mine.database.connected, "the parent's is let go"
     assert backend(own) not in (parents, *threads)
     del own
     sys.exit(0)  # as a process ends that runs what is to run at exit
 assert os.waitpid(pid, 0)[1] == 0
-assert here(settings) is mine
+assert own_ledger(settings) is mine
 assert backend(mine) == parents, "the fork ended its parent's connection"
 over.set()
 thread.join()
@@ -73,11 +73,15 @@ def test_a_fork_has_a_connection_of_its_own(dsn: str) -> None:
 def test_a_thread_has_one_for_each_role_and_place(settings: Settings) -> None:
     """It is the same each time it is asked for, and nobody else's."""
     other = Settings(dsn=settings.dsn, app="test", schema="other")
-    mine = [here(settings), here(settings, role="caller"), here(other)]
+    mine = [
+        own_ledger(settings),
+        own_ledger(settings, role="caller"),
+        own_ledger(other),
+    ]
     assert len({id(one) for one in mine}) == 3
-    assert here(settings) is mine[0]
+    assert own_ledger(settings) is mine[0]
     theirs: list[Ledger] = []
-    thread = threading.Thread(target=lambda: theirs.append(here(settings)))
+    thread = threading.Thread(target=lambda: theirs.append(own_ledger(settings)))
     thread.start()
     thread.join()
     assert theirs[0] not in mine
@@ -90,7 +94,7 @@ def test_the_end_of_a_thread_is_that_of_its_connection(
     seen: list[bool] = []
 
     def use() -> None:
-        here(settings, role="passing").submissions.reached("nobody", {})
+        own_ledger(settings, role="passing").submissions.reached("nobody", {})
         seen.append(connections(dsn, "celery_sharding:passing") == 1)
 
     thread = threading.Thread(target=use)

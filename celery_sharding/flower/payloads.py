@@ -1,4 +1,4 @@
-"""Jobs, shards and errors as the scripts of the pages are given them. Pure.
+"""Jobs, shards and errors as JSON for the scripts of the pages. Pure.
 
 Instants in microseconds, lengths of time in seconds. A grid comes as runs of letters,
 so that 10,000 shards are some hundred bytes while they go in order, and 10 kB at worst.
@@ -27,7 +27,7 @@ from celery_sharding.overview.verdict import reason
 LAYERS = 60
 """Layers that a browser gets, at most: those about the one that runs."""
 LONGEST = 400
-"""Letters of an item, or of what an error said."""
+"""Letters of an item, or of an error's message."""
 TRACE = 8_000
 CODES: Mapping[str, tuple[int, str, str]] = {
     letter: (int(code), *MEANINGS[code]) for letter, code in LETTERS.items()
@@ -132,20 +132,20 @@ def shard(row: ShardRow) -> dict[str, Any]:
 
 def error(row: ErrorRow) -> dict[str, Any]:
     """Return a failed item; one that is long is cut."""
-    told = row.error
+    failure = row.error
     return {
         "origin": row.origin,
         "place": row.place,
-        "shard": told.shard,
-        "layer": told.layer,
-        "code": int(told.code),
-        "attempt": told.attempt,
-        "type": told.type,
-        "message": told.message[:LONGEST],
-        "traceback": (told.traceback or "")[-TRACE:],
-        "item": None if row.place < 0 else as_text(told.item),
-        "worker": told.worker,
-        "at": us(told.at),
+        "shard": failure.shard,
+        "layer": failure.layer,
+        "code": int(failure.code),
+        "attempt": failure.attempt,
+        "type": failure.type,
+        "message": failure.message[:LONGEST],
+        "traceback": (failure.traceback or "")[-TRACE:],
+        "item": None if row.place < 0 else as_text(failure.item),
+        "worker": failure.worker,
+        "at": us(failure.at),
     }
 
 
@@ -154,7 +154,7 @@ def error_of(row: JobRow) -> dict[str, Any] | None:
     if not row.error:
         return None
     trace = str(row.error.get("traceback") or "")
-    return {"said": reason(row)[:LONGEST], "traceback": trace[-TRACE:]}
+    return {"message": reason(row)[:LONGEST], "traceback": trace[-TRACE:]}
 
 
 def as_text(item: Any) -> str:

@@ -35,7 +35,7 @@ class Ledger:
         self.database = database
         self.now = now
         self.submissions = Submissions(database, now)
-        """Calls, and the items that were given in them."""
+        """Calls, and the items that they brought."""
         self.plans = Plans(database, now)
         """Who plans, and what was planned."""
         self.placing = Placing(database, now)
@@ -45,7 +45,7 @@ class Ledger:
         self.shards = Shards(database, now)
         """What is claimed, and how far it is."""
         self.outcomes = Outcomes(database, now)
-        """Closing of layers and jobs, Post, and what Celery is to be told."""
+        """Closing of layers and jobs, Post, and what to report to Celery."""
         self.control = Control(database, now)
         """What users may do to a job."""
         self.reading = Reading(database, now)
@@ -69,10 +69,10 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def here(settings: Settings, *, role: str = "runner") -> Ledger:
+def own_ledger(settings: Settings, *, role: str = "runner") -> Ledger:
     """Return this thread's own ledger, not connected before it is first asked.
 
-    After a fork the parent's connection is let go without a word: both would talk on
+    After a fork the parent's connection is abandoned, not closed: both would use
     one socket, and each would get the other's answers.
     """
     if _own.process != os.getpid():
@@ -80,12 +80,12 @@ def here(settings: Settings, *, role: str = "runner") -> Ledger:
             inherited.database.abandon()
         _own.ledgers = {}
         _own.process = os.getpid()
-    found = _own.ledgers.get((settings, role))
-    if found is None:
-        found = Ledger(Database.of(settings, role=role, package=PACKAGE))
-        weakref.finalize(found, _ended, found.database, os.getpid())
-        _own.ledgers[settings, role] = found
-    return found
+    ledger = _own.ledgers.get((settings, role))
+    if ledger is None:
+        ledger = Ledger(Database.of(settings, role=role, package=PACKAGE))
+        weakref.finalize(ledger, _ended, ledger.database, os.getpid())
+        _own.ledgers[settings, role] = ledger
+    return ledger
 
 
 def _ended(database: Database, process: int) -> None:
@@ -107,4 +107,4 @@ def at(app: Any, *, role: str = "runner") -> Ledger:
     settings = _settings.get(app)
     if settings is None:
         settings = _settings[app] = Settings.read(app.conf, main=app.main)
-    return here(settings, role=role)
+    return own_ledger(settings, role=role)
