@@ -89,7 +89,7 @@ def test_notify_is_called_for_once_and_not_each_second(
     run_layer(ledger, ready.job)
     for _ in range(ROUNDS):
         sweeper.sweep(app)
-        tell("update pecker_jobs set told_at = told_at - interval '2 s'")
+        tell("update pecker_jobs set reported_at = reported_at - interval '2 s'")
     assert kinds(lying).count(NOTIFY) == 1
     # It was lost.
     later(tell, 600.0)

@@ -39,7 +39,13 @@ def by_the_database(time: Time) -> None:
 def later(tell: Tell, seconds: float = 60.0) -> None:
     """All that stands in the ledger was written so much earlier."""
     moved = {
-        "jobs": ("leased_until", "sent_at", "submitted_at", "told_at", "deadline_at"),
+        "jobs": (
+            "leased_until",
+            "sent_at",
+            "submitted_at",
+            "reported_at",
+            "deadline_at",
+        ),
         "tickets": ("sent_at", "leased_until", "wake_at", "resend_at"),
         "executors": ("seen_at",),
     }

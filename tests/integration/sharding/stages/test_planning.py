@@ -188,7 +188,7 @@ def raises(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("made", "kind", "words"),
     [
-        (lambda: None, "Misconfigured", "None was given or returned"),
+        (lambda: None, "Misconfigured", "None was passed or returned"),
         (lambda: [1, object()], "ItemNotSerializable", "item 1 of layer 0"),
         (lambda: 1 / 0, "ZeroDivisionError", "division by zero"),
         (lambda: raises(Ignore()), "JobFailed", "raised Ignore"),
