@@ -16,7 +16,13 @@ from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers.model import NodeRow, ObserverRow, Place
-from celery_pecker.observers.overview import SHOWN, Overview, Summary, Which
+from celery_pecker.observers.overview import (
+    SHOWN,
+    Overview,
+    Summary,
+    Unsent,
+    Which,
+)
 
 WIDE = 10
 """Letters of the bar that shows how full a host is."""
@@ -68,12 +74,15 @@ def observers(  # what a row may be chosen by
                 "held": summary.held,
                 "kinds": summary.kinds,
                 "oldest_waiting": summary.oldest_waiting,
+                "unsent": summary.unsent,
                 "observers": page.rows,
                 "total": page.total,
             }
         ):
             return
         click.echo(sentence(summary))
+        if summary.unsent.count:
+            click.echo(not_sent(summary.unsent))
         _print_hosts(context, hosts)
         _print_kinds(context, summary)
         _print_rows(context, page.rows)
@@ -135,6 +144,15 @@ def sentence(summary: Summary) -> str:
     return (
         f"{summary.free} of {summary.capacity} weights free on"
         f" {len(summary.taking)} of {len(summary.hosts)} hosts; {counts}{waited}"
+    )
+
+
+def not_sent(unsent: Unsent) -> str:
+    """Return which signatures could not be sent, and why. Pure."""
+    length = seconds(round((unsent.oldest or 0.0) * SECOND))
+    return (
+        f"{unsent.count} signatures (on_parked, on_moved) not sent, the oldest for"
+        f" {length}: {unsent.error}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from celery_pecker.cli.context import Context, seconds
-from celery_pecker.cli.observers import sentence
+from celery_pecker.cli.observers import not_sent, sentence
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers.model import Place
 from celery_pecker.observers.overview import Overview, Summary
@@ -22,6 +22,7 @@ def observers_run(context: Context, found: dict[str, object], within: float) -> 
         "capacity": summary.capacity,
         "free": summary.free,
         "oldest_waiting": summary.oldest_waiting,
+        "unsent": summary.unsent,
         "kinds": summary.kinds,
     }
     if not context.json:
@@ -30,7 +31,7 @@ def observers_run(context: Context, found: dict[str, object], within: float) -> 
 
 
 def not_run(summary: Summary, within: float) -> str | None:
-    """Return why some observer is not run; None: all are. Pure."""
+    """Return what is wrong; None: all are run, and what is to be sent is sent. Pure."""
     parked, waited = summary.count(Place.PARKED), summary.oldest_waiting
     reasons = []
     if waited is not None and waited > within:
@@ -40,4 +41,7 @@ def not_run(summary: Summary, within: float) -> str | None:
         reasons.append(f"{waiting} waiting, the oldest for {length}; {room}")
     if parked:
         reasons.append(f"{parked} parked: ask pecker observers --place parked")
+    unsent = summary.unsent
+    if unsent.oldest is not None and unsent.oldest > within:
+        reasons.append(not_sent(unsent))
     return "; ".join(reasons) or None

@@ -117,5 +117,15 @@ def _hosts(summary: Summary) -> Iterator[Metric]:
             "For how long the oldest that a host may take has waited; 0: none waits",
             summary.oldest_waiting or 0.0,
         ),
+        (
+            "observer_notices_failing",
+            "Signatures of on_parked and on_moved that could not be sent so far",
+            summary.unsent.count,
+        ),
+        (
+            "observer_notices_failing_seconds",
+            "For how long the oldest of them could not be sent; 0: there is none",
+            summary.unsent.oldest or 0.0,
+        ),
     ):
         yield GaugeMetricFamily(f"celery_pecker_{name}", text, value=float(value))

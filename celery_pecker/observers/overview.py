@@ -32,6 +32,17 @@ class KindRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent:
+    """Signatures of ``on_parked`` and ``on_moved`` that could not be sent so far."""
+
+    count: int = 0
+    oldest: float | None = None
+    """Seconds since the event of the oldest; None: there is none."""
+    error: str | None = None
+    """Of the one that was tried most often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What there is of all observers, and of their hosts."""
 
@@ -39,6 +50,7 @@ class Summary:
     hosts: Sequence[NodeRow]
     oldest_waiting: float | None
     """Seconds for which one that a host may take has waited; None: none waits."""
+    unsent: Unsent = field(default_factory=Unsent)
 
     def count(self, place: Place) -> int:
         """Return how many are in a place."""
@@ -95,7 +107,11 @@ class Overview:
     def summary(self) -> Summary:
         """Count observers by kind and place; return them with the hosts."""
         rows = self._database.run("summarize_observers", now=None)
-        return summed(rows, self.hosts())
+        [(count, oldest, error)] = self._database.run(
+            "count_observer_notices", now=None
+        )
+        unsent = Unsent(count=count, oldest=oldest, error=error)
+        return summed(rows, self.hosts(), unsent)
 
     def page(self, which: Which, *, limit: int, skip: int = 0) -> ObserverPage:
         """Return observers: those that need a look first, then by name."""
@@ -145,6 +161,7 @@ class Overview:
 def summed(
     rows: Sequence[tuple[str, str, int, int, int, float | None]],
     hosts: Sequence[NodeRow],
+    unsent: Unsent | None = None,
 ) -> Summary:
     """Return the sums of what was counted by kind and place. Pure."""
     kinds: dict[str, KindRow] = {}
@@ -156,4 +173,9 @@ def summed(
         one.moves += moves
         if waited is not None:
             oldest = max(waited, oldest or 0.0)
-    return Summary(kinds=[*kinds.values()], hosts=hosts, oldest_waiting=oldest)
+    return Summary(
+        kinds=[*kinds.values()],
+        hosts=hosts,
+        oldest_waiting=oldest,
+        unsent=unsent or Unsent(),
+    )

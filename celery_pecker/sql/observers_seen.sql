@@ -64,3 +64,19 @@ from chosen as c
 join {schema}.pecker_observers as o on o.id = c.id
 left join {schema}.pecker_observer_nodes as n on n.node = o.node
 order by c.rank nulls last, o.name
+
+/* celery_pecker:count_observer_notices */
+-- Signatures of on_parked and on_moved that could not be sent so far: how many, for how
+-- long the oldest, and why. The error of the one that was tried most often stands for all.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+failing as materialized (
+    select n.created_at, n.tries, n.last_error
+    from {schema}.pecker_observer_notices as n
+    where n.last_error is not null
+)
+select count(*),
+       extract(epoch from max(clock.now) - min(failing.created_at))::float8,
+       (array_agg(failing.last_error order by failing.tries desc, failing.created_at))[1]
+from failing, clock

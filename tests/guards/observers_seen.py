@@ -66,4 +66,18 @@ GUARDS = (
         "order(database, one.node) for one in Overview(database).hosts()",
         f"{REMOTE}::test_the_hosts_of_one_worker_are_drained",
     ),
+    Guard(
+        "observers seen: what cannot be sent is not healthy",
+        "celery_pecker/cli/observers_health.py",
+        "    if unsent.oldest is not None and unsent.oldest > within:\n",
+        "    if unsent.oldest is not None and unsent.oldest < 0:\n",
+        f"{COMMANDS}::test_signatures_that_cannot_be_sent_are_shown",
+    ),
+    Guard(
+        "observers seen: what was not tried yet has not failed",
+        SEEN,
+        "    where n.last_error is not null\n",
+        "",
+        f"{COMMANDS}::test_signatures_that_cannot_be_sent_are_shown",
+    ),
 )

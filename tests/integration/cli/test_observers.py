@@ -49,6 +49,30 @@ def test_hosts_have_bars_and_what_needs_a_look_stands_first(
     assert f"{LONG}" in shown.stdout
 
 
+def test_signatures_that_cannot_be_sent_are_shown(
+    dsn: str, ids: dict[str, str], line: Line
+) -> None:
+    """How many, for how long, and why; one that was not tried yet is none of them."""
+    assert "not sent" not in line("observers").stdout
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "insert into pecker_observer_notices (signature, event, held_until, tries,"
+            " created_at, last_error) values"
+            " ('{}', '{}', now(), 0, now() - interval '9 h', null),"
+            " ('{}', '{}', now(), 1, now() - interval '2 h', 'TypeError: first'),"
+            " ('{}', '{}', now(), 7, now() - interval '1 h', 'NotRegistered: tell')"
+        )
+    told = line.json("observers")["unsent"]
+    assert (told["count"], told["error"]) == (2, "NotRegistered: tell")
+    assert 7_200 <= told["oldest"] < 32_400
+    why = "2 signatures (on_parked, on_moved) not sent, the oldest for "
+    assert why in line("observers").stdout
+    said = line("health", "--observers", "--within", "3600")
+    assert (said.exit_code, why in said.stdout) == (1, True)
+    within = line("health", "--observers", "--within", "80000").stdout
+    assert "not sent" not in within
+
+
 def test_rows_are_chosen_by_kind_host_and_place(
     ids: dict[str, str], line: Line
 ) -> None:

@@ -53,6 +53,17 @@ def test_figures_are_those_of_the_tables(dsn: str) -> None:
     ):
         assert found[name] == value, name
     assert found["observers_oldest_waiting_seconds",] >= 90
+    assert found["observer_notices_failing",] == 0
+    assert found["observer_notices_failing_seconds",] == 0
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "insert into pecker_observer_notices (signature, event, held_until, tries,"
+            " created_at, last_error) values ('{}', '{}', now(), 7,"
+            " now() - interval '1 h', 'NotRegistered: tell')"
+        )
+    found = read(dsn)
+    assert found["observer_notices_failing",] == 1
+    assert found["observer_notices_failing_seconds",] >= 3_600
 
 
 def test_one_that_is_tried_later_does_not_wait_yet(dsn: str) -> None:
