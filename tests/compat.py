@@ -1,10 +1,11 @@
-"""Run the tests that meet Celery on other versions of Celery and kombu.
+"""Run the tests that meet Celery or Django on other versions of them.
 
-    python -m tests.compat 5.5 5.6          those versions, one after the other
+    python -m tests.compat 5.5 5.6          those versions of Celery and kombu
     python -m tests.compat --quick 5.5      what starts and sends only: three minutes
+    python -m tests.compat django-6.1       that version of Django (from Python 3.12 on)
 
 Each version has an environment of its own outside of the checkout, made once: Celery,
-kombu and what they bring (redis-py among it) lie before the packages of the
+kombu and what they bring (redis-py among it), or Django, lie before the packages of the
 environment that this runs in, which has all the rest.
 """
 
@@ -43,22 +44,55 @@ QUICK = (
     "tests/integration/throttle/overflow/test_amqp_broker.py",
     "tests/integration/throttle/overflow/test_redis_broker.py",
 )
+DJANGO = (
+    "tests/unit/django",
+    "tests/integration/django",
+    "tests/integration/deadline/test_other_clients.py",
+    "tests/integration/observers/test_start_and_stop.py",
+    "tests/integration/outbox/test_plain_calls.py",
+    "tests/integration/outbox/test_refused_calls.py",
+    "tests/integration/runs/test_fence.py",
+    "tests/integration/sharding/canvas/test_django.py",
+    "tests/integration/throttle/instrument/test_django.py",
+)
+"""All that meets Django; those of tests/browser are run where a browser is."""
+PREFIX = "django-"
+SAY = (
+    "import celery, django, kombu; print('celery', celery.__version__, 'kombu',"
+    " kombu.__version__, 'django', django.__version__)"
+)
+
+
+def named(version: str) -> dict[str, str]:
+    """Return what is installed for a version, by what it is called in pip."""
+    if version.startswith(PREFIX):
+        return {"django": version.removeprefix(PREFIX)}
+    return {"celery[redis]": version, "kombu[redis]": version}
+
+
+def tests_of(version: str, *, quick: bool) -> tuple[str, ...]:
+    """Return the tests that a version is asked for."""
+    if version.startswith(PREFIX):
+        return DJANGO
+    return QUICK if quick else WHOLE
 
 
 def environment(version: str) -> Path:
-    """Return the Python of an environment with that version of Celery and kombu."""
+    """Return the Python of an environment with that version."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    folder = Path(base) / "celery-pecker" / f"celery-{version}-py{python}"
+    name = version if version.startswith(PREFIX) else f"celery-{version}"
+    folder = Path(base) / "celery-pecker" / f"{name}-py{python}"
     program = folder / "bin" / "python"
     packages = folder / "lib" / f"python{python}" / "site-packages"
     rest = packages / "zz_rest.pth"
     if not rest.exists():
         venv.create(folder, clear=True)
-        wanted = [f"{name}[redis]=={version}.*" for name in ("celery", "kombu")]
+        wanted = [f"{name}=={number}.*" for name, number in named(version).items()]
         pip = [sys.executable, "-m", "pip", "--python", str(program), "install"]
         how = ["-qq", "--disable-pip-version-check", "--only-binary", ":all:"]
-        subprocess.run([*pip, *how, *wanted], check=True)
+        if subprocess.run([*pip, *how, *wanted], check=False).returncode:
+            sys.exit(f"{' and '.join(wanted)}: not to be had for Python {python}")
     # Written last, and each time: another checkout may have used it meanwhile. Not a
     # plain line with the path: the .pth files in it are to be read, too.
     here = sysconfig.get_path("purelib")
@@ -69,26 +103,21 @@ def environment(version: str) -> Path:
 def main() -> int:
     """Run the tests of each version; return 1 if one of them was red."""
     parser = argparse.ArgumentParser(prog="python -m tests.compat")
-    parser.add_argument("versions", nargs="+", help="such as 5.5")
+    parser.add_argument("versions", nargs="+", help="such as 5.5 or django-6.1")
     parser.add_argument("--quick", action="store_true", help="a few of the tests")
     parser.add_argument("--jobs", default="2", help="processes")
     options = parser.parse_args()
     red = []
     for version in options.versions:
         program = environment(version)
-        what = (
-            "from celery import __version__ as c; from kombu import __version__ as k;"
-        )
-        subprocess.run(
-            [program, "-c", f"{what} print('celery', c, 'kombu', k)"], check=True
-        )
+        subprocess.run([program, "-c", SAY], check=True)
         pytest = [program, "-m", "pytest", "-q", "-n", options.jobs, "--reruns", "1"]
-        tests = QUICK if options.quick else WHOLE
+        tests = tests_of(version, quick=options.quick)
         run = subprocess.run([*pytest, "--tb=native", *tests], cwd=ROOT, check=False)
         if run.returncode:
             red.append(version)
     if red:
-        sys.stderr.write(f"red with Celery {' '.join(red)}\n")
+        sys.stderr.write(f"red with {' '.join(red)}\n")
     return 1 if red else 0
 
 
