@@ -19,7 +19,14 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.schema_check import Refused
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import LAST_BATCH, Relays, Replica, answerer, compose
+from celery_pecker.replica import (
+    LAST_BATCH,
+    Alarms,
+    Relays,
+    Replica,
+    answerer,
+    compose,
+)
 from celery_pecker.schedules.model import RunMode
 
 logger = logging.getLogger(__name__)
@@ -57,6 +64,7 @@ class PeckerScheduler(Book):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._replica: Replica | None = None
         self._relays: Relays | None = None
+        self._alarms: Alarms | None = None
         self._closed = False
         super().__init__(*args, **kwargs)
 
@@ -68,6 +76,9 @@ class PeckerScheduler(Book):
             super().setup_schedule()
             self._replica = compose(self.app, self, settings, kind="beat")
             self._relays = Relays(self.app, kind="beat")
+            self._alarms = Alarms(
+                self.app, self, settings, kind="beat", shut=self._replica.shut
+            )
             answer = answerer(
                 settings,
                 alive=self._alive,
@@ -85,6 +96,7 @@ class PeckerScheduler(Book):
             )
         self._replica.start()
         self._relays.start()
+        self._alarms.start()
         answer()  # until the process ends: there is nothing to be said at its end
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
@@ -107,11 +119,15 @@ class PeckerScheduler(Book):
         self._replica.stop()
         if self._relays is not None:
             self._relays.stop()
+        if self._alarms is not None:
+            self._alarms.stop()
         if again or threading.current_thread() is not threading.main_thread():
             until = SYSTEM.monotonic() + LAST_BATCH
             self._replica.join()
             if self._relays is not None:
                 self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
+            if self._alarms is not None:
+                self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
             self._replica.close_history(LAST_WORDS)
 
     def _alive(self) -> bool:

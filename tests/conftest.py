@@ -35,7 +35,9 @@ AT_LEISURE = (
     Path(__file__).parent / "integration" / "sharding",
 )
 """Their clusters are waited for, however long it takes."""
-LOOP = re.compile(r"pecker-(beat|worker|local|history|events|relay.*|outbox-.*)")
+LOOP = re.compile(
+    r"pecker-(beat|worker|local|history|events|relay.*|outbox-.*|.*-alarms.*)"
+)
 """Threads of `Loop`, which step until they are stopped."""
 GIVEN = bool(services.GIVEN_DSN or services.GIVEN_REDIS or services.GIVEN_AMQP)
 STANDS = (

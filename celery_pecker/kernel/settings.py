@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -84,6 +85,12 @@ class Settings:
     """How many observers a host begins in a second, at most."""
     observers_history: int = 10_000
     """Events of observers that are kept; 0: none."""
+    alarms: Mapping[str, Any] | None = None
+    """Rules of alarms by their names; None: nothing rings."""
+    alarms_to: Mapping[str, str] | None = field(default=None, repr=False)
+    """Where alarms go beside the log: Apprise URLs and dotted paths, by a name."""
+    alarms_interval: float = 10.0
+    """Between two looks for what is wrong; of many replicas for all together."""
 
     @classmethod
     def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
@@ -130,7 +137,8 @@ TEXTS = {
     "heartbeat_dir",
     "intake_token",
 }
-SECRETS = {"dsn", "intake_token"}
+SECRETS = {"dsn", "intake_token", "alarms_to"}
+MAPPINGS = {"alarms", "alarms_to"}
 LISTS = {"intake_tasks"}
 SWITCHES = {"redis_guard", "worker", "tracing", "outbox_local", "observers"}
 COUNTS = {
@@ -156,6 +164,8 @@ def _check(name: str, value: object) -> None:
             raise Misconfigured(message)
     elif name == "schema":
         _check_schema(key, value)
+    elif name in MAPPINGS:
+        _check_mapping(name, value)
     elif name in SWITCHES:
         if not isinstance(value, bool):
             message = f"{key} must be True or False, not {value!r}"
@@ -167,18 +177,30 @@ def _check(name: str, value: object) -> None:
             message = f"{key} must be a list of non-empty strings, not {value!r}"
             raise Misconfigured(message)
     elif name in COUNTS:
-        least, most = COUNTS[name]
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not least <= value <= most
-        ):
-            message = (
-                f"{key} must be a whole number from {least} to {most}, not {value!r}"
-            )
-            raise Misconfigured(message)
+        _check_count(name, value)
     else:
         _check_seconds(name, value)
+
+
+def _check_mapping(name: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        shown = type(value).__name__ if name in SECRETS else repr(value)
+        message = f"{PREFIX}{name} must be a dict, not {shown}"
+        raise Misconfigured(message)
+
+
+def _check_count(name: str, value: object) -> None:
+    least, most = COUNTS[name]
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not least <= value <= most
+    ):
+        message = (
+            f"{PREFIX}{name} must be a whole number from {least} to {most},"
+            f" not {value!r}"
+        )
+        raise Misconfigured(message)
 
 
 def _check_holds(given: Mapping[str, object]) -> None:

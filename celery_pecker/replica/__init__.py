@@ -9,14 +9,16 @@ never delays a local run.
 ``compose``   how it is put together
 ``way_out``   where won slots go, and what may hold entries back
 ``relays``    the threads that deliver outboxes
+``alarms``    the threads that look for what is wrong, and send notices
 ``annals``    one history for all schedulers of a process
 ``answerer``  the port for Prometheus and probes
 ============  ============================================================
 """
 
+from celery_pecker.replica.alarms import Alarms
 from celery_pecker.replica.answerer import answerer
 from celery_pecker.replica.compose import compose
 from celery_pecker.replica.relays import Relays
 from celery_pecker.replica.replica import LAST_BATCH, Replica
 
-__all__ = ["LAST_BATCH", "Relays", "Replica", "answerer", "compose"]
+__all__ = ["LAST_BATCH", "Alarms", "Relays", "Replica", "answerer", "compose"]

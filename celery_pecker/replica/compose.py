@@ -17,6 +17,7 @@ from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher import Publisher
+from celery_pecker.replica.alarms import shut_of
 from celery_pecker.replica.annals import Annals
 from celery_pecker.replica.replica import Replica
 from celery_pecker.replica.way_out import Both, Prepared, Runs, WayOut, gate_of
@@ -114,6 +115,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         heart=heart,
         history=history,
         scribe=scribe,
+        shut=shut_of(gate),
     )
     return replica
 

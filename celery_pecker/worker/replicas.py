@@ -21,7 +21,14 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.schema_check import Refused, stand
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, told_by
-from celery_pecker.replica import LAST_BATCH, Relays, Replica, answerer, compose
+from celery_pecker.replica import (
+    LAST_BATCH,
+    Alarms,
+    Relays,
+    Replica,
+    answerer,
+    compose,
+)
 from celery_pecker.worker.pools import kind_of
 
 logger = logging.getLogger("celery_pecker.worker")
@@ -40,6 +47,13 @@ class Replicas:
             self._settings = Settings.read(worker.app.conf, main=worker.app.main)
             self._all = self._composed(worker)
             self._relays = Relays(worker.app, kind="worker")
+            self._alarms = Alarms(
+                worker.app,
+                self._book,
+                self._settings,
+                kind="worker",
+                shut=self._all[0].shut,
+            )
             self._answer = answerer(
                 self._settings,
                 alive=self.alive,
@@ -51,7 +65,8 @@ class Replicas:
             raise Refused(str(error)) from error
 
     def _composed(self, worker: Any) -> list[Replica]:
-        app, settings, book = worker.app, self._settings, Book(worker.app)
+        app, settings = worker.app, self._settings
+        book = self._book = Book(worker.app)
         pool = kind_of(worker.pool_cls)
         # Elsewhere the tasks of this very process would be frozen with it.
         freeze_heap = pool == "prefork"
@@ -86,6 +101,7 @@ class Replicas:
         for replica in self._all:
             replica.start()
         self._relays.start()
+        self._alarms.start()
         self._close = self._answer()
 
     def leave(self) -> None:
@@ -93,6 +109,7 @@ class Replicas:
         for replica in self._all:
             replica.stop()
         self._relays.stop()
+        self._alarms.stop()
 
     def join(self, *, patient: bool) -> None:
         """Wait for the batches in flight: half a second at most, whatever hangs.
@@ -105,6 +122,7 @@ class Replicas:
         for replica in self._all:
             replica.join(max(until - SYSTEM.monotonic(), 0.0))
         self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
+        self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
         if self._runner is not None:
             self._runner.stop()
             while not self._runner.join(GLANCE) and self._runner.going:

@@ -69,6 +69,9 @@ def test_all_settings_are_read() -> None:
         "observers_lease": 8,
         "observers_start_rate": 50,
         "observers_history": 0,
+        "alarms": {"silent": {}},
+        "alarms_to": {"duty": "proj.duty:page"},
+        "alarms_interval": 5,
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})

@@ -1,0 +1,99 @@
+"""What people see of alarms: the command line, the page in Flower, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from celery_pecker.kernel.database import Database
+
+MOST = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRow:
+    """One alarm."""
+
+    rule: str
+    kind: str
+    subject: str
+    state: str
+    """pending, ringing or recovered."""
+    detail: str
+    since: datetime
+    """Since when it is so."""
+    rang_at: datetime | None
+    recovered_at: datetime | None
+    seen_at: datetime
+    """When a look found it last."""
+    noticed: bool
+    """Whether notices of this ringing were written; not within the cool-down."""
+    times: int
+    """How often it has begun to ring."""
+    waiting: list[str]
+    """Targets that do not have its newest notice yet."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRow:
+    """Where notices go."""
+
+    target: str
+    sent: int
+    sent_at: datetime | None
+    failures: int
+    """In a row; 0: it takes what it is sent."""
+    failing_since: datetime | None
+    next_at: datetime | None
+    """Nothing is sent there before."""
+    last_error: str | None
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """A rule, and what rings of it."""
+
+    rule: str
+    ringing: int
+    kind: str
+    """Of what rings; empty where nothing does."""
+    looked: float
+    """Seconds since a replica looked."""
+    waiting: int
+    """Notices of all rules that wait."""
+
+
+class Overview:
+    """What the tables say of alarms, over one connection: of one thread at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._now = now
+
+    def alarms(self, *, every: bool = False, limit: int = 100) -> list[AlarmRow]:
+        """Return what rings, the newest first; ``every``: and what has recovered."""
+        names = [*AlarmRow.__dataclass_fields__]
+        rows = self._database.run(
+            "list_alarms", now=self._now(), every=every, most=min(limit, MOST)
+        )
+        return [AlarmRow(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def targets(self) -> list[TargetRow]:
+        """Return where notices went, or should."""
+        names = [*TargetRow.__dataclass_fields__]
+        rows = self._database.run("list_alarm_targets")
+        return [TargetRow(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def rules(self) -> list[RuleRow]:
+        """Return the rules that replicas have looked at, within a day."""
+        names = [*RuleRow.__dataclass_fields__]
+        rows = self._database.run("count_alarms", now=self._now())
+        return [RuleRow(**dict(zip(names, row, strict=True))) for row in rows]

@@ -1,0 +1,194 @@
+"""Rules as settings give them, checked at the edge (I11). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from celery_pecker.alarms.model import LOG, Kind, Rule, Terms
+from celery_pecker.kernel.errors import Misconfigured
+
+SETTING, TARGETS = "pecker_alarms", "pecker_alarms_to"
+LONGEST = 604_800.0
+"""Seconds: no threshold, window or cool-down is longer than a week."""
+MOST = 1_000_000
+LONGEST_NAME = 100
+COOLDOWN = 900.0
+
+_OF_KIND: Mapping[Kind, Mapping[str, float]] = {
+    Kind.SILENT: {"after": 60.0},
+    Kind.FAILING: {"after": 60.0},
+    Kind.MISFIRE: {"count": 3},
+    Kind.OVERRUN: {"count": 1},
+    Kind.OVERTAKEN: {"count": 3},
+    Kind.CLOCK: {},
+    Kind.SHUT: {"after": 300.0},
+    Kind.JOB_HANGS: {"after": 60.0},
+    Kind.JOB_FAILED: {"within": 3_600.0},
+    Kind.JOB_LATE: {"after": 3_600.0},
+    Kind.OUTBOX_PARKED: {},
+    Kind.OBSERVER_PARKED: {},
+    Kind.OBSERVER_HOST: {"after": 5.0},
+    Kind.OBSERVER_NOTICES: {"count": 5},
+}
+"""What differs from the defaults of `terms`; the documentation has this table."""
+UNENDING = {Kind.JOB_FAILED}
+"""Events: that the window is over is no recovery."""
+TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
+OPTIONS = ("when", "only", "each", "to", *TERMS[:-1])
+
+
+def defaults(kind: Kind) -> Terms:
+    """Return the terms of a kind where a rule says nothing."""
+    own = _OF_KIND[kind]
+    return Terms(
+        after=own.get("after", 0.0),
+        count=int(own.get("count", 1)),
+        within=own.get("within", 600.0),
+        cooldown=COOLDOWN,
+        recovery=kind not in UNENDING,
+    )
+
+
+def read_rules(
+    rules: Mapping[str, Any] | None, targets: Mapping[str, str] | None
+) -> list[Rule]:
+    """Return the rules of ``pecker_alarms``.
+
+    Raises:
+        Misconfigured: with the setting, the value and what is allowed.
+
+    """
+    names = [LOG, *read_targets(targets)]
+    return [_rule(name, options, names) for name, options in (rules or {}).items()]
+
+
+def read_targets(targets: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the targets of ``pecker_alarms_to``: an address for each name."""
+    for name, address in (targets or {}).items():
+        if not _is_name(name) or name == LOG:
+            _refuse(TARGETS, f"has the name {name!r}", f"a short text, and not {LOG!r}")
+        if not _is_text(address):
+            # What it is stays out of the message: addresses hold passwords.
+            _refuse(
+                f"{TARGETS}[{name!r}]",
+                f"is of type {type(address).__name__}",
+                "an Apprise URL or the dotted path of a callable",
+            )
+    return dict(targets or {})
+
+
+def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
+    where = f"{SETTING}[{name!r}]"
+    if not _is_name(name):
+        _refuse(SETTING, f"has the rule {name!r}", "a name of 1 to 100 characters")
+    if not isinstance(options, Mapping):
+        _refuse(where, f"is {options!r}", "a dict of options, {} for the defaults")
+    for option in options:
+        if option not in OPTIONS:
+            _refuse(where, f"has the option {option!r}", ", ".join(OPTIONS))
+    when = options.get("when", name)
+    if when not in [*Kind]:
+        _refuse(f"{where}['when']", f"is {when!r}", ", ".join(Kind))
+    kind = Kind(when)
+    terms = _terms(where, options, defaults(kind))
+    each = options.get("each", {})
+    if not isinstance(each, Mapping):
+        _refuse(f"{where}['each']", f"is {each!r}", "a dict of options by pattern")
+    return Rule(
+        name=name,
+        kind=kind,
+        terms=terms,
+        only=_texts(f"{where}['only']", options.get("only", ("*",)), "patterns"),
+        each=tuple(_each(where, pattern, own, terms) for pattern, own in each.items()),
+        to=_to(where, options.get("to"), targets),
+    )
+
+
+def _each(where: str, pattern: Any, own: Any, usual: Terms) -> tuple[str, Terms]:
+    where = f"{where}['each'][{pattern!r}]"
+    if not isinstance(pattern, str) or not pattern:
+        _refuse(where, "is no pattern", "the name of a subject, or a pattern with *")
+    if not isinstance(own, Mapping):
+        _refuse(where, f"is {own!r}", f"a dict of {', '.join(TERMS)}")
+    for option in own:
+        if option not in TERMS:
+            _refuse(where, f"has the option {option!r}", ", ".join(TERMS))
+    return pattern, _terms(where, own, usual)
+
+
+def _terms(where: str, options: Mapping[str, Any], usual: Terms) -> Terms:
+    count = options.get("count", usual.count)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST:
+        _refuse(f"{where}['count']", f"is {count!r}", f"a whole number 1 to {MOST:,}")
+    return Terms(
+        after=_seconds(where, "after", options, usual.after),
+        count=count,
+        within=_seconds(where, "within", options, usual.within, least=1.0),
+        cooldown=_seconds(where, "cooldown", options, usual.cooldown),
+        recovery=_switch(where, "recovery", options, usual=usual.recovery),
+        mute=_switch(where, "mute", options, usual=usual.mute),
+    )
+
+
+def _seconds(
+    where: str,
+    name: str,
+    options: Mapping[str, Any],
+    usual: float,
+    *,
+    least: float = 0.0,
+) -> float:
+    value = options.get(name, usual)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not least <= value <= LONGEST
+    ):
+        allowed = f"a number of seconds from {least:g} to {LONGEST:g} (a week)"
+        _refuse(f"{where}[{name!r}]", f"is {value!r}", allowed)
+    return float(value)
+
+
+def _switch(where: str, name: str, options: Mapping[str, Any], *, usual: bool) -> bool:
+    value = options.get(name, usual)
+    if not isinstance(value, bool):
+        _refuse(f"{where}[{name!r}]", f"is {value!r}", "True or False")
+    return value
+
+
+def _to(where: str, value: Any, targets: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets beside the log; by default all that there are."""
+    if value is None:
+        return tuple(name for name in targets if name != LOG)
+    names = _texts(f"{where}['to']", value, f"names of {TARGETS}", least=0)
+    for name in names:
+        if name not in targets:
+            allowed = ", ".join(map(repr, targets))
+            _refuse(f"{where}['to']", f"names {name!r}", f"{allowed} ({TARGETS})")
+    return tuple(dict.fromkeys(name for name in names if name != LOG))
+
+
+def _texts(where: str, value: Any, what: str, *, least: int = 1) -> tuple[str, ...]:
+    if (
+        not isinstance(value, (list, tuple))
+        or len(value) < least
+        or not all(isinstance(one, str) and one for one in value)
+    ):
+        _refuse(where, f"is {value!r}", f"a list of {what}")
+    return tuple(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def _is_name(name: Any) -> bool:
+    return (
+        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+    )
+
+
+def _refuse(where: str, what: str, allowed: str) -> NoReturn:
+    message = f"{where} {what}; allowed: {allowed}"
+    raise Misconfigured(message)

@@ -1,0 +1,54 @@
+"""What one replica does for alarms: look when it is its turn, and send what waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from celery_pecker.alarms.looking import Looking
+from celery_pecker.alarms.model import Rule
+from celery_pecker.alarms.tables import Tables
+from celery_pecker.kernel.clock import Clock
+
+logger = logging.getLogger("celery_pecker.alarms")
+
+FORGET_INTERVAL = 3_600.0
+"""Seconds between two looks for what is old."""
+
+
+class Rounds:
+    """The rounds of a replica: of all of them one looks at a rule in each interval."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        tables: Tables,
+        looking: Looking,
+        *,
+        interval: float,
+        clock: Clock,
+    ) -> None:
+        self._rules = {rule.name: rule for rule in rules}
+        self._tables = tables
+        self._looking = looking
+        self._interval = interval
+        self._clock = clock
+        self._added = False
+        self._next_forgetting = 0.0
+
+    def step(self) -> bool:
+        """Look at what is due; return whether notices wait to be sent."""
+        if not self._added:
+            self._tables.add([*self._rules])
+            self._added = True
+        now, turns, waiting = self._tables.turns([*self._rules], self._interval)
+        for turn in turns:
+            made = self._looking.look(self._rules[turn.rule], turn, now)
+            if made is None:
+                logger.info("pecker: a look for %s was overtaken", turn.rule)
+            waiting += made or 0
+        if turns and self._clock.monotonic() >= self._next_forgetting:
+            self._next_forgetting = self._clock.monotonic() + FORGET_INTERVAL
+            self._tables.forget()
+            self._added = False  # a rule may be back after a day
+        return waiting > 0

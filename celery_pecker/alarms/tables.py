@@ -1,0 +1,174 @@
+"""The statements of alarms. A look reads; one statement writes what follows from it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
+from celery_pecker.kernel.database import Database
+
+FINDERS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.SILENT: ("find_silent",),
+    Kind.FAILING: ("find_failing",),
+    Kind.MISFIRE: ("find_counted",),
+    Kind.OVERRUN: ("find_counted", "find_long_runs"),
+    Kind.OVERTAKEN: ("find_counted",),
+    Kind.CLOCK: ("find_counted",),
+    Kind.JOB_HANGS: ("find_hanging_jobs",),
+    Kind.JOB_FAILED: ("find_failed_jobs",),
+    Kind.JOB_LATE: ("find_late_jobs",),
+    Kind.OUTBOX_PARKED: ("find_outbox_parked",),
+    Kind.OBSERVER_PARKED: ("find_observers_parked",),
+    Kind.OBSERVER_HOST: ("find_observer_hosts",),
+    Kind.OBSERVER_NOTICES: ("find_observer_notices",),
+}
+"""What is read for a kind; a gate that is shut is asked in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A rule that this replica looks at now, under its epoch."""
+
+    rule: str
+    epoch: int
+    first: bool
+    """Whether nobody ever looked before."""
+    stepped: float | None
+    """Seconds by which the clock reads earlier than at the last look, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ring:
+    """What is to be recorded of one subject."""
+
+    finding: Finding
+    detail: str
+    after: float
+    cooldown: float
+    recovery: bool
+
+
+class Tables:
+    """Reads and writes alarms, over one connection: for one thread at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        holder: uuid.UUID,
+        *,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self.database = database
+        self._holder = holder
+        self._now = now
+        """None in production: the database reads its own clock. Tests set it."""
+
+    @property
+    def now(self) -> datetime | None:
+        """What statements are told of the time: nothing, but in tests."""
+        return self._now()
+
+    def add(self, rules: Sequence[str]) -> None:
+        """Give each rule its row."""
+        self.database.change("add_alarm_rules", now=self._now(), rules=[*rules])
+
+    def turns(
+        self, rules: Sequence[str], interval: float
+    ) -> tuple[datetime, list[Turn], int]:
+        """Return the time, the rules to look at, and how many notices wait."""
+        rows = self.database.run(
+            "take_alarm_rules",
+            now=self._now(),
+            rules=[*rules],
+            interval=interval,
+            holder=self._holder,
+        )
+        now, *_, waiting = rows[0]
+        turns = [
+            Turn(rule=rule, epoch=epoch, first=first, stepped=stepped)
+            for _, rule, epoch, first, stepped, _ in rows[1:]
+        ]
+        return now, turns, waiting
+
+    def find(self, label: str, **params: object) -> list[Finding]:
+        """Return what a statement finds."""
+        rows = self.database.run(label, **params)
+        names = ("subject", "since", "number", "detail", "about")
+        return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def record(
+        self, rule: Rule, turn: Turn, rings: Sequence[Ring], targets: Sequence[str]
+    ) -> int | None:
+        """Record a look; return how many notices it made, None if it was overtaken."""
+        row = self.database.run_one(
+            "record_alarms",
+            now=self._now(),
+            rule=rule.name,
+            kind=rule.kind,
+            epoch=turn.epoch,
+            subjects=[one.finding.subject for one in rings],
+            details=[one.detail for one in rings],
+            sinces=[one.finding.since for one in rings],
+            afters=[one.after for one in rings],
+            cooldowns=[one.cooldown for one in rings],
+            recoveries=[one.recovery for one in rings],
+            targets=[*targets],
+        )
+        mine, news = row or (0, 0)
+        return news * len(targets) if mine else None
+
+    def forget(self) -> None:
+        """Remove what recovered long ago, and rules that nobody has."""
+        self.database.change("forget_alarms", now=self._now())
+
+    def take(self, targets: Sequence[str], *, hold: float, most: int) -> list[Notice]:
+        """Return notices to send, held for so many seconds."""
+        rows = self.database.run(
+            "take_alarm_notices",
+            now=self._now(),
+            targets=[*targets],
+            holder=self._holder,
+            hold=hold,
+            most=most,
+        )
+        names = (
+            *("id", "target", "rule", "kind", "subject", "event", "detail"),
+            *("since", "at", "epoch", "tries"),
+        )
+        notices = [_notice(dict(zip(names, row, strict=True))) for row in rows]
+        return sorted(notices, key=lambda one: one.id)
+
+    def sent(self, notice: Notice) -> bool:
+        """Close a notice that its target has; False: it was replaced, or taken over."""
+        return (
+            self.database.run_one(
+                "close_alarm_notice",
+                now=self._now(),
+                id=notice.id,
+                epoch=notice.epoch,
+                holder=self._holder,
+                target=notice.target,
+            )
+            is not None
+        )
+
+    def failed(self, notice: Notice, error: str, *, first: float, most: float) -> None:
+        """Let a target rest that did not take a notice."""
+        self.database.change(
+            "fail_alarm_notice",
+            now=self._now(),
+            id=notice.id,
+            target=notice.target,
+            holder=self._holder,
+            error=error,
+            first=first,
+            most=most,
+        )
+
+
+def _notice(values: dict[str, Any]) -> Notice:
+    return Notice(**values)

@@ -1,0 +1,115 @@
+"""Where notices go: the log, an address of Apprise, a callable."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from celery_pecker.alarms.model import LOG, Event, Notice
+from celery_pecker.alarms.rules import TARGETS
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.errors import Misconfigured
+
+logger = logging.getLogger("celery_pecker.alarms")
+
+Target = Callable[[Notice], None]
+"""Takes a notice, or raises."""
+DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
+ALLOWED = (
+    "an Apprise URL such as 'slack://…', 'mailto://…' or 'jsons://…', or the dotted"
+    " path of a callable such as 'proj.duty:page'"
+)
+
+
+class NotSent(Exception):
+    """The target did not take the notice."""
+
+
+def read_targets(given: Mapping[str, str]) -> dict[str, Target]:
+    """Return what sends to each target, the log among them.
+
+    Raises:
+        Misconfigured: an address is none, or what it needs is not installed.
+
+    """
+    return {LOG: to_log, **{name: _target(name, at) for name, at in given.items()}}
+
+
+def to_log(notice: Notice) -> None:
+    """Write one line: ERROR for what rings, INFO for what has recovered."""
+    level = logging.ERROR if notice.event == Event.RINGING else logging.INFO
+    logger.log(
+        level,
+        "pecker: alarm %s: %s: %s: %s (since %s)",
+        notice.event,
+        notice.rule,
+        notice.subject,
+        notice.detail,
+        notice.since.isoformat(timespec="seconds"),
+        extra={"notice": notice},
+    )
+
+
+def _target(name: str, address: str) -> Target:
+    where = f"{TARGETS}[{name!r}]"
+    if DOTTED.fullmatch(address):
+        return _callable(where, address)
+    # The address stays out of each message: it holds tokens and passwords.
+    if "://" not in address:
+        message = f"{where} is neither; allowed: {ALLOWED}"
+        raise Misconfigured(message)
+    try:
+        import apprise  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        message = (
+            f"{where} is an address of Apprise, which is not installed:"
+            " pip install 'celery-pecker[alarms]'"
+        )
+        raise Misconfigured(message) from error
+    if apprise.Apprise.instantiate(address, suppress_exceptions=True) is None:
+        kind = address.partition("://")[0]
+        message = f"{where} ({kind}://…) is no address of Apprise; allowed: {ALLOWED}"
+        raise Misconfigured(message)
+    return _apprise(address)
+
+
+def _callable(where: str, path: str) -> Target:
+    module, _, name = path.replace(":", ".").rpartition(".")
+    try:
+        found: Any = getattr(user_code.load_module(module), name)
+    except (ImportError, AttributeError) as error:
+        message = f"{where} is {path!r}, which cannot be imported ({error})"
+        raise Misconfigured(message) from error
+    if not callable(found):
+        message = f"{where} is {path!r}, which is {found!r}; allowed: {ALLOWED}"
+        raise Misconfigured(message)
+
+    def send(notice: Notice) -> None:
+        with user_code.no_exit(path):
+            found(notice)
+
+    return send
+
+
+def _apprise(address: str) -> Target:
+    def send(notice: Notice) -> None:
+        import apprise  # noqa: PLC0415  # as above
+
+        sender = apprise.Apprise()
+        sender.add(address)
+        types = {
+            Event.RINGING: apprise.NotifyType.FAILURE,
+            Event.RECOVERED: apprise.NotifyType.SUCCESS,
+        }
+        since = notice.since.isoformat(timespec="seconds")
+        if not sender.notify(
+            title=notice.title,
+            body=f"{notice.detail} (since {since}; notice {notice.id})",
+            notify_type=types.get(Event(notice.event), apprise.NotifyType.INFO),
+        ):
+            message = "Apprise could not deliver it: see the log of 'apprise'"
+            raise NotSent(message)
+
+    return send

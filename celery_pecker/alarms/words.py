@@ -1,0 +1,63 @@
+"""What is wrong, in a sentence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from celery_pecker.alarms.model import Finding, Kind, Rule
+
+LONGEST = 500
+"""Characters of a sentence."""
+CODES = {
+    401: "ready, and no worker claims them",
+    402: "claimed, and not begun",
+    403: "claimed by a worker that is gone",
+}
+_SENTENCES: Mapping[Kind, str] = {
+    Kind.SILENT: "no slot of it was won for {length} since it was due",
+    Kind.FAILING: "its last slot was not sent, or its last run ended badly{text}",
+    Kind.MISFIRE: "{count} of its slots passed without a run within {within}",
+    Kind.OVERTAKEN: "{count} of its runs were overtaken by newer ones within {within}",
+    Kind.JOB_FAILED: "the job has failed{text}",
+    Kind.JOB_LATE: "submitted {length} ago, it has not ended: it is {text}",
+    Kind.OUTBOX_PARKED: "{count} recorded tasks are parked{text}",
+    Kind.OBSERVER_PARKED: "it is parked after {count} failures{text}",
+    Kind.OBSERVER_HOST: "the host of observers stopped without a goodbye; {count}"
+    " observers are still with it",
+    Kind.OBSERVER_NOTICES: "its signature was tried {count} times and not sent{text}",
+    Kind.SHUT: "the gate lets nothing through to it",
+}
+
+
+def sentence(rule: Rule, found: Finding) -> str:
+    """Return what a person reads of it."""
+    text = _text(rule, found).replace("\0", "")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _text(rule: Rule, found: Finding) -> str:
+    if rule.kind is Kind.OVERRUN:
+        if found.since is not None:
+            return f"a run of it has been in hand for {length(found.number)}"
+        within = length(rule.terms.within)
+        return f"{found.number:.0f} of its runs overran their timeout within {within}"
+    if rule.kind is Kind.CLOCK:
+        return found.detail or "the clock of the database has stepped: an era rose"
+    if rule.kind is Kind.JOB_HANGS:
+        code = int(found.number)
+        return f"{found.detail} of its shards are {CODES[code]} ({code})"
+    colon = rule.kind is not Kind.JOB_LATE and found.detail
+    return _SENTENCES[rule.kind].format(
+        count=f"{found.number:.0f}",
+        length=length(found.number),
+        within=length(rule.terms.within),
+        text=f": {found.detail}" if colon else found.detail,
+    )
+
+
+def length(seconds: float) -> str:
+    """Return a length of time."""
+    for below, unit, name in ((120, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < below:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:.0f} days"

@@ -1,0 +1,222 @@
+"""The alarms of one process: a thread that looks, and one that sends."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from celery import Celery
+
+from celery_pecker import declarations
+from celery_pecker.alarms.looking import Looking, Shut
+from celery_pecker.alarms.model import Kind
+from celery_pecker.alarms.rules import read_rules
+from celery_pecker.alarms.sending import Sending
+from celery_pecker.alarms.step import Rounds
+from celery_pecker.alarms.tables import Tables
+from celery_pecker.alarms.targets import read_targets
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules import misfire
+from celery_pecker.schedules.model import Entry, Recurrence
+from celery_pecker.schedules.upkeep import TERM
+
+FOUND_AT_ONCE = 200
+"""Crontabs whose last instant is worked out in one look: a millisecond each."""
+FAILED = Backoff(first=1.0, most=30.0)
+
+
+class Alarms:
+    """Looks and sends for one process; nothing where the settings name no rules.
+
+    Raises:
+        Misconfigured: a rule or a target is wrong.
+
+    """
+
+    def __init__(
+        self,
+        app: Celery,
+        book: declarations.Book,
+        settings: Settings,
+        *,
+        kind: str,
+        shut: Shut = frozenset,
+    ) -> None:
+        self._settings = settings
+        rules = read_rules(settings.alarms, settings.alarms_to)
+        targets = read_targets(settings.alarms_to or {})
+        self.databases = [
+            Database.of(settings, role="alarms"),
+            Database.of(settings, role="alarms-send"),
+        ]
+        holder = new_id()
+        looking, sending = (Tables(one, holder) for one in self.databases)
+        silent = any(rule.kind is Kind.SILENT for rule in rules)
+        self._rounds = Rounds(
+            rules,
+            looking,
+            Looking(
+                looking,
+                slack=settings.clock_slack,
+                term=TERM,
+                instants=Instants(app, book) if silent else lambda _: {},
+                declares=book.schedule.__contains__,
+                shut=shut,
+            ),
+            interval=settings.alarms_interval,
+            clock=SYSTEM,
+        )
+        self._sending = Sending(sending, targets)
+        self._loops = [
+            Loop(
+                step,
+                name=f"pecker-{kind}-alarms{name}",
+                clock=SYSTEM,
+                leave=database.close,
+                backoff=FAILED,
+            )
+            for step, name, database in (
+                (self._look, "", self.databases[0]),
+                (self._send, "-send", self.databases[1]),
+            )
+        ]
+        self._rules = bool(rules)
+        _ALL.add(self)
+
+    def __bool__(self) -> bool:
+        """Say whether anything may ring."""
+        return self._rules
+
+    def start(self) -> None:
+        """Start the threads."""
+        if self._rules:
+            for loop in self._loops:
+                loop.start()
+
+    def stop(self) -> None:
+        """Take nothing more, and leave. Safe in a signal handler, idempotent."""
+        for loop in self._loops:
+            loop.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for what is in hand, at most so long; return whether both left."""
+        if not self._rules:
+            return True
+        until = SYSTEM.monotonic() + timeout
+        left = [loop.join(max(until - SYSTEM.monotonic(), 0.0)) for loop in self._loops]
+        return all(left)
+
+    def abandon(self) -> None:
+        """Give up the connections in a fork: they are the parent's."""
+        for database in self.databases:
+            database.abandon()
+
+    def _look(self) -> float:
+        database = self.databases[0]
+        if not database.connected:
+            stand(database, app=self._settings.app)
+        if self._rounds.step():
+            self._loops[1].wake()
+        return self._settings.alarms_interval
+
+    def _send(self) -> float:
+        """Send what waits, and let the connection go: there is seldom anything."""
+        while not self._loops[1].stopping:
+            if not self._sending.step():
+                self.databases[1].close()
+                return IDLE
+        return 0.0
+
+
+IDLE = 3_600.0
+"""Seconds; a look that sees notices wakes the thread."""
+
+
+class Instants:
+    """The last instants of entries that are no grid, by schedules of its own.
+
+    Those of the scheduler are in use on its thread. Read when first asked.
+    """
+
+    def __init__(self, app: Celery, book: declarations.Book) -> None:
+        self._app = app
+        self._book = book
+        self._entries: list[Entry] | None = None
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def __call__(self, until: datetime) -> Mapping[str, datetime]:
+        """Return the last instant before a moment, by entry."""
+        if self._entries is None:
+            self._entries = [
+                entry
+                for entry in declarations.entries(
+                    self._book.schedule, self._app, conf=self._app.conf
+                )
+                if entry.recurrence is not None and not entry.recurrence.asks
+            ]
+        until_us, left = to_us(until), FOUND_AT_ONCE
+        for entry in self._entries:
+            known = self._known.get(entry.name)
+            if known is not None and known[0] <= until_us < known[1]:
+                continue
+            if not left:
+                break
+            left -= 1
+            assert entry.recurrence is not None  # noqa: S101  # chosen above
+            self._known[entry.name] = around(entry.recurrence, until_us)
+        return {
+            name: from_us(last_us)
+            for name, (last_us, _) in self._known.items()
+            if 0 < last_us <= until_us
+        }
+
+
+def around(recurrence: Recurrence, until_us: int) -> tuple[int, int]:
+    """Return the last instant not after a moment (0: there is none) and the next."""
+
+    def following(last_us: int) -> int:
+        return recurrence.next(last_us, until_us)
+
+    last_us = misfire.latest_before(following, until_us) or 0
+    return last_us, following(last_us or until_us)
+
+
+def shut_of(gate: Any) -> Shut:
+    """Return what a gate says of what it lets nothing through to.
+
+    A gate may have a method ``shut()``; one that has none holds entries back and says
+    nothing of why.
+    """
+    shut = getattr(gate, "shut", None)
+    if not callable(shut):
+        return frozenset
+
+    def ask() -> Collection[str]:
+        answer = shut()
+        if not isinstance(answer, Collection) or isinstance(answer, str):
+            message = f"shut() returned {answer!r}; allowed is a collection of names"
+            raise TypeError(message)
+        return answer
+
+    return ask
+
+
+_ALL: weakref.WeakSet[Alarms] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    """A pool replaces its processes while a look is at work."""
+    for alarms in [*_ALL]:
+        alarms.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

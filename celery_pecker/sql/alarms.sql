@@ -1,0 +1,608 @@
+/* celery_pecker:add_alarm_rules */
+-- Rules of this code that the table does not have; they are due at once.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_alarm_rules (rule, due_at, looked_at)
+select wanted.rule, clock.now, clock.now
+from clock, unnest(%(rules)s::text[]) as wanted (rule)
+order by wanted.rule
+on conflict (rule) do nothing
+
+/* celery_pecker:take_alarm_rules */
+-- Takes the rules whose round is due: of all replicas one looks, under the epoch that it
+-- raised, and a replica that dies costs one interval. Rules whose last look lies in the
+-- future are due, too: the clock stepped back, and `stepped` says by how much. The answer
+-- has the time in a row of its own, and how many notices wait for somebody to send them.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+due as materialized (
+    select r.rule, r.looked_at, r.epoch = 0 as first
+    from {schema}.pecker_alarm_rules as r, clock
+    where r.rule = any (%(rules)s::text[])
+        and (r.due_at <= clock.now or r.looked_at > clock.now + interval '1 second')
+    order by r.rule
+    for update of r skip locked
+),
+taken as (
+    update {schema}.pecker_alarm_rules as r
+    set due_at = clock.now + %(interval)s * interval '1 second',
+        looked_at = clock.now,
+        stepped = case when due.looked_at > clock.now then due.looked_at - clock.now end,
+        epoch = greatest(
+            r.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+        holder = %(holder)s
+    from due, clock
+    where r.rule = due.rule
+    returning r.rule, r.epoch, due.first, extract(epoch from r.stepped)::float8 as stepped
+)
+select clock.now, null::text as rule, null::bigint as epoch, null::boolean as first,
+       null::float8 as stepped,
+       (
+           select count(*) from {schema}.pecker_alarm_notices as n
+           where n.held_until <= clock.now
+       ) as notices
+from clock
+union all
+select null, rule, epoch, first, stepped, null
+from taken
+
+/* celery_pecker:find_silent */
+-- Entries of which no slot was won although one has been due for long: of a grid the next one
+-- after the last win, of other schedules the instant that code gives. Expected for sure is an
+-- entry whose declaration was renewed after that slot was due, or which the last replica of
+-- its kind declared: that this one is gone is the alarm. Else code may have dropped the entry
+-- meanwhile (unsure), and only who has that code can tell. Reads all entries: executed_at
+-- changes with each slot, so no index may have it.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+alive as materialized (
+    select replica.kind = 'local' as local, max(replica.seen_at) as seen_at
+    from {schema}.pecker_replicas as replica
+    group by 1
+)
+select task.name, slot.due, extract(epoch from clock.now - slot.due)::float8,
+       case when declared.declared_until - %(term)s * interval '1 second' >= slot.due
+               or coalesce(
+                   alive.seen_at < clock.now - interval '20 seconds'
+                   and alive.seen_at < declared.declared_until, true)
+           then '' else 'unsure' end,
+       task.name
+from clock,
+    {schema}.pecker_tasks as task
+    join {schema}.pecker_declarations as declared on declared.name = task.name
+    left join unnest(%(names)s::text[], %(instants)s::timestamptz[])
+        as given (name, due) on given.name = task.name
+    left join alive on alive.local = (declared.run = 'local'),
+    lateral (
+        select coalesce(
+            task.executed_at + declared.period_us * interval '1 microsecond',
+            given.due) as due
+    ) as slot
+where slot.due < clock.now - %(after)s * interval '1 second'
+    and task.executed_at < slot.due
+    and not task.paused
+    and not exists (
+        select from {schema}.pecker_schedules as stored
+        where stored.name = task.name
+            and (stored.removed_at is not null
+                or stored.ends_at <= slot.due
+                or stored.once and task.executed_at >= stored.once_at)
+    )
+order by task.name
+limit 1000
+
+/* celery_pecker:find_failing */
+-- Entries whose last slot was not sent, or whose last run ended badly: by an index that holds
+-- no others.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select outcome.name, null::timestamptz, outcome.failed::float8,
+       case when outcome.undelivered then '' else coalesce(outcome.bad_error, '') end,
+       outcome.name
+from clock,
+    {schema}.pecker_outcomes as outcome
+    join {schema}.pecker_tasks as task on task.name = outcome.name
+    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+where (outcome.failing or outcome.undelivered)
+    and declared.declared_until >= clock.now
+    and not task.paused
+order by outcome.name
+limit 1000
+
+/* celery_pecker:find_counted */
+-- Counters that rose by so much within a window: missed slots, overruns, overtaken runs, eras.
+-- The first rise opens the window; one that rises enough rings until a window has passed
+-- without as much. At the first look of a rule what was counted before is no news; later a
+-- counter without a mark was zero. Missed slots and eras are read from all entries, the others
+-- from those that had bad news within the window.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+counted as materialized (
+    select task.name as subject,
+           task.missed + coalesce(outcome.not_sent, 0) as value
+    from {schema}.pecker_tasks as task
+    left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
+    where %(kind)s::text = 'misfire' and task.missed + coalesce(outcome.not_sent, 0) > 0
+    union all
+    select outcome.name,
+           case %(kind)s::text when 'overrun' then outcome.overrun
+               else outcome.refused_overtaken end
+    from clock, {schema}.pecker_outcomes as outcome
+    where %(kind)s::text in ('overrun', 'overtaken')
+        and outcome.bad_at > clock.now - case when %(first)s then interval '100 years'
+            else %(within)s * interval '1 second' end
+    union all
+    select 'database', coalesce(max(task.era), 0)
+    from {schema}.pecker_tasks as task
+    where %(kind)s::text = 'clock' and task.era > 0
+),
+compared as materialized (
+    select counted.subject, counted.value, mark.rule is not null as marked,
+           mark.at, mark.rung_at, mark.rose, mark.detail,
+           counted.value - coalesce(
+               mark.value, case when %(first)s then counted.value else 0 end)
+               + %(more)s::bigint as diff,
+           coalesce(mark.at < clock.now - %(within)s * interval '1 second', false) as over
+    from clock, counted
+    left join {schema}.pecker_alarm_marks as mark
+        on mark.rule = %(rule)s and mark.subject = counted.subject
+),
+judged as materialized (
+    select compared.*, diff >= %(count)s and not over as rises,
+           over or diff < 0 or (%(first)s and not marked) as anew
+    from compared
+    where diff <> 0 or (%(first)s and not marked)
+),
+marked as (
+    insert into {schema}.pecker_alarm_marks as mark
+        (rule, subject, value, at, rung_at, rose, detail)
+    select %(rule)s, j.subject,
+           case when j.rises or j.anew then j.value else j.value - j.diff end,
+           case when j.rises or j.anew then null else coalesce(j.at, clock.now) end,
+           case when j.rises then clock.now else j.rung_at end,
+           case when j.rises then j.diff else coalesce(j.rose, 0) end,
+           case when j.rises then %(detail)s else coalesce(j.detail, '') end
+    from judged as j, clock
+    order by j.subject
+    on conflict (rule, subject) do update
+    set value = excluded.value, at = excluded.at, rung_at = excluded.rung_at,
+        rose = excluded.rose, detail = excluded.detail
+)
+select j.subject, null::timestamptz, j.diff::float8, %(detail)s::text, j.subject
+from judged as j
+where j.rises
+union all
+select mark.subject, null, mark.rose::float8, mark.detail, mark.subject
+from clock, {schema}.pecker_alarm_marks as mark
+where mark.rule = %(rule)s
+    and mark.rung_at > clock.now - %(within)s * interval '1 second'
+    and not exists (select from judged as j where j.subject = mark.subject and j.rises)
+
+/* celery_pecker:find_long_runs */
+-- Runs in hand for longer than their timeout, or than the period where they have none. Only
+-- processes that have long runs in hand have a row to read.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select run.name,
+       min(timestamptz 'epoch' + (run.due_us
+           + coalesce(declared.timeout_us, declared.period_us)) * interval '1 microsecond'),
+       extract(epoch from clock.now - min(
+           timestamptz 'epoch' + run.due_us * interval '1 microsecond'))::float8,
+       '', run.name
+from clock,
+    {schema}.pecker_lives as life,
+    unnest(life.names, life.due_us) as run (name, due_us)
+    join {schema}.pecker_declarations as declared on declared.name = run.name
+where timestamptz 'epoch' + (run.due_us
+        + coalesce(declared.timeout_us, declared.period_us)) * interval '1 microsecond'
+    < clock.now - %(after)s * interval '1 second'
+group by run.name, clock.now
+order by run.name
+limit 1000
+
+/* celery_pecker:find_hanging_jobs */
+-- Sharded jobs of which something stands still. The codes are those of list_shards: 401 ready,
+-- and nobody claims; 402 claimed, and not begun; 403 claimed by a process that is gone.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+edge as materialized (
+    select now - %(after)s * interval '1 second' as at from clock
+),
+job as materialized (
+    select job.job, job.task_id, job.task, job.layer,
+           coalesce(job.planned_at, job.submitted_at) as begun_at
+    from {schema}.pecker_jobs as job
+    where job.stage = 'sharding' and not job.paused
+    order by job.job
+    limit 1000
+)
+select job.task || ' ' || job.task_id, stuck.since, stuck.code::float8,
+       stuck.shards::text, job.task
+from job, clock,
+    lateral (
+        select 403 as code, count(*) as shards,
+               min(greatest(shard.claimed_at, ticket.leased_until)) as since
+        from edge, {schema}.pecker_shards as shard
+        left join {schema}.pecker_tickets as ticket
+            on ticket.job = shard.job and ticket.ticket = shard.ticket
+            and ticket.seq = shard.epoch and ticket.state = 'held'
+        where shard.job = job.job and shard.status in (201, 202)
+            and coalesce(ticket.leased_until, shard.claimed_at) < edge.at
+            and shard.claimed_at < edge.at
+        having count(*) > 0
+        union all
+        select 402, count(*), min(shard.claimed_at)
+        from edge, {schema}.pecker_shards as shard
+        join {schema}.pecker_tickets as ticket
+            on ticket.job = shard.job and ticket.ticket = shard.ticket
+            and ticket.seq = shard.epoch and ticket.state = 'held'
+        where shard.job = job.job and shard.status = 201
+            and shard.cursor = 0 and shard.deaths = 0
+            and shard.claimed_at < edge.at and ticket.leased_until >= edge.at
+        having count(*) > 0
+        union all
+        select 401, waiting.shards, last.at
+        from edge,
+            lateral (
+                select count(*) as shards
+                from {schema}.pecker_shards as shard
+                where shard.job = job.job and shard.layer = job.layer
+                    and shard.status = 100
+                    and coalesce(shard.not_before <= edge.at, true)
+            ) as waiting,
+            lateral (
+                select coalesce(greatest(
+                    (select max(layer.started_at) from {schema}.pecker_layers as layer
+                     where layer.job = job.job),
+                    (select max(shard.claimed_at) from {schema}.pecker_shards as shard
+                     where shard.job = job.job)
+                ), job.begun_at) as at
+            ) as last
+        where waiting.shards > 0 and last.at < edge.at
+            and not exists (
+                select from {schema}.pecker_tickets as ticket
+                where ticket.job = job.job
+                    and (ticket.state = 'held' and ticket.leased_until > clock.now
+                        or ticket.wake_at > clock.now)
+            )
+        order by code desc
+        limit 1
+    ) as stuck
+
+/* celery_pecker:find_failed_jobs */
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select job.task || ' ' || job.task_id, job.ended_at, 0::float8,
+       coalesce(concat_ws(': ', job.error ->> 'type', job.error ->> 'message'), ''), job.task
+from clock, {schema}.pecker_jobs as job
+where job.stage = 'ended' and job.outcome = 'failed'
+    and job.ended_at > clock.now - %(within)s * interval '1 second'
+order by job.ended_at desc
+limit 1000
+
+/* celery_pecker:find_late_jobs */
+-- Jobs that have not ended so long after their deadline, or after their submission where
+-- they have none.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select job.task || ' ' || job.task_id, coalesce(job.deadline_at, job.submitted_at),
+       extract(epoch from clock.now - job.submitted_at)::float8, job.stage, job.task
+from clock, {schema}.pecker_jobs as job
+where job.stage <> 'ended'
+    and coalesce(job.deadline_at, job.submitted_at)
+        < clock.now - %(after)s * interval '1 second'
+order by job.job
+limit 1000
+
+/* celery_pecker:find_outbox_parked */
+with parked as materialized (
+    select row.task, row.parked_at, row.last_error
+    from {schema}.pecker_outbox as row
+    where row.parked_at is not null
+    order by row.id
+    limit 10000
+)
+select task, min(parked_at), count(*)::float8,
+       coalesce((array_agg(last_error order by parked_at desc))[1], ''), task
+from parked
+group by task
+having count(*) >= %(count)s
+
+/* celery_pecker:find_observers_parked */
+select o.name, o.parked_at, o.failures::float8, coalesce(o.last_error, ''), o.name
+from {schema}.pecker_observers as o
+where o.parked_at is not null and o.status <> 'deleted'
+order by o.parked_at
+limit 1000
+
+/* celery_pecker:find_observer_hosts */
+-- Hosts that stopped without a goodbye: buried by others after the end of their lease, or to be
+-- buried and nobody is there for it. One that is back under its name is well.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select n.name, max(n.lease_until),
+       sum((select count(*) from {schema}.pecker_observers as o where o.node = n.node))::float8,
+       '', n.name
+from clock, {schema}.pecker_observer_nodes as n
+where n.lease_until < clock.now - %(after)s * interval '1 second'
+    and (n.state <> 'dead'
+        or n.left_at >= n.lease_until
+            and n.left_at > clock.now - %(within)s * interval '1 second')
+    and not exists (
+        select from {schema}.pecker_observer_nodes as back
+        where back.name = n.name and back.state <> 'dead' and back.lease_until > clock.now
+    )
+group by n.name
+
+/* celery_pecker:find_observer_notices */
+select (n.event ->> 'event') || ' ' || (n.event ->> 'name') || ' #' || n.id,
+       n.created_at, n.tries::float8, coalesce(n.last_error, ''), n.event ->> 'name'
+from {schema}.pecker_observer_notices as n
+where n.tries > 1 and n.tries >= %(count)s
+order by n.id
+limit 1000
+
+/* celery_pecker:record_alarms */
+-- What one look of one rule found becomes its alarms: what is new waits or rings, what is
+-- gone has recovered, and each target gets a row of its own, all at once. Only under the
+-- epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
+-- the place of one that waits; its epoch rises, so whoever has the old one in hand
+-- cannot take the new one for sent.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+mine as materialized (
+    select rule from {schema}.pecker_alarm_rules
+    where rule = %(rule)s and epoch = %(epoch)s
+    for update skip locked
+),
+found as materialized (
+    select found.*
+    from mine,
+        unnest(%(subjects)s::text[], %(details)s::text[], %(sinces)s::timestamptz[],
+               %(afters)s::float8[], %(cooldowns)s::float8[], %(recoveries)s::boolean[])
+            as found (subject, detail, since, after, cooldown, recovery)
+),
+known as materialized (
+    select alarm.*
+    from mine
+    join {schema}.pecker_alarms as alarm on alarm.rule = mine.rule
+    where alarm.state <> 'recovered' or alarm.subject = any (%(subjects)s::text[])
+),
+judged as materialized (
+    select found.subject, found.detail, found.recovery, found.cooldown,
+           coalesce(known.state = 'ringing', false) as rang,
+           coalesce(known.state = 'ringing' and known.noticed, false) as noticed,
+           known.noticed_at, known.rang_at, coalesce(known.times, 0) as times,
+           since.at as since,
+           coalesce(known.state = 'ringing', false)
+               or clock.now - since.at >= found.after * interval '1 second' as rings
+    from clock, found
+    left join known on known.subject = found.subject,
+    lateral (
+        select coalesce(
+            found.since,
+            case when known.state <> 'recovered' then known.since end,
+            clock.now) as at
+    ) as since
+),
+decided as materialized (
+    select judged.*,
+           judged.rings and not judged.noticed and coalesce(
+               judged.noticed_at + judged.cooldown * interval '1 second' <= clock.now,
+               true) as tells
+    from judged, clock
+),
+written as (
+    insert into {schema}.pecker_alarms as alarm
+        (rule, subject, kind, state, detail, since, seen_at, rang_at, recovered_at,
+         noticed, noticed_at, recovery, times)
+    select %(rule)s, d.subject, %(kind)s,
+           case when d.rings then 'ringing' else 'pending' end,
+           d.detail, d.since, clock.now,
+           case when d.rang then d.rang_at when d.rings then clock.now end, null,
+           d.noticed or d.tells,
+           case when d.tells then clock.now else d.noticed_at end,
+           d.recovery,
+           d.times + (d.rings and not d.rang)::integer
+    from decided as d, clock
+    order by d.subject
+    on conflict (rule, subject) do update
+    set kind = excluded.kind, state = excluded.state, detail = excluded.detail,
+        since = excluded.since, seen_at = excluded.seen_at, rang_at = excluded.rang_at,
+        recovered_at = null, noticed = excluded.noticed,
+        noticed_at = excluded.noticed_at, recovery = excluded.recovery,
+        times = excluded.times
+),
+recovered as (
+    update {schema}.pecker_alarms as alarm
+    set state = 'recovered', recovered_at = clock.now, noticed = false
+    from known, clock
+    where alarm.rule = known.rule and alarm.subject = known.subject
+        and known.state <> 'recovered'
+        and not exists (select from found where found.subject = known.subject)
+    returning alarm.subject, known.detail, known.since,
+              known.state = 'ringing' and known.noticed and known.recovery as tells
+),
+news as materialized (
+    select subject, detail, since, 'ringing' as event from decided where tells
+    union all
+    select subject, detail, since, 'recovered' from recovered where tells
+),
+notices as (
+    insert into {schema}.pecker_alarm_notices as notice
+        (target, rule, subject, kind, event, detail, since, at, held_until)
+    select target.name, %(rule)s, news.subject, %(kind)s, news.event, news.detail,
+           news.since, clock.now, clock.now
+    from clock, news, unnest(%(targets)s::text[]) as target (name)
+    order by target.name, news.subject
+    on conflict (target, rule, subject) do update
+    set kind = excluded.kind, event = excluded.event, detail = excluded.detail,
+        since = excluded.since, at = excluded.at, epoch = notice.epoch + 1
+)
+select (select count(*) from mine) as mine,
+       (select count(*) from news) as news
+
+/* celery_pecker:take_alarm_notices */
+-- Notices to send, the oldest first: for so long nobody else sends them. Whoever dies with one
+-- in hand leaves it to the others. A target that fails rests; a clock that stepped back lets
+-- nothing wait for the old future.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+due as materialized (
+    select n.id
+    from {schema}.pecker_alarm_notices as n, clock
+    where (n.held_until <= clock.now
+            or n.held_until > clock.now + 2 * %(hold)s * interval '1 second')
+        and n.target = any (%(targets)s::text[])
+        and not exists (
+            select from {schema}.pecker_alarm_targets as target
+            where target.target = n.target
+                and target.next_at > clock.now
+                and target.next_at < clock.now + interval '1 hour'
+        )
+    order by n.id
+    limit %(most)s
+    for update of n skip locked
+)
+update {schema}.pecker_alarm_notices as n
+set held_until = clock.now + %(hold)s * interval '1 second',
+    holder = %(holder)s,
+    epoch = greatest(n.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    tries = n.tries + 1
+from due, clock
+where n.id = due.id
+returning n.id, n.target, n.rule, n.kind, n.subject, n.event, n.detail, n.since, n.at,
+    n.epoch, n.tries
+
+/* celery_pecker:close_alarm_notice */
+-- Its target has it. One that was replaced meanwhile stays and is due at once; of one that
+-- somebody else has taken nothing is written.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+closed as (
+    delete from {schema}.pecker_alarm_notices as n
+    where n.id = %(id)s and n.epoch = %(epoch)s
+    returning n.id
+),
+replaced as (
+    update {schema}.pecker_alarm_notices as n
+    set held_until = clock.now
+    from clock
+    where n.id = %(id)s and n.epoch <> %(epoch)s and n.holder = %(holder)s
+),
+target as (
+    insert into {schema}.pecker_alarm_targets as target (target, sent, sent_at)
+    select %(target)s, 1, clock.now
+    from clock
+    on conflict (target) do update
+    set sent = target.sent + 1, sent_at = excluded.sent_at, failures = 0,
+        failing_since = null, next_at = null, last_error = null
+)
+select id from closed
+
+/* celery_pecker:fail_alarm_notice */
+-- Its target did not take it: the target rests, for longer each time, with all that this sender
+-- has in hand for it. The notice stays.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+mine as materialized (
+    select n.id
+    from {schema}.pecker_alarm_notices as n
+    where n.target = %(target)s and n.holder = %(holder)s
+    order by n.id
+    for update of n skip locked
+),
+freed as (
+    update {schema}.pecker_alarm_notices as n
+    set held_until = clock.now,
+        last_error = case when n.id = %(id)s then %(error)s else n.last_error end
+    from mine, clock
+    where n.id = mine.id
+)
+insert into {schema}.pecker_alarm_targets as target
+    (target, failures, failing_since, next_at, last_error)
+select %(target)s, 1, clock.now, clock.now + %(first)s * interval '1 second', %(error)s
+from clock
+on conflict (target) do update
+set failures = target.failures + 1,
+    failing_since = coalesce(target.failing_since, excluded.failing_since),
+    next_at = excluded.failing_since + least(
+        %(first)s * 2 ^ least(target.failures, 20), %(most)s) * interval '1 second',
+    last_error = excluded.last_error
+
+/* celery_pecker:forget_alarms */
+-- What recovered a day ago, and rules that no replica has looked at for a day, with their alarms.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+rules as (
+    delete from {schema}.pecker_alarm_rules as r
+    using clock
+    where r.looked_at < clock.now - interval '1 day'
+    returning r.rule
+),
+marks as (
+    delete from {schema}.pecker_alarm_marks as mark
+    using rules
+    where mark.rule = rules.rule
+)
+delete from {schema}.pecker_alarms as alarm
+using clock
+where alarm.recovered_at < clock.now - interval '1 day'
+    or alarm.rule in (select rule from rules)
+
+/* celery_pecker:list_alarms */
+-- What rings, the newest first; with `every` what waits to ring and what recovered lately, too.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select alarm.rule, alarm.kind, alarm.subject, alarm.state, alarm.detail, alarm.since,
+       alarm.rang_at, alarm.recovered_at, alarm.seen_at, alarm.noticed, alarm.times,
+       coalesce((
+           select array_agg(n.target order by n.target)
+           from {schema}.pecker_alarm_notices as n
+           where n.rule = alarm.rule and n.subject = alarm.subject
+       ), '{}') as waiting,
+       clock.now
+from clock, {schema}.pecker_alarms as alarm
+where alarm.state = 'ringing' or (%(every)s and alarm.state <> 'ringing')
+order by alarm.state = 'ringing' desc, alarm.rang_at desc nulls last, alarm.rule, alarm.subject
+limit %(most)s
+
+/* celery_pecker:list_alarm_targets */
+select target.target, target.sent, target.sent_at, target.failures, target.failing_since,
+       target.next_at, target.last_error,
+       (
+           select count(*) from {schema}.pecker_alarm_notices as n
+           where n.target = target.target
+       ) as waiting
+from {schema}.pecker_alarm_targets as target
+order by target.target
+
+/* celery_pecker:count_alarms */
+-- What rings of each rule, when it was looked at last, and what waits to be sent.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select r.rule, count(alarm.subject), coalesce(max(alarm.kind), ''),
+       extract(epoch from clock.now - r.looked_at)::float8,
+       (select count(*) from {schema}.pecker_alarm_notices)
+from clock, {schema}.pecker_alarm_rules as r
+left join {schema}.pecker_alarms as alarm
+    on alarm.rule = r.rule and alarm.state = 'ringing'
+group by r.rule, r.looked_at, clock.now
+order by r.rule

@@ -1,0 +1,92 @@
+"""Real schedulers see the same trouble: one notice, whoever dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from celery_pecker.testing import eventually
+from celery_pecker.testing.cluster import READY, BeatNode, beat
+
+pytestmark = pytest.mark.cluster
+
+APP = "tests.integration.alarms.duty_app"
+ROOT = Path(__file__).parents[3]
+RINGS = "alarm ringing: silent: held: no slot of it was won for"
+ROUNDS = "select epoch from pecker_alarm_rules"
+
+Start = Callable[[], BeatNode]
+
+
+@pytest.fixture
+def start(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]:
+    """Give a way to start schedulers that end with the test."""
+    with ExitStack() as stack:
+
+        def make() -> BeatNode:
+            env = {
+                "PECKER_TEST_QUEUE": queue_name,
+                "PECKER_TEST_BROKER": redis_url,
+                "PECKER_TEST_ALARMS_DSN": dsn,
+                "PECKER_TEST_ALARMS": str(tmp_path),
+            }
+            node = beat(APP, name="beat", cwd=ROOT, env=env, scheduler="pecker")
+            stack.callback(node.teardown)
+            node.process.start()
+            return node
+
+        yield make
+
+
+def calls(folder: Path) -> list[list[str]]:
+    """Return pid, id, event and subject of each call."""
+    path = folder / "calls"
+    return (
+        [line.split() for line in path.read_text().splitlines()]
+        if (path.exists())
+        else []
+    )
+
+
+def rounds_pass(dsn: str, count: int = 3) -> None:
+    """Wait until somebody has looked so many times more."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        epochs = {connection.execute(ROUNDS).fetchone()}
+
+        def looked() -> bool:
+            epochs.add(connection.execute(ROUNDS).fetchone())
+            return len(epochs) > count
+
+        eventually(looked, timeout=60.0)
+
+
+def test_two_schedulers_ring_once(start: Start, dsn: str, tmp_path: Path) -> None:
+    """In one log, and one call; the entry that runs does not ring."""
+    nodes = [start(), start()]
+    for node in nodes:
+        node.container.await_words(READY)
+    eventually(lambda: calls(tmp_path), timeout=60.0)
+    rounds_pass(dsn)
+    [[_, _, event, subject]] = calls(tmp_path)
+    assert (event, subject) == ("ringing", "held")
+    logs = [node.process.life_log() for node in nodes]
+    assert [log.count(RINGS) for log in logs] in ([0, 1], [1, 0])
+    assert not any("silent: runs" in log for log in logs)
+
+
+def test_a_sender_that_is_killed_in_the_call_loses_none(
+    start: Start, tmp_path: Path
+) -> None:
+    """A survivor sends what it held, after its hold."""
+    (tmp_path / "kill").touch()
+    nodes = [start(), start()]
+    eventually(lambda: calls(tmp_path), timeout=90.0)
+    died = (tmp_path / "died").read_text()
+    assert died in {str(node.process.pid) for node in nodes}
+    [[pid, _, event, subject]] = calls(tmp_path)
+    assert pid != died
+    assert (event, subject) == ("ringing", "held")

@@ -1,0 +1,140 @@
+"""Each alarm rings once per cluster, its end is noticed, and it does not chatter."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from celery_pecker.alarms.looking import judged
+from celery_pecker.alarms.tables import Turn
+from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
+
+Passing = Callable[[float], None]
+SILENT = {"silent": {"after": 60.0, "cooldown": 300.0}}
+
+
+def test_two_replicas_that_see_the_same_ring_once(
+    watch: Starter, rows: Rows, pass_time: Passing, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of them wins the round; the other has nothing to add, then or later."""
+    caplog.set_level(logging.INFO, logger="celery_pecker.alarms")
+    one, other = watch(SILENT), watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    got = [*one.turn(), *other.turn()]
+    for _ in range(3):
+        pass_time(INTERVAL)
+        got += [*other.turn(), *one.turn()]
+    assert [(notice.subject, notice.event) for notice in got] == [("sweep", "ringing")]
+    lines = [line for line in caplog.messages if "alarm ringing" in line]
+    assert len(lines) == 1
+    assert "silent: sweep: no slot of it was won for" in lines[0]
+    assert rows.states() == {"sweep": "ringing"}
+
+
+def test_its_end_is_noticed_once(
+    watch: Starter, rows: Rows, pass_time: Passing, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A win is the end of silence."""
+    caplog.set_level(logging.INFO, logger="celery_pecker.alarms")
+    one, other = watch(SILENT), watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    one.turn()
+    pass_time(INTERVAL)
+    rows.entry("sweep", last=1.0)
+    got = [*other.turn(), *one.turn()]
+    pass_time(INTERVAL)
+    got += [*one.turn(), *other.turn()]
+    assert [(notice.subject, notice.event) for notice in got] == [
+        ("sweep", "recovered")
+    ]
+    assert "alarm recovered: silent: sweep" in caplog.text
+    assert rows.states() == {"sweep": "recovered"}
+    assert rows.waiting() == []
+
+
+def test_what_comes_back_within_the_cool_down_rings_after_it(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """An entry that comes and goes sends one notice in each cool-down, and its end."""
+    one = watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    events = [notice.event for notice in one.turn()]
+    for _ in range(4):  # 20 s each
+        pass_time(INTERVAL)
+        rows.entry("sweep", last=1.0)
+        events += [notice.event for notice in one.turn()]
+        pass_time(INTERVAL)
+        rows.entry("sweep", last=200.0)
+        events += [notice.event for notice in one.turn()]
+    assert events == ["ringing", "recovered"]
+    assert rows.states() == {"sweep": "ringing"}  # and it is shown as such
+    pass_time(300.0)
+    assert [notice.event for notice in one.turn()] == ["ringing"]
+
+
+def test_a_rule_may_ask_for_no_notice_of_the_end(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """It has recovered all the same."""
+    one = watch({"silent": {"recovery": False}})
+    rows.entry("sweep", last=200.0)
+    assert [notice.event for notice in one.turn()] == ["ringing"]
+    pass_time(INTERVAL)
+    rows.entry("sweep", last=1.0)
+    assert one.turn() == []
+    assert rows.states() == {"sweep": "recovered"}
+
+
+def test_terms_of_an_entry_go_before_those_of_its_rule(
+    watch: Starter, rows: Rows
+) -> None:
+    """By the first pattern that matches; what is muted never rings."""
+    one = watch(
+        {
+            "silent": {
+                "only": ["s*"],
+                "each": {"slow-*": {"after": 3_600.0}, "sick": {"mute": True}},
+            }
+        }
+    )
+    for name in ("sweep", "slow-report", "sick", "other"):
+        rows.entry(name, last=200.0)
+    rows.entry("slow-sums", last=4_000.0)
+    assert {notice.subject for notice in one.turn()} == {"sweep", "slow-sums"}
+
+
+def test_a_look_that_was_overtaken_writes_nothing(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """A replica that was frozen between its look and its writing has an old epoch."""
+    frozen, other = watch(SILENT), watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    frozen.tables.add(["silent"])
+    now, [turn], _ = frozen.tables.turns(["silent"], INTERVAL)
+    assert isinstance(turn, Turn)
+    [rule] = frozen.rules
+    found = frozen.tables.find(
+        "find_silent", now=now, after=60.0, names=[], instants=[], term=180.0
+    )
+    assert [one.subject for one in found] == ["sweep"]
+    pass_time(INTERVAL)
+    rows.entry("sweep", last=1.0)
+    other.turn()
+    assert frozen.tables.record(rule, turn, judged(rule, found, now), ["log"]) is None
+    assert rows.states() == {}
+    assert rows.waiting() == []
+
+
+def test_a_replica_that_dies_in_a_round_costs_one_interval(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Its turn is over, the next one is another's."""
+    dead, other = watch(SILENT), watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    dead.tables.add(["silent"])
+    assert len(dead.tables.turns(["silent"], INTERVAL)[1]) == 1
+    assert other.turn() == []
+    pass_time(INTERVAL)
+    assert [notice.subject for notice in other.turn()] == ["sweep"]
