@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import cached_property
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -40,6 +41,7 @@ from celery.schedules import BaseSchedule
 from celery_pecker.declarations import tie
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+from celery_pecker.stored.app import Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,6 +59,14 @@ class Pecker:
 
     def __init__(self, app: Celery | None = None) -> None:
         self._app = app
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The stored schedules of the app, which change while everything runs."""
+        if self._app is None:
+            message = "Pecker() has no app; allowed is Pecker(app).schedules"
+            raise Misconfigured(message)
+        return Schedules(self._app)
 
     @overload
     def task(

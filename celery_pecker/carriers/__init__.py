@@ -34,7 +34,7 @@ def carrier_of(connection: Any) -> Carrier:
     if _awaited(connection) is not None:
         message = (
             f"connection is {_named(connection)}, which is to be awaited: call"
-            " asend, asend_many, `async with using` or astart instead"
+            " asend, asend_many, `async with using`, astart or aset instead"
         )
         raise NotRecorded(message)
     raise _unknown(connection)
@@ -52,7 +52,7 @@ def async_carrier_of(connection: Any) -> AsyncCarrier:
     if any(kind.carrier(connection) for kind in (psycopg3, alchemy, django)):
         message = (
             f"connection is {_named(connection)}, which blocks: call send, send_many,"
-            " `with using` or start instead (in Django by sync_to_async)"
+            " `with using`, start or set instead (in Django by sync_to_async)"
         )
         raise NotRecorded(message)
     raise _unknown(connection)

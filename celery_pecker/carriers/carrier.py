@@ -34,7 +34,8 @@ Written once, it runs in what blocks and in what is awaited."""
 
 RIGHTS = (
     "the role of the connection needs usage on the schema of celery-pecker's tables and"
-    " select, insert and update on pecker_outbox or pecker_observers"
+    " select, insert and update on pecker_outbox, pecker_observers or, with"
+    " pecker_tasks and pecker_declarations, pecker_schedules"
 )
 REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
     "25P02": (

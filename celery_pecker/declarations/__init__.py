@@ -17,8 +17,8 @@ before anything is connected.
 
 from celery_pecker.declarations.book import Book
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.given import KEYS, check_given
-from celery_pecker.declarations.policies import POLICIES
+from celery_pecker.declarations.given import KEYS, check_given, check_schedule, storable
+from celery_pecker.declarations.policies import POLICIES, policy
 from celery_pecker.declarations.reading import entries
 from celery_pecker.declarations.tied import enter_tied, tie
 from celery_pecker.declarations.twins import refuse_twins, watch_for_twins
@@ -29,9 +29,12 @@ __all__ = [
     "Book",
     "PeckerEntry",
     "check_given",
+    "check_schedule",
     "enter_tied",
     "entries",
+    "policy",
     "refuse_twins",
+    "storable",
     "tie",
     "watch_for_twins",
 ]

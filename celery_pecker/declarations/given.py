@@ -29,7 +29,7 @@ def check_given(beat_schedule: Any) -> None:
         raise Misconfigured(message)
     for name, given in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
-        if not _storable(name):
+        if not storable(name):
             message = (
                 f"{where[:200]}: the name must be a string of 1 to {LONGEST} bytes of"
                 " UTF-8 without NUL"
@@ -39,7 +39,7 @@ def check_given(beat_schedule: Any) -> None:
             _check_one(where, given)
 
 
-def _storable(name: object) -> bool:
+def storable(name: object) -> bool:
     """Whether PostgreSQL can store the name, and index it."""
     if not isinstance(name, str) or "\0" in name:
         return False

@@ -18,6 +18,31 @@ class Misconfigured(PeckerError, ValueError):
     """A setting or a schedule entry is wrong: mend it and start again."""
 
 
+class InvalidField(Misconfigured):
+    """A field of a stored schedule is wrong: nothing was written."""
+
+    def __init__(self, message: str | None = None, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+        """The argument of `Schedules.set` that is wrong."""
+
+
+class VersionConflict(PeckerError):
+    """Somebody else has changed the stored schedule since it was read."""
+
+    def __init__(self, name: str, *, expected: int, actual: int) -> None:
+        state = f"is at version {actual}" if actual else "does not exist"
+        super().__init__(
+            f"stored schedule {name!r} {state}, and the edit was for version"
+            f" {expected}: read it, and decide anew"
+        )
+        self.name, self.expected, self.actual = name, expected, actual
+
+
+class UnknownSchedule(PeckerError, LookupError):
+    """No entry of this name is in the tables."""
+
+
 class SchemaOutdated(Misconfigured):
     """The tables are older than this code: run `celery -A proj pecker migrate`."""
 

@@ -92,6 +92,9 @@ class Settings:
     alarms_interval: float = 10.0
     """Between two looks for what is wrong; of many replicas for all together."""
 
+    allowed_tasks: Sequence[str] | None = None
+    """Names of the tasks, or patterns, that stored schedules may run; None: all."""
+
     @classmethod
     def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
         """Return the checked settings of an app's configuration."""
@@ -139,7 +142,7 @@ TEXTS = {
 }
 SECRETS = {"dsn", "intake_token", "alarms_to"}
 MAPPINGS = {"alarms", "alarms_to"}
-LISTS = {"intake_tasks"}
+LISTS = {"allowed_tasks", "intake_tasks"}
 SWITCHES = {"redis_guard", "worker", "tracing", "outbox_local", "observers"}
 COUNTS = {
     "local_threads": (1, 1_000),

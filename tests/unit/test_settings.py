@@ -57,6 +57,7 @@ def test_all_settings_are_read() -> None:
         "outbox_interval": 0.2,
         "outbox_hold": 10,
         "intake_token": "s3same",
+        "allowed_tasks": ["billing.*"],
         "intake_tasks": ["billing.*"],
         "outbox_local": True,
         "outbox_backoff": 0.5,

@@ -48,6 +48,10 @@ comment on column {schema}.pecker_schedules.edit is
 -- Replicas ask for edits that their last snapshot did not show: a walk of this index.
 create index pecker_schedules_edits on {schema}.pecker_schedules (edit, name);
 
+-- One-offs that have run are forgotten: those whose instant has passed are looked at.
+create index pecker_schedules_once on {schema}.pecker_schedules (once_at)
+    where once and removed_at is null;
+
 -- The last hundred changes of each name: an edit prunes those of its own.
 create table {schema}.pecker_schedule_changes (
     id bigint generated always as identity primary key,

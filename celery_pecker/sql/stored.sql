@@ -1,0 +1,267 @@
+/* celery_pecker:lock_entry */
+-- An edit goes behind whoever else edits the entry, and no slot of it is claimed until
+-- the edit commits. By itself: what the next statement reads is then the latest.
+select task.name
+from {schema}.pecker_tasks as task
+where task.name = %(name)s::text
+for update
+
+/* celery_pecker:enroll_stored */
+-- The row of a new entry; none: somebody else has just made one, which is locked first.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+insert into {schema}.pecker_tasks (name, executed_at)
+select %(name)s::text, clock.now
+from clock
+on conflict (name) do nothing
+returning name
+
+/* celery_pecker:list_schedules */
+-- Stored schedules by name, with the rows that say when they ran, and what time it is.
+-- With a name: of that one also if it was removed, or only its row is there.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+stored as materialized (
+    select s.*
+    from {schema}.pecker_schedules as s
+    where case
+        when %(name)s::text is not null then s.name = %(name)s::text
+        else s.removed_at is null
+            and (%(after)s::text is null or s.name > %(after)s::text)
+            and (%(task)s::text is null or s.task = %(task)s::text)
+            and (
+                %(search)s::text is null
+                or strpos(lower(s.name), lower(%(search)s::text)) > 0
+                or strpos(lower(s.task), lower(%(search)s::text)) > 0
+            )
+    end
+    order by s.name
+    limit %(most)s::integer
+),
+wanted as (
+    select stored.name from stored
+    union
+    select %(name)s::text where %(name)s::text is not null
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       session_user::text as who,
+       (select owner.app from {schema}.pecker_owner as owner) as owner,
+       wanted.name,
+       stored.task, stored.args::text, stored.kwargs::text, stored.options::text,
+       stored.schedule::text, stored.policies::text, stored.run,
+       stored.starts_at, stored.ends_at, stored.once, stored.once_at,
+       stored.version, stored.removed_at, stored.created_at, stored.changed_at,
+       stored.changed_by,
+       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
+       task.holder is not null as ran,
+       task.paused,
+       coalesce(
+           not declared.stored and declared.declared_until > clock.now, false) as by_code
+from clock
+cross join wanted
+left join stored on stored.name = wanted.name
+left join {schema}.pecker_tasks as task on task.name = wanted.name
+left join {schema}.pecker_declarations as declared on declared.name = wanted.name
+order by wanted.name
+
+/* celery_pecker:write_schedule */
+-- One edit: the definition, the version under which slots are claimed, where they count
+-- from, what overviews read of the entry, runs for slots that were due, and who did it.
+-- The rows are locked, and the instant is the one that was read under the lock.
+with written as (
+    insert into {schema}.pecker_schedules as s
+        (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
+         once, once_at, version, created_at, changed_at, changed_by)
+    values
+        (%(name)s::text, %(task)s::text, %(args)s::text::jsonb,
+         %(kwargs)s::text::jsonb, %(options)s::text::jsonb,
+         %(schedule)s::text::jsonb, %(policies)s::text::jsonb, %(run)s::text,
+         %(starts_at)s::timestamptz, %(ends_at)s::timestamptz, %(once)s::boolean,
+         %(once_at)s::timestamptz, %(version)s::bigint, %(at)s::timestamptz,
+         %(at)s::timestamptz, %(by)s::text)
+    on conflict (name) do update
+    set task = excluded.task,
+        args = excluded.args,
+        kwargs = excluded.kwargs,
+        options = excluded.options,
+        schedule = excluded.schedule,
+        policies = excluded.policies,
+        run = excluded.run,
+        starts_at = excluded.starts_at,
+        ends_at = excluded.ends_at,
+        once = excluded.once,
+        once_at = excluded.once_at,
+        version = excluded.version,
+        created_at = case
+            when s.removed_at is null then s.created_at else excluded.created_at end,
+        changed_at = excluded.changed_at,
+        changed_by = excluded.changed_by,
+        removed_at = null,
+        edit = pg_current_xact_id()
+    returning s.name, s.created_at
+),
+anchored as (
+    update {schema}.pecker_tasks as task
+    set version = %(version)s::bigint,
+        executed_at = coalesce(%(executed_at)s::timestamptz, task.executed_at),
+        holder = case
+            when %(executed_at)s::timestamptz is distinct from task.executed_at
+                and %(executed_at)s::timestamptz is not null then null
+            else task.holder
+        end,
+        paused = coalesce(%(paused)s::boolean, task.paused)
+    from written
+    where task.name = written.name
+    returning task.name, task.era
+),
+declared as (
+    insert into {schema}.pecker_declarations
+        (name, task, schedule, delivery, period_us, timeout_us, run, stored,
+         declared_until)
+    select written.name, %(task)s::text, %(described)s::text, %(delivery)s::text,
+           %(period_us)s::bigint, %(timeout_us)s::bigint, %(run)s::text, true,
+           'infinity'
+    from written
+    on conflict (name) do update
+    set task = excluded.task,
+        schedule = excluded.schedule,
+        delivery = excluded.delivery,
+        period_us = excluded.period_us,
+        timeout_us = excluded.timeout_us,
+        run = excluded.run,
+        stored = true,
+        declared_until = excluded.declared_until
+),
+asked as (
+    insert into {schema}.pecker_pending
+        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    select anchored.name, slot.due_at, anchored.era, 0,
+           '00000000-0000-0000-0000-000000000000', 'infinity', true, %(by)s::text
+    from anchored
+    cross join unnest(%(asked)s::timestamptz[]) as slot (due_at)
+    on conflict (name, due_at, era) do nothing
+),
+noted as (
+    insert into {schema}.pecker_schedule_changes
+        (name, version, change, changed_at, changed_by, definition)
+    select written.name, %(version)s::bigint, %(change)s::text,
+           %(at)s::timestamptz, %(by)s::text, %(definition)s::text::jsonb
+    from written
+),
+pruned as (
+    delete from {schema}.pecker_schedule_changes as old
+    where old.name = %(name)s::text
+        and old.id in (
+            select change.id
+            from {schema}.pecker_schedule_changes as change
+            where change.name = %(name)s::text
+            order by change.id desc
+            offset 99
+        )
+)
+select written.created_at from written
+
+/* celery_pecker:remove_schedule */
+-- The row stays for a day, with a version that no replica has, so that whoever still
+-- knows the definition claims no slot. What was asked for, or not confirmed, goes. An
+-- entry that code declares by now keeps its own row.
+with removed as (
+    update {schema}.pecker_schedules as s
+    set version = %(version)s::bigint,
+        removed_at = %(at)s::timestamptz,
+        changed_at = %(at)s::timestamptz,
+        changed_by = %(by)s::text,
+        edit = pg_current_xact_id()
+    where s.name = %(name)s::text
+    returning s.name
+),
+ended as (
+    update {schema}.pecker_declarations as declared
+    set declared_until = %(at)s::timestamptz
+    from removed
+    where declared.name = removed.name and declared.stored
+    returning declared.name
+),
+fenced as (
+    update {schema}.pecker_tasks as task
+    set version = %(version)s::bigint
+    from ended
+    where task.name = ended.name
+),
+dropped as (
+    delete from {schema}.pecker_pending as pending
+    using ended
+    where pending.name = ended.name
+),
+noted as (
+    insert into {schema}.pecker_schedule_changes
+        (name, version, change, changed_at, changed_by)
+    select removed.name, %(version)s::bigint, 'removed', %(at)s::timestamptz,
+           %(by)s::text
+    from removed
+),
+pruned as (
+    delete from {schema}.pecker_schedule_changes as old
+    where old.name = %(name)s::text
+        and old.id in (
+            select change.id
+            from {schema}.pecker_schedule_changes as change
+            where change.name = %(name)s::text
+            order by change.id desc
+            offset 99
+        )
+)
+select removed.name from removed
+
+/* celery_pecker:pause_entry */
+-- Pauses an entry, stored or of code, or lets it go on, from its next claim on. The
+-- version stays: nobody needs to read anything. A removed name is no entry.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+entry as (
+    select task.name, coalesce(s.version, 0) as version
+    from {schema}.pecker_tasks as task
+    left join {schema}.pecker_schedules as s on s.name = task.name
+    where task.name = %(name)s::text
+        and not (s.removed_at is not null and task.version is not null)
+),
+changed as (
+    update {schema}.pecker_tasks as task
+    set paused = %(paused)s::boolean
+    from entry
+    where task.name = entry.name and task.paused <> %(paused)s::boolean
+    returning task.name
+),
+noted as (
+    insert into {schema}.pecker_schedule_changes
+        (name, version, change, changed_at, changed_by)
+    select changed.name, entry.version,
+           case when %(paused)s::boolean then 'paused' else 'resumed' end,
+           clock.now, coalesce(%(by)s::text, 'db:' || session_user)
+    from changed, entry, clock
+),
+pruned as (
+    delete from {schema}.pecker_schedule_changes as old
+    using changed
+    where old.name = changed.name
+        and old.id in (
+            select change.id
+            from {schema}.pecker_schedule_changes as change
+            where change.name = %(name)s::text
+            order by change.id desc
+            offset 99
+        )
+)
+select (select count(*) from changed) from entry
+
+/* celery_pecker:read_schedule_changes */
+-- The last changes of a name, newest first.
+select change.id, change.name, change.version, change.change, change.changed_at,
+       change.changed_by, change.definition::text
+from {schema}.pecker_schedule_changes as change
+where change.name = %(name)s::text
+order by change.id desc
+limit %(most)s::integer

@@ -1,0 +1,98 @@
+"""Where the slots of an entry count from after an edit. Pure.
+
+Slots before the edit are never due by the new schedule. A slot that was due by the old
+one and that nobody has claimed does not vanish: it runs once more, by the new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from celery_pecker.schedules import misfire
+from celery_pecker.schedules.grid import latest
+from celery_pecker.schedules.model import Entry
+from celery_pecker.stored.timing import following
+
+RECENT_US = 60_000_000
+"""A run that is asked for keeps the instant of its slot for so long. Schedulers give it
+up five minutes after its instant, so that an older slot is asked for as of now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hot:
+    """The row of an entry, locked, and the database's time."""
+
+    executed_us: int
+    now_us: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What an edit writes to the row."""
+
+    executed_us: int | None = None
+    """None: it stays."""
+    asked_us: tuple[int, ...] = ()
+    """Instants of runs that are asked for, for slots that were due."""
+
+
+def first(hot: Hot) -> Anchor:
+    """Return the anchor of a name that is new, or that returns.
+
+    Its first slot is one period later, and nothing that ran before runs again.
+    """
+    return Anchor(max(hot.executed_us, hot.now_us))
+
+
+def changed(old: Entry | None, new: Entry, hot: Hot) -> Anchor:
+    """Return the anchor of an entry whose schedule changed.
+
+    ``old`` is None where it could not be read: then nothing ran, and nothing was due.
+    A grid keeps its phase.
+    """
+    due = [] if old is None or hot.paused else due_slots(old, hot)
+    if new.period_us is None:
+        return Anchor(max(hot.executed_us, hot.now_us), _asked(due, hot.now_us))
+    if len(due) == 1:
+        # Exactly one slot is due on the new grid. A run that is asked for would need a
+        # gap between two slots, which a timeout as long as the period leaves none of.
+        slot_us = latest(due[0], new.period_us, hot.now_us)
+        return Anchor(slot_us - new.period_us)
+    executed_us = hot.executed_us
+    if executed_us + new.period_us < hot.now_us or due:
+        executed_us = latest(executed_us, new.period_us, hot.now_us)
+    return Anchor(executed_us, _asked(due, hot.now_us))
+
+
+def due_slots(entry: Entry, hot: Hot) -> list[int]:
+    """Return the slots that are due and still run, oldest first, as a claim would."""
+    period_us, now_us = entry.period_us, hot.now_us
+
+    def after(last_us: int) -> int:
+        return following(entry, last_us, now_us)
+
+    first_us = after(hot.executed_us)
+    if first_us > now_us:
+        return []
+    depth = entry.policy.depth
+    if period_us is not None:
+        newest_us = latest(hot.executed_us, period_us, now_us)
+        slot_us = max(first_us, newest_us - (depth - 1) * period_us)
+    else:
+        slot_us, _ = misfire.choose(after, first_us, now_us, depth)
+    found: list[int] = []
+    while slot_us <= now_us and len(found) < depth:
+        if misfire.runs(entry.policy, slot_us, now_us):
+            found.append(slot_us)
+        slot_us = after(slot_us)
+    return found
+
+
+def _asked(due: list[int], now_us: int) -> tuple[int, ...]:
+    """Return an instant for each slot, no two of them the same."""
+    count = len(due)
+    return tuple(
+        slot_us if now_us - slot_us < RECENT_US else now_us - count + nth
+        for nth, slot_us in enumerate(due)
+    )

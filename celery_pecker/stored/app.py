@@ -1,0 +1,460 @@
+"""Schedules that people and programs edit while everything runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, TypeVar
+
+from celery import Celery
+
+from celery_pecker.carriers import async_carrier_of, carrier_of, drive
+from celery_pecker.carriers.carrier import Flow
+from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.declarations import enter_tied, storable
+from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
+from celery_pecker.kernel.connections import Connections
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+from celery_pecker.stored.definition import (
+    Definition,
+    Validator,
+    check_by,
+    check_name,
+    check_version,
+    refuse,
+)
+from celery_pecker.stored.edits import Edit, Edits
+from celery_pecker.stored.model import Changes, Rows, ScheduleRow
+from celery_pecker.stored.timing import Timings, next_runs
+
+T = TypeVar("T")
+Seconds = float | timedelta
+Instant = datetime | str
+Instants = list[datetime]
+
+
+class Schedules:
+    """Adds, changes, removes and shows the stored schedules of an app.
+
+        schedules = Schedules(app)
+        schedules.set("report", task="proj.report", schedule={"cron": "0 7 * * *"})
+
+    Every scheduler of the app follows an edit within a second. Nothing is asked of any
+    server until something is called.
+
+    Args:
+        app: the Celery app whose schedulers run them.
+
+    With ``connection=`` an edit is part of the caller's own transaction: of psycopg,
+    SQLAlchemy or Django. It counts from the instant at which it is made, and takes
+    effect with the commit; after a rollback there never was one.
+    """
+
+    def __init__(self, app: Celery) -> None:
+        real: Any = app
+        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the app's configuration says, checked once."""
+        conf: Mapping[str, Any] = self.app.conf
+        settings = Settings.read(conf, main=self.app.main)
+        Database.of(settings, role="schedules")  # refuses what is no DSN
+        return settings
+
+    @property
+    def allow_list(self) -> Sequence[str] | None:
+        """Names and patterns of the tasks that may be run; None: all."""
+        return self.settings.allowed_tasks
+
+    def allowed(self, task: str) -> bool:
+        """Say whether a stored schedule may run the task."""
+        return self._validator.allowed(task)
+
+    def names_of_code(self) -> set[str]:
+        """Return the names that this app's ``beat_schedule`` declares."""
+        self.app.finalize()
+        enter_tied(self.app)
+        return {*self.app.conf.beat_schedule}
+
+    def set(  # noqa: PLR0913  # all that can be said of a schedule
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        timeout: Seconds | None = None,
+        run: RunMode | str | None = None,
+        delivery: Delivery | str | None = None,
+        misfire: Misfire | str | None = None,
+        grace: Seconds | None = None,
+        catch_up: int | None = None,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        once: bool = False,
+        paused: bool | None = None,
+        version: int | None = None,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> ScheduleRow:
+        """Create a stored schedule, or replace its definition; return its row.
+
+        Args:
+            name: of the entry; no code may declare it.
+            task: the name of the task.
+            schedule: seconds, a timedelta, crontab, solar, cron, recurrence, rrule,
+                jitter, splay, or JSON as ``{"cron": "0 4 * * *"}``.
+            args: positional arguments of the task, as JSON can hold them.
+            kwargs: its other arguments.
+            options: of ``apply_async``: queue, priority, headers …
+            timeout: seconds that a run may take from its slot on.
+            run: ``"dispatch"`` or ``"local"``.
+            delivery: ``"at_most_once"`` or ``"at_least_once"``.
+            misfire: ``"skip"``, ``"coalesce"`` or ``"catch_up"``.
+            grace: seconds after which a slot that was missed is not run.
+            catch_up: how many missed slots are run at most.
+            start: no run lies before it; naive: local time of the app's zone.
+            end: no run lies after it.
+            once: only the first run after the edit.
+            paused: whether slots pass without a run. None: as it is.
+            version: that the edit is for; 0: there must be none. None: whichever.
+            by: who makes the edit, for the history; default the database's user.
+            connection: whose open transaction it joins. None: it is committed at once.
+
+        Raises:
+            InvalidField: one of it is not allowed; nothing was written.
+            VersionConflict: the schedule has another version; nothing was written.
+        """
+        policies = _policies(timeout, delivery, misfire, grace, catch_up)
+        wanted = self.check(
+            name,
+            task=task,
+            schedule=schedule,
+            args=args,
+            kwargs=kwargs,
+            options=options,
+            policies=policies,
+            run=run,
+            start=start,
+            end=end,
+            once=once,
+        )
+        edit = _edit(version, by, paused)
+        return self._run(self._set(wanted, edit), connection)
+
+    async def aset(
+        self, name: str, *, connection: Any = None, **fields: Any
+    ) -> ScheduleRow:
+        """Do as `set`, for a connection or session that is awaited."""
+        fields = {"version": None, "by": None, "paused": None, **fields}
+        edit = _edit(*(fields.pop(key) for key in ("version", "by", "paused")))
+        policies = _policies(
+            *(
+                fields.pop(key, None)
+                for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
+            )
+        )
+        wanted = self.check(name, policies=policies, **fields)
+        return await self._arun(self._set(wanted, edit), connection)
+
+    def once(
+        self, task: str, *, at: Instant, name: str | None = None, **fields: Any
+    ) -> ScheduleRow:
+        """Store one run of a task; return its row.
+
+        Args:
+            task: the name of the task.
+            at: when; up to a minute ago is now.
+            name: of the entry; default one that nobody has.
+            fields: as of `set`: args, kwargs, options, the policies, version, by,
+                connection.
+
+        Raises:
+            InvalidField: one of it is not allowed; nothing was written.
+            VersionConflict: the schedule has another version; nothing was written.
+        """
+        named, fields = self._once(task, at, name, fields)
+        return self.set(named, **fields)
+
+    async def aonce(
+        self, task: str, *, at: Instant, name: str | None = None, **fields: Any
+    ) -> ScheduleRow:
+        """Do as `once`, for a connection or session that is awaited."""
+        named, fields = self._once(task, at, name, fields)
+        return await self.aset(named, **fields)
+
+    def get(self, name: str, *, connection: Any = None) -> ScheduleRow | None:
+        """Return a stored schedule; None if there is none, or it was removed."""
+        check_name(name)
+        return self._run(lambda: self._edits.get(name), connection)
+
+    async def aget(self, name: str, *, connection: Any = None) -> ScheduleRow | None:
+        """Do as `get`, for a connection or session that is awaited."""
+        check_name(name)
+        return await self._arun(lambda: self._edits.get(name), connection)
+
+    def list(
+        self,
+        *,
+        search: str | None = None,
+        task: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        connection: Any = None,
+    ) -> Rows:
+        """Return stored schedules by name.
+
+        Args:
+            search: part of the name or of the task's; capitals count as small letters.
+            task: of this task only.
+            after: with names after this one, for the next page.
+            limit: how many at most, up to 1,000.
+            connection: whose open transaction it is read in. None: one of ours.
+        """
+        return self._run(self._listed(search, task, after, limit), connection)
+
+    async def alist(
+        self,
+        *,
+        search: str | None = None,
+        task: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        connection: Any = None,
+    ) -> Rows:
+        """Do as `list`, for a connection or session that is awaited."""
+        return await self._arun(self._listed(search, task, after, limit), connection)
+
+    def remove(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> bool:
+        """Remove a stored schedule; say whether there was one.
+
+        A name that comes back within a day does not repeat what ran before.
+
+        Raises:
+            VersionConflict: the schedule has another version; nothing was written.
+        """
+        return self._run(self._remove(name, version, by), connection)
+
+    async def aremove(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> bool:
+        """Do as `remove`, for a connection or session that is awaited."""
+        return await self._arun(self._remove(name, version, by), connection)
+
+    def pause(
+        self, name: str, *, by: str | None = None, connection: Any = None
+    ) -> bool:
+        """Let the slots of an entry, also of code, pass; say whether that is new.
+
+        Raises:
+            UnknownSchedule: there is no such entry.
+        """
+        return self._run(self._pause(name, True, by), connection)
+
+    async def apause(
+        self, name: str, *, by: str | None = None, connection: Any = None
+    ) -> bool:
+        """Do as `pause`, for a connection or session that is awaited."""
+        return await self._arun(self._pause(name, True, by), connection)
+
+    def resume(
+        self, name: str, *, by: str | None = None, connection: Any = None
+    ) -> bool:
+        """Let the slots of an entry run, from the next one on; say whether that is new.
+
+        Raises:
+            UnknownSchedule: there is no such entry.
+        """
+        return self._run(self._pause(name, False, by), connection)
+
+    async def aresume(
+        self, name: str, *, by: str | None = None, connection: Any = None
+    ) -> bool:
+        """Do as `resume`, for a connection or session that is awaited."""
+        return await self._arun(self._pause(name, False, by), connection)
+
+    def history(
+        self, name: str, *, limit: int = 100, connection: Any = None
+    ) -> Changes:
+        """Return the last changes of a name, newest first; 100 are kept."""
+        check_name(name)
+        return self._run(lambda: self._edits.history(name, limit), connection)
+
+    async def ahistory(
+        self, name: str, *, limit: int = 100, connection: Any = None
+    ) -> Changes:
+        """Do as `history`, for a connection or session that is awaited."""
+        check_name(name)
+        return await self._arun(lambda: self._edits.history(name, limit), connection)
+
+    def next_runs(
+        self,
+        schedule: Any,
+        *,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        once: bool = False,
+        name: str = "preview",
+        count: int = 5,
+    ) -> Instants:
+        """Return the next runs that a schedule would have, by this machine's clock.
+
+        Raises:
+            InvalidField: it is not allowed.
+        """
+        wanted = Validator(self.app, self.timings, None).check(
+            name,
+            task="preview",
+            schedule=schedule,
+            policies={},
+            start=start,
+            end=end,
+            once=once,
+        )
+        entry = self.timings.entry(
+            name,
+            task=wanted.task,
+            schedule=wanted.schedule,
+            policies={},
+            run=wanted.run,
+            start=wanted.start,
+            end=wanted.end,
+        )
+        return next_runs(entry, to_us(SYSTEM.now()), 1 if wanted.once else count)
+
+    def check(
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: Any,
+        policies: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Definition:
+        """Return a checked definition: what `set` checks before it asks a server.
+
+        Args:
+            name: of the entry.
+            task: the name of the task.
+            schedule: as of `set`.
+            policies: timeout, delivery, misfire, grace and catch_up, by name.
+            fields: args, kwargs, options, run, start, end, once, as of `set`.
+
+        Raises:
+            InvalidField: one field is wrong.
+        """
+        return self._validator.check(
+            name, task=task, schedule=schedule, policies=policies or {}, **fields
+        )
+
+    @cached_property
+    def timings(self) -> Timings:
+        """What reads rows into entries."""
+        return Timings(self.app)
+
+    def close(self) -> None:
+        """Close the connections of ours that are idle."""
+        if "_connections" in vars(self):
+            self._connections.close()
+
+    def _set(self, wanted: Definition, edit: Edit) -> Callable[[], Flow[ScheduleRow]]:
+        names = self.names_of_code()
+        return lambda: self._edits.set(wanted, edit, names.__contains__)
+
+    def _remove(
+        self, name: str, version: int | None, by: str | None
+    ) -> Callable[[], Flow[bool]]:
+        check_name(name)
+        edit = _edit(version, by)
+        return lambda: self._edits.remove(name, edit)
+
+    def _pause(
+        self, name: str, paused: bool, by: str | None
+    ) -> Callable[[], Flow[bool]]:
+        check_name(name)
+        by = check_by(by)
+        return lambda: self._edits.pause(name, paused=paused, by=by)
+
+    def _listed(
+        self, search: str | None, task: str | None, after: str | None, limit: int
+    ) -> Callable[[], Flow[Rows]]:
+        for field, value in (("search", search), ("task", task), ("after", after)):
+            if value is not None and not storable(value):
+                refuse(field, value, "a text of 1 to 1000 bytes of UTF-8 without NUL")
+        return lambda: self._edits.list(
+            search=search, task=task, after=after, limit=limit
+        )
+
+    def _once(
+        self, task: str, at: Instant, name: str | None, fields: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
+        """Return name and fields of `set` for one run."""
+        instant = self._validator.instant("at", at)
+        if instant is None:
+            refuse("at", at, "a datetime, or its text, as '2026-11-23 10:00'")
+        fields["schedule"] = {"once": instant.isoformat()}
+        fields["task"] = task
+        return name or f"{task} once {new_tag()}", fields
+
+    def _run(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
+        if connection is not None:
+            return drive(carrier_of(connection), lambda _: flow())
+        with self._connections.lend() as database:
+            carrier = OwnCarrier(database)
+            with carrier.together(several=True):
+                return drive(carrier, lambda _: flow())
+
+    async def _arun(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
+        if connection is not None:
+            return await async_carrier_of(connection).drive(lambda _: flow())
+        return await asyncio.to_thread(self._run, flow, None)
+
+    @cached_property
+    def _connections(self) -> Connections:
+        return Connections(self.settings, role="schedules")
+
+    @cached_property
+    def _validator(self) -> Validator:
+        return Validator(self.app, self.timings, self.allow_list)
+
+    @cached_property
+    def _edits(self) -> Edits:
+        settings = self.settings
+        return Edits(settings.schema, app_name=settings.app, timings=self.timings)
+
+
+def _edit(version: int | None, by: str | None, paused: bool | None = None) -> Edit:
+    if paused is not None and not isinstance(paused, bool):
+        refuse("paused", paused, "True, False or None (as it is)")
+    return Edit(version=check_version(version), by=check_by(by), paused=paused)
+
+
+def _policies(
+    timeout: Any, delivery: Any, misfire: Any, grace: Any, catch_up: Any
+) -> dict[str, Any]:
+    return {
+        "timeout": timeout,
+        "delivery": delivery,
+        "misfire": misfire,
+        "grace": grace,
+        "catch_up": catch_up,
+    }

@@ -1,0 +1,275 @@
+"""What people store of a schedule, checked: the one validator for code, CLI and forms.
+
+Nothing here asks a server: what can be wrong with a definition is refused before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any, NoReturn
+
+from celery_pecker.declarations import storable
+from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.stored import forms
+from celery_pecker.stored.timing import Timings
+
+MAX_BYTES = 65_536
+"""Of args, kwargs and options, each as JSON."""
+MAX_BY = 200
+"""Characters of who made an edit."""
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+DURATIONS = ("timeout", "grace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A stored schedule as people define it, checked."""
+
+    name: str
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    schedule: dict[str, Any]
+    policies: dict[str, Any]
+    run: str
+    start: datetime | None
+    end: datetime | None
+    once: bool
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON, for the history."""
+        found = asdict(self)
+        del found["name"]
+        for key in ("start", "end"):
+            found[key] = found[key] and found[key].isoformat()
+        return found
+
+    @property
+    def timing(self) -> tuple[object, ...]:
+        """What decides when it is due: where an edit changes it, slots count anew."""
+        when = json.dumps(self.schedule, sort_keys=True)
+        return when, self.start, self.end, self.once
+
+
+class Validator:
+    """Checks definitions for one app."""
+
+    def __init__(
+        self, app: Any, timings: Timings, allow_list: Sequence[str] | None
+    ) -> None:
+        self._app = app
+        self._timings = timings
+        self._allow_list = allow_list
+
+    def allowed(self, task: str) -> bool:
+        """Say whether a stored schedule may run the task."""
+        patterns = self._allow_list
+        return patterns is None or any(fnmatchcase(task, one) for one in patterns)
+
+    def check(  # noqa: PLR0913  # all that can be said of a schedule
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: Any,
+        args: Any = (),
+        kwargs: Any = None,
+        options: Any = None,
+        policies: Mapping[str, Any],
+        run: Any = None,
+        start: Any = None,
+        end: Any = None,
+        once: Any = False,
+    ) -> Definition:
+        """Return a checked definition.
+
+        Raises:
+            InvalidField: one field is wrong.
+        """
+        check_name(name)
+        self._check_task(task)
+        if not isinstance(once, bool):
+            refuse("once", once, "True or False")
+        document = forms.to_json(schedule)
+        first = self.instant("start", start)
+        last = self.instant("end", end)
+        if first is not None and last is not None and last < first:
+            refuse("end", str(end), f"none before the start, {first.isoformat()}")
+        if "once" in document:
+            if first is not None or last is not None:
+                field = "end" if first is None else "start"
+                refuse(field, str(first or last), "none beside a schedule 'once'")
+            self.instant("schedule", document["once"])
+            once = True
+        found = Definition(
+            name=name,
+            task=task,
+            args=checked_json("args", _listed(args), list),
+            kwargs=checked_json("kwargs", {} if kwargs is None else kwargs, dict),
+            options=_options(options),
+            schedule=document,
+            policies=_policies(policies),
+            run=str("dispatch" if run is None else run),
+            start=first,
+            end=last,
+            once=once,
+        )
+        self._timings.entry(
+            name,
+            task=task,
+            schedule=document,
+            policies=found.policies,
+            run=found.run,
+            start=first,
+            end=last,
+            once_at=LAST if once and "once" not in document else None,
+        )
+        return found
+
+    def instant(self, field: str, value: Any) -> datetime | None:
+        """Return an instant; a naive one is local time of the app's zone.
+
+        Raises:
+            InvalidField: it is none.
+        """
+        if value is None:
+            return None
+        found = value
+        if isinstance(value, str):
+            try:
+                found = datetime.fromisoformat(value)
+            except ValueError:
+                found = None
+        if isinstance(found, datetime):
+            if found.tzinfo is None:
+                found = found.replace(tzinfo=self._app.timezone)
+            try:
+                found = found.astimezone(UTC)
+            except OverflowError:
+                found = None
+        if not isinstance(found, datetime) or not FIRST <= found < LAST:
+            allowed = (
+                "a datetime of 1970 to 8999, or its text, as '2026-11-23 10:00';"
+                " without an offset it is local time of the app's zone"
+            )
+            refuse(field, value, allowed)
+        return found
+
+    def _check_task(self, task: object) -> None:
+        if not isinstance(task, str) or not storable(task):
+            refuse("task", task, "the name of a task, 1 to 1000 bytes without NUL")
+        if not self.allowed(task):
+            patterns = ", ".join(map(repr, self._allow_list or ())) or "none"
+            refuse("task", task, f"{patterns} (setting pecker_allowed_tasks)")
+
+
+def check_name(name: object) -> str:
+    """Return the name of an entry.
+
+    Raises:
+        InvalidField: PostgreSQL could not hold it.
+    """
+    if not isinstance(name, str) or not storable(name):
+        refuse("name", name, "a text of 1 to 1000 bytes of UTF-8 without NUL")
+    return name
+
+
+def check_by(by: object) -> str | None:
+    """Return who makes an edit; None: the database's user."""
+    if by is None:
+        return None
+    if not isinstance(by, str) or not by or len(by) > MAX_BY or not storable(by):
+        refuse("by", by, f"a text of 1 to {MAX_BY} characters without NUL")
+    return by
+
+
+def check_version(version: object) -> int | None:
+    """Return the version that an edit is for; None: whichever there is."""
+    if version is None:
+        return None
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        refuse("version", version, "a whole number from 0 (there must be none) on")
+    return version
+
+
+def refuse(field: str, value: object, allowed: str) -> NoReturn:
+    """Raise InvalidField with what is allowed."""
+    text = repr(value)
+    shown = text if len(text) <= MAX_BY else f"{text[:MAX_BY]}…"
+    message = f"{field} is {shown}; allowed is {allowed}"
+    raise InvalidField(message, field=field)
+
+
+def checked_json(field: str, value: Any, kind: type) -> Any:
+    """Return a value as JSON brings it back.
+
+    Raises:
+        InvalidField: JSON or PostgreSQL cannot hold it.
+    """
+    if not isinstance(value, kind):
+        refuse(field, value, "a list or tuple" if kind is list else "a dict")
+    try:
+        text = json.dumps(value, allow_nan=False)
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        refuse(field, value, f"what JSON can hold ({error})")
+    if found != _without_tuples(value):
+        refuse(field, value, "what JSON brings back as it was: keys that are texts")
+    if "\\u0000" in text or not _encodable(text):
+        refuse(field, value, "text that PostgreSQL can hold: no NUL, no half of a pair")
+    if len(text) > MAX_BYTES:
+        message = f"{field} has {len(text)} bytes as JSON; allowed are {MAX_BYTES}"
+        raise InvalidField(message, field=field)
+    return found
+
+
+def _without_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_tuples(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_tuples(one) for one in value]
+    return value
+
+
+def _encodable(text: str) -> bool:
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _listed(args: Any) -> Any:
+    return [*args] if isinstance(args, tuple) else args
+
+
+def _options(options: Any) -> dict[str, Any]:
+    found = {} if options is None else options
+    if isinstance(found, dict):
+        if "pecker" in found:
+            refuse("options", found, "those of apply_async; policies are arguments")
+        headers = found.get("headers")
+        if headers is not None and not isinstance(headers, Mapping):
+            refuse("options", found, "a dict under 'headers'")
+    result: dict[str, Any] = checked_json("options", found, dict)
+    return result
+
+
+def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in policies.items():
+        if value is None:
+            continue
+        plain = value.total_seconds() if isinstance(value, timedelta) else value
+        if key in DURATIONS and isinstance(plain, float):
+            plain = forms.number(plain)
+        found[key] = str(plain) if isinstance(plain, str) else plain
+    checked: dict[str, Any] = {}
+    for key, value in found.items():
+        checked[key] = checked_json(key, [value], list)[0]
+    return checked

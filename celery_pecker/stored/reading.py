@@ -1,0 +1,220 @@
+"""Rows of stored schedules as people see them; a row that cannot be read says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.recurrence import NEVER_US
+from celery_pecker.schedules.model import Entry
+from celery_pecker.stored.definition import Definition
+from celery_pecker.stored.model import BY_CODE, ScheduleRow
+from celery_pecker.stored.timing import Timings, following
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What ``list_schedules`` answers of a name; its columns, in order."""
+
+    now_us: int
+    who: str
+    owner: str | None
+    name: str
+    task: str | None
+    args: str
+    kwargs: str
+    options: str
+    schedule: str
+    policies: str
+    run: str
+    start: datetime | None
+    end: datetime | None
+    once: bool
+    once_at: datetime | None
+    stored_version: int | None
+    removed_at: datetime | None
+    created_at: datetime
+    changed_at: datetime
+    changed_by: str
+    executed_us: int | None
+    ran: bool
+    stored_paused: bool | None
+    by_code: bool
+
+    @property
+    def there(self) -> bool:
+        """Whether it is stored and not removed."""
+        return self.stored_version is not None and self.removed_at is None
+
+    @property
+    def version(self) -> int:
+        """Its version, also after it was removed; 0: there never was one."""
+        return self.stored_version or 0
+
+    @property
+    def done(self) -> bool:
+        """Whether it was to run once, and its instant is over."""
+        if not self.once or self.once_at is None or self.executed_us is None:
+            return False
+        return from_us(self.executed_us) >= self.once_at
+
+    @property
+    def paused(self) -> bool:
+        """Whether its slots pass without a run."""
+        return bool(self.stored_paused)
+
+
+class Reading:
+    """Reads rows; nothing that stands in one of them is an error."""
+
+    def __init__(self, timings: Timings) -> None:
+        self._timings = timings
+
+    def entry(self, found: Found) -> Entry | None:
+        """Return the entry of a row; None if the row cannot be read."""
+        try:
+            return self._entry(found)
+        except Misconfigured:
+            return None
+
+    def definition(self, found: Found) -> Definition | None:
+        """Return the definition of a row; None if the row cannot be read."""
+        if self.entry(found) is None:
+            return None
+        return Definition(
+            name=found.name,
+            task=found.task or "",
+            args=json.loads(found.args),
+            kwargs=json.loads(found.kwargs),
+            options=json.loads(found.options),
+            schedule=json.loads(found.schedule),
+            policies=json.loads(found.policies),
+            run=found.run,
+            start=_utc(found.start),
+            end=_utc(found.end),
+            once=found.once,
+        )
+
+    def row(self, found: Found) -> ScheduleRow:
+        """Return a row for people."""
+        entry, problem = None, BY_CODE if found.by_code else None
+        try:
+            entry = self._entry(found)
+        except Misconfigured as error:
+            problem = f"cannot be read: {error}"
+        return self._shown(found, json.loads(found.schedule), entry, problem)
+
+    def written(
+        self,
+        found: Found,
+        wanted: Definition,
+        values: Mapping[str, Any],
+        *,
+        created_at: datetime,
+        entry: Entry,
+    ) -> ScheduleRow:
+        """Return the row that an edit has just written."""
+        executed_at = values["executed_at"]
+        executed_us = found.executed_us
+        if executed_at is not None:
+            executed_us = to_us(executed_at)
+        paused = values["paused"]
+        after = Found(
+            now_us=found.now_us,
+            who=found.who,
+            owner=found.owner,
+            name=wanted.name,
+            task=wanted.task,
+            args=values["args"],
+            kwargs=values["kwargs"],
+            options=values["options"],
+            schedule=values["schedule"],
+            policies=values["policies"],
+            run=wanted.run,
+            start=wanted.start,
+            end=wanted.end,
+            once=wanted.once,
+            once_at=values["once_at"],
+            stored_version=values["version"],
+            removed_at=None,
+            created_at=created_at,
+            changed_at=values["at"],
+            changed_by=values["by"],
+            executed_us=executed_us,
+            ran=found.ran and executed_us == found.executed_us,
+            stored_paused=found.paused if paused is None else paused,
+            by_code=False,
+        )
+        return self._shown(after, wanted.schedule, entry, None)
+
+    def _entry(self, found: Found) -> Entry:
+        return self._timings.entry(
+            found.name,
+            task=found.task or "",
+            schedule=found.schedule,
+            policies=found.policies,
+            run=found.run,
+            start=_utc(found.start),
+            end=_utc(found.end),
+            once_at=_utc(found.once_at) if found.once else None,
+        )
+
+    def _shown(
+        self, found: Found, schedule: Any, entry: Entry | None, problem: str | None
+    ) -> ScheduleRow:
+        once_at = _utc(found.once_at)
+        words = ""
+        if entry is not None:
+            words = self._timings.words(
+                found.name,
+                schedule,
+                start=_utc(found.start),
+                end=_utc(found.end),
+                once=found.once,
+                once_at=once_at,
+            )
+        executed_us = found.executed_us
+        next_due = None
+        if entry is not None and executed_us is not None and not found.paused:
+            next_due = _next(entry, executed_us, found.now_us)
+        return ScheduleRow(
+            name=found.name,
+            task=found.task or "",
+            args=json.loads(found.args),
+            kwargs=json.loads(found.kwargs),
+            options=json.loads(found.options),
+            schedule=schedule,
+            words=words,
+            policies=json.loads(found.policies),
+            run=found.run,
+            start=_utc(found.start),
+            end=_utc(found.end),
+            once=found.once,
+            once_at=once_at,
+            paused=found.paused,
+            version=found.version,
+            created_at=found.created_at.astimezone(UTC),
+            changed_at=found.changed_at.astimezone(UTC),
+            changed_by=found.changed_by,
+            last_slot=(
+                from_us(executed_us) if found.ran and executed_us is not None else None
+            ),
+            next_due=next_due,
+            done=found.done,
+            declared_by_code=found.by_code,
+            problem=problem,
+        )
+
+
+def _next(entry: Entry, executed_us: int, now_us: int) -> datetime | None:
+    next_us = following(entry, executed_us, now_us)
+    return None if next_us >= NEVER_US else from_us(next_us)
+
+
+def _utc(instant: datetime | None) -> datetime | None:
+    return None if instant is None else instant.astimezone(UTC)

@@ -1,0 +1,293 @@
+"""When a stored schedule is due: the same for replicas, edits and people.
+
+A plain interval is a grid that the claim works out in SQL. All else gives instants in
+Python: calendars, crontab, solar, a grid with a start or an end, a single instant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from celery import Celery
+from celery.schedules import schedule
+
+from celery_pecker.calendars import Jittered, Splayed
+from celery_pecker.declarations import POLICIES, policy
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.recurrence import NEVER_US, in_words, period_us, recurrence
+from celery_pecker.schedules.grid import latest
+from celery_pecker.schedules.model import Delivery, Entry, Policy, Recurrence, RunMode
+from celery_pecker.stored import forms
+
+SECOND = 1_000_000
+SHARED = 4_096
+"""Different timings that are kept, for the entries that have the same."""
+ORDER = ("run", "misfire", "catch_up", "timeout", "delivery", "grace")
+"""In which policies are checked: what a policy depends on comes before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One instant."""
+
+    at_us: int
+    asks = False
+
+    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
+        """Return the instant until it is over."""
+        return self.at_us if last_us < self.at_us else NEVER_US
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A plain interval, counted from its start, or else from the last slot."""
+
+    period_us: int
+    start_us: int | None
+    asks = False
+
+    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
+        """Return the first slot after the last."""
+        start_us = self.start_us
+        if start_us is None:
+            return last_us + self.period_us
+        if last_us < start_us:
+            return start_us
+        return start_us + ((last_us - start_us) // self.period_us + 1) * self.period_us
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A schedule with a start and an end; both belong to it."""
+
+    inner: Recurrence
+    start_us: int | None
+    end_us: int | None
+
+    @property
+    def asks(self) -> bool:
+        """Whether it can only be asked "is it due now?"."""
+        return self.inner.asks
+
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return the first slot after the last that lies within."""
+        if self.start_us is not None:
+            last_us = max(last_us, self.start_us - 1)
+        found_us = self.inner.next(last_us, now_us)
+        if self.end_us is not None and found_us > self.end_us:
+            return NEVER_US
+        return found_us
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What entries with the same schedule and policies have in common."""
+
+    described: str
+    policy: Policy
+    period_us: int | None
+    recurrence: Recurrence | None
+    """None: a grid, or it goes by the entry's name."""
+
+
+class Timings:
+    """Reads stored rows into entries; what rows have in common is made once."""
+
+    def __init__(self, app: Celery, conf: Mapping[str, Any] | None = None) -> None:
+        self._app = app
+        self._conf = app.conf if conf is None else conf
+        self._shared = lru_cache(maxsize=SHARED)(self._timing)
+
+    def entry(  # noqa: PLR0913  # the columns of a row
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: str | Mapping[str, Any],
+        policies: str | Mapping[str, Any],
+        run: str,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        once_at: datetime | None = None,
+    ) -> Entry:
+        """Return the entry of a row; JSON columns as text or read.
+
+        Raises:
+            InvalidField: it cannot be read, as what somebody wrote by hand.
+        """
+        when, how = _text(schedule), _text(policies)
+        timing = self._shared(when, how, run, start, end, once_at)
+        found = timing.recurrence
+        if found is None and timing.period_us is None:
+            found = self._recurrence(forms.of_json(_read(when)), name, start, end)
+        return Entry(
+            name=name,
+            task=task,
+            described=timing.described,
+            policy=timing.policy,
+            period_us=timing.period_us,
+            recurrence=found,
+        )
+
+    def words(
+        self,
+        name: str,
+        schedule: Mapping[str, Any],
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        once: bool = False,
+        once_at: datetime | None = None,
+    ) -> str:
+        """Return the schedule in a sentence."""
+        recurs = forms.of_json(schedule)
+        zone = self._app.timezone
+
+        def shown(at: datetime) -> str:
+            return at.astimezone(zone).isoformat(" ", "seconds")
+
+        if isinstance(recurs, forms.Once):
+            return f"once, at {shown(once_at or recurs.at)}"
+        text = in_words(recurs, self._app, name)
+        if start is not None:
+            text += f", from {shown(start)}"
+        if end is not None:
+            text += f", until {shown(end)}"
+        if once:
+            text = f"once: the first of {text}"
+            text += "" if once_at is None else f" ({shown(once_at)})"
+        return text
+
+    def _timing(  # the columns of a row
+        self,
+        when: str,
+        how: str,
+        run: str,
+        start: datetime | None,
+        end: datetime | None,
+        once_at: datetime | None,
+    ) -> Timing:
+        recurs = forms.of_json(_read(when))
+        if isinstance(recurs, forms.Once) and once_at is None:
+            once_at = recurs.at
+        every_us = None
+        found: Recurrence | None = None
+        if type(recurs) is schedule:
+            every_us = int(recurs.seconds * SECOND + 0.5)
+        bounded = start is not None or end is not None
+        period = period_us(recurs) if not bounded and once_at is None else None
+        if once_at is not None:
+            found = Single(to_us(once_at))
+        elif period is None and not _goes_by_name(recurs):
+            found = self._recurrence(recurs, "", start, end)
+        return Timing(
+            described=_described(when, start, end, once_at),
+            policy=self._policy(_read(how), run, recurs, every_us, once_at is not None),
+            period_us=period,
+            recurrence=found,
+        )
+
+    def _recurrence(
+        self, recurs: Any, name: str, start: datetime | None, end: datetime | None
+    ) -> Recurrence:
+        start_us, end_us = _us(start), _us(end)
+        every = period_us(recurs)
+        if every is not None:
+            return Bounded(Grid(every, start_us), None, end_us)
+        found = recurrence(recurs, self._app, name)
+        if start is None and end is None:
+            return found
+        return Bounded(found, start_us, end_us)
+
+    def _policy(
+        self, given: Any, run: str, recurs: Any, every_us: int | None, once: bool
+    ) -> Policy:
+        if not isinstance(given, Mapping):
+            message = f"policies are {given!r}; allowed is an object"
+            raise InvalidField(message, field="policies")
+        for key in given:
+            if key not in POLICIES or key == "run":
+                allowed = ", ".join(one for one in POLICIES if one != "run")
+                message = f"policies has {key!r}; allowed are {allowed}"
+                raise InvalidField(message, field="policies")
+        wanted = {"run": run, **given}
+        period = None if once else every_us
+        partial: dict[str, Any] = {}
+        found = policy("schedule", partial, recurs, period, conf=self._conf)
+        for key in ORDER:
+            if key in wanted:
+                partial[key] = wanted[key]
+                try:
+                    found = policy("schedule", partial, recurs, period, conf=self._conf)
+                except Misconfigured as error:
+                    text = str(error).replace("schedule['pecker']", "")
+                    text = text.replace(f"[{key!r}]", key, 1)
+                    raise InvalidField(text, field=key) from error
+        if once and "delivery" not in given and found.run is RunMode.DISPATCH:
+            return replace(found, delivery=Delivery.AT_LEAST_ONCE)
+        return found
+
+
+def following(entry: Entry, last_us: int, now_us: int) -> int:
+    """Return the first slot after the last; NEVER_US: there is none."""
+    if entry.recurrence is None:
+        return last_us + (entry.period_us or NEVER_US)
+    return entry.recurrence.next(last_us, now_us)
+
+
+def next_runs(
+    entry: Entry, after_us: int, count: int, *, last_us: int | None = None
+) -> list[datetime]:
+    """Return the next runs of an entry after an instant, at most so many.
+
+    ``last_us`` is the last slot of a grid; without it the grid begins at the instant.
+    """
+    found: list[datetime] = []
+    at_us = after_us
+    if entry.period_us is not None and last_us is not None:
+        at_us = max(latest(last_us, entry.period_us, after_us), last_us)
+    while len(found) < count:
+        at_us = following(entry, at_us, at_us)
+        if at_us >= NEVER_US:
+            break
+        found.append(from_us(at_us))
+    return found
+
+
+def _goes_by_name(recurs: Any) -> bool:
+    return isinstance(recurs, Jittered | Splayed) and recurs.key is None
+
+
+def _us(instant: datetime | None) -> int | None:
+    return None if instant is None else to_us(instant)
+
+
+def _text(document: str | Mapping[str, Any]) -> str:
+    if isinstance(document, str):
+        return document
+    return json.dumps(document, sort_keys=True)
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"schedule is {text!r}, which is no JSON: {error}"
+        raise InvalidField(message, field="schedule") from error
+
+
+def _described(
+    when: str, start: datetime | None, end: datetime | None, once_at: datetime | None
+) -> str:
+    """Return a schedule in words that are the same in each process."""
+    text = json.dumps(json.loads(when), sort_keys=True)
+    for name, at in (("from", start), ("until", end), ("once", once_at)):
+        if at is not None:
+            text += f" {name} {at.astimezone(UTC).isoformat()}"
+    return text
