@@ -204,7 +204,8 @@ def test_what_was_asked_of_a_removed_one_goes(desk: Desk) -> None:
     """Whoever removes it does not want it."""
     desk.set(schedule=60)
     desk.sql(
-        "insert into pecker_pending (name, due_at, era, epoch, holder, claimed_at, asked)"
+        "insert into pecker_pending"
+        " (name, due_at, era, epoch, holder, claimed_at, asked)"
         " values ('report', now(), 0, 0, gen_random_uuid(), 'infinity', true)"
     )
     desk.schedules.remove("report")
