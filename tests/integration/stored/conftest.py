@@ -53,7 +53,8 @@ class Desk:
             ago,
             name,
         )
-        return at
+        found: datetime = at
+        return found
 
     def asked(self, name: str = "report") -> list[datetime]:
         """Return the instants of runs that are asked for."""

@@ -1,0 +1,387 @@
+"""The fields of a form for stored schedules, as texts: for every form and command line.
+
+``arguments`` turns texts into arguments of ``Schedules.set``, ``texts`` a row into
+texts, and ``preview`` says what they would do. What a schedule may be is decided by the
+one validator; here only texts are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.stored import forms
+from celery_pecker.stored.app import Schedules
+from celery_pecker.stored.definition import refuse
+from celery_pecker.stored.model import ScheduleRow
+
+KINDS = {
+    "every": "every so many seconds",
+    "cron": "cron, with seconds and a time zone",
+    "crontab": "Celery's crontab",
+    "recurrence": "recurrence, by working days too",
+    "rrule": "RRULE of a calendar (RFC 5545)",
+    "solar": "sunrise, sunset …",
+    "once": "once, at an instant",
+    "json": "the whole schedule as JSON",
+}
+ON = {"on", "true", "yes", "1"}
+OFF = {"", "off", "false", "no", "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the form."""
+
+    name: str
+    label: str
+    help: str = ""
+    kind: Literal["text", "json", "choice", "check", "hidden"] = "text"
+    choices: tuple[tuple[str, str], ...] = ()
+    required: bool = False
+
+
+def _choices(*values: str) -> tuple[tuple[str, str], ...]:
+    return (("", "default"), *((one, one.replace("_", " ")) for one in values))
+
+
+FIELDS = (
+    Field(name="name", label="Name", required=True),
+    Field(name="task", label="Task", required=True),
+    Field(
+        name="kind",
+        label="Kind of schedule",
+        kind="choice",
+        choices=tuple(KINDS.items()),
+        required=True,
+    ),
+    Field(
+        name="value",
+        label="Schedule",
+        required=True,
+        help=(
+            "every: seconds; cron: 0 4 * * mon, or six fields with seconds first;"
+            " crontab: five fields; recurrence: JSON as"
+            ' {"start": "2026-03-23 18:00", "level": "workday", "every": 2}; rrule:'
+            " FREQ=MONTHLY;BYDAY=-1FR, with a start; solar: sunrise 48.85 2.35; once:"
+            " 2026-11-23 10:00"
+        ),
+    ),
+    Field(
+        name="zone",
+        label="Time zone",
+        help="as Europe/Paris; default the app's. Of naive instants too",
+    ),
+    Field(
+        name="calendar",
+        label="Working days",
+        help="of cron and recurrence: a country, as CN or DE-BY",
+    ),
+    Field(
+        name="days",
+        label="Days",
+        kind="choice",
+        choices=_choices("either", "both"),
+        help="of cron, where days of the month and of the week are both named",
+    ),
+    Field(name="jitter", label="Jitter", help="seconds, up to which each run is later"),
+    Field(
+        name="splay",
+        label="Splay",
+        help="seconds over which equal schedules are spread; of every: on",
+    ),
+    Field(name="start", label="Start", help="no run lies before it"),
+    Field(name="end", label="End", help="no run lies after it"),
+    Field(name="once", label="Only the first run", kind="check"),
+    Field(name="args", label="Positional arguments", kind="json", help="a JSON list"),
+    Field(name="kwargs", label="Arguments", kind="json", help="a JSON object"),
+    Field(
+        name="options",
+        label="Options of the message",
+        kind="json",
+        help='a JSON object, as {"queue": "slow"}',
+    ),
+    Field(name="timeout", label="Timeout", help="seconds from the slot on"),
+    Field(
+        name="run",
+        label="Runs",
+        kind="choice",
+        choices=_choices("dispatch", "local"),
+        help="dispatch: any worker; local: the worker that wins the slot",
+    ),
+    Field(
+        name="delivery",
+        label="Delivery",
+        kind="choice",
+        choices=_choices("at_most_once", "at_least_once"),
+    ),
+    Field(
+        name="misfire",
+        label="Missed slots",
+        kind="choice",
+        choices=_choices("skip", "coalesce", "catch_up"),
+    ),
+    Field(
+        name="grace", label="Grace", help="seconds after which a missed slot is not run"
+    ),
+    Field(
+        name="catch_up", label="Catch up", help="how many missed slots are run at most"
+    ),
+    Field(name="paused", label="Paused", kind="check"),
+    Field(name="version", label="Version", kind="hidden"),
+)
+NAMES = tuple(one.name for one in FIELDS)
+PLAIN = ("name", "task", "run", "delivery", "misfire")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a form would do."""
+
+    words: str
+    runs: list[datetime]
+    """The next ones, aware, UTC."""
+    field: str | None = None
+    """The field that is wrong."""
+    problem: str | None = None
+
+
+def arguments(texts: Mapping[str, str], *, zone: tzinfo = UTC) -> dict[str, Any]:
+    """Return the arguments of ``Schedules.set`` that a form means, with its name.
+
+    Args:
+        texts: by the names of the fields; one that is not there is empty.
+        zone: of instants without an offset where the form names none; the app's.
+
+    Raises:
+        InvalidField: a text cannot be read; its field is the form's.
+    """
+    for name in texts:
+        if name not in NAMES:
+            refuse(name, texts[name], f"a field of {', '.join(NAMES)}")
+    asked = {name: str(texts.get(name, "") or "").strip() for name in NAMES}
+    for name in ("name", "task", "kind", "value"):
+        if not asked[name]:
+            refuse(name, "", "a text")
+    local = _zone(asked["zone"]) or zone
+    found: dict[str, Any] = {name: asked[name] for name in PLAIN if asked[name]}
+    for name, empty in (("args", []), ("kwargs", {}), ("options", {})):
+        found[name] = _json(name, asked[name], empty)
+    for name, read in READ.items():
+        if asked[name]:
+            found[name] = read(name, asked[name])
+    found |= {n: _switch(n, asked[n]) for n in ("once", "paused") if n in texts}
+    found["schedule"] = _schedule(asked, local)
+    for name in ("start", "end"):
+        if asked[name] and not (name == "start" and asked["kind"] == "rrule"):
+            found[name] = _instant(name, asked[name], local)
+    return found
+
+
+def texts(row: ScheduleRow) -> dict[str, str]:
+    """Return a row as the texts of a form; ``arguments`` of them mean the same."""
+    document = dict(row.schedule)
+    found = dict.fromkeys(NAMES, "")
+    found |= {"name": row.name, "task": row.task, "run": row.run}
+    found |= {key: str(value) for key, value in row.policies.items()}
+    found |= {
+        "args": json.dumps(row.args) if row.args else "",
+        "kwargs": json.dumps(row.kwargs) if row.kwargs else "",
+        "options": json.dumps(row.options) if row.options else "",
+        "start": "" if row.start is None else row.start.isoformat(),
+        "end": "" if row.end is None else row.end.isoformat(),
+        "once": "on" if row.once and "once" not in document else "",
+        "paused": "on" if row.paused else "",
+        "version": str(row.version),
+    }
+    return found | _schedule_texts(document, found["start"])
+
+
+def form_field(error: InvalidField) -> str:
+    """Return the field of the form that an error of ``set`` belongs to."""
+    known = {"schedule": "value", "at": "value", "policies": "misfire"}
+    found = known.get(error.field, error.field)
+    return found if found in NAMES else "name"
+
+
+def preview(
+    schedules: Schedules, asked: Mapping[str, str], *, count: int = 5
+) -> Preview:
+    """Return what a form would do, and which field is wrong; ask no server."""
+    words, runs = "", []
+    try:
+        named = {"name": "preview", "task": "preview"}
+        filled = {**asked, **{k: asked.get(k) or one for k, one in named.items()}}
+        found = arguments(filled, zone=schedules.app.timezone)
+        when = {key: found.get(key) for key in ("start", "end")}
+        once = bool(found.get("once"))
+        runs = schedules.next_runs(
+            found["schedule"], **when, once=once, name=found["name"], count=count
+        )
+        wanted = schedules.check(
+            found["name"],
+            task=found["task"] if asked.get("task") else "preview",
+            schedule=found["schedule"],
+            policies={
+                key: found.get(key)
+                for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
+            },
+            **{
+                key: found[key]
+                for key in ("args", "kwargs", "options", "run", "start", "end", "once")
+                if key in found
+            },
+        )
+        words = schedules.timings.words(
+            wanted.name,
+            wanted.schedule,
+            start=wanted.start,
+            end=wanted.end,
+            once=wanted.once,
+        )
+    except InvalidField as error:
+        return Preview(words, runs, form_field(error), str(error))
+    except Misconfigured as error:
+        return Preview(words, runs, None, str(error))
+    return Preview(words, runs)
+
+
+def _schedule(asked: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:
+    kind, value = asked["kind"], asked["value"]
+    if kind not in KINDS:
+        refuse("kind", kind, f"one of {', '.join(KINDS)}")
+    document: dict[str, Any]
+    if kind == "every":
+        document = {"every": _number("value", value)}
+    elif kind == "once":
+        at = _instant("value", value, zone)
+        document = {"once": at.isoformat()}
+    elif kind == "solar":
+        document = _solar(value)
+    elif kind == "recurrence":
+        document = {"recurrence": _json("value", value, {})}
+    elif kind == "json":
+        document = _json("value", value, {})
+    else:
+        document = {kind: value}
+    return _with_options(kind, document, asked)
+
+
+def _with_options(
+    kind: str, document: dict[str, Any], asked: Mapping[str, str]
+) -> dict[str, Any]:
+    inner = document["recurrence"] if kind == "recurrence" else document
+    if kind in {"cron", "rrule", "recurrence"} and asked["zone"]:
+        inner.setdefault("zone", asked["zone"])
+    elif kind == "crontab" and asked["zone"]:
+        refuse("zone", asked["zone"], "none with crontab: it goes by the app's; cron")
+    for name, kinds in (("calendar", ("cron", "recurrence")), ("days", ("cron",))):
+        if asked[name] and kind not in kinds:
+            refuse(name, asked[name], f"none but with {' and '.join(kinds)}")
+        if asked[name]:
+            inner.setdefault(name, asked[name])
+    if kind == "rrule" and asked["start"]:
+        document["start"] = asked["start"]
+    if asked["jitter"]:
+        document["jitter"] = _number("jitter", asked["jitter"])
+    if asked["splay"].lower() in ON - {"1"}:
+        document["splay"] = True
+    elif asked["splay"].lower() not in OFF - {"0"}:
+        document["splay"] = _number("splay", asked["splay"])
+    return document
+
+
+def _solar(value: str) -> dict[str, Any]:
+    parts = value.replace(",", " ").split()
+    if len(parts) != 3:  # noqa: PLR2004  # event, latitude, longitude
+        refuse("value", value, "an event, latitude and longitude: sunrise 48.85 2.35")
+    event, lat, lon = parts
+    return {
+        "solar": event,
+        "lat": _number("value", lat),
+        "lon": _number("value", lon),
+    }
+
+
+def _schedule_texts(document: dict[str, Any], start: str) -> dict[str, str]:
+    """Return kind, value and options; JSON where the fields could not say it."""
+    [kind] = [one for one in forms.OPTIONS if one in document]
+    whole = {"kind": "json", "value": json.dumps(document)}
+    inner = {"start", "end"} & {*document} - ({"start"} if kind == "rrule" else set())
+    if inner or {"key", "relative"} & {*document} or (kind == "rrule" and start):
+        return whole
+    found = {"kind": kind, "value": str(document[kind])}
+    for name in ("zone", "calendar", "days", "jitter"):
+        if name in document:
+            found[name] = str(document[name])
+    if "splay" in document:
+        found["splay"] = "on" if document["splay"] is True else str(document["splay"])
+    if kind == "rrule":
+        found["start"] = document["start"]
+    elif kind == "solar":
+        found["value"] += f" {document['lat']} {document['lon']}"
+    elif kind == "recurrence":
+        found["value"] = json.dumps(document[kind])
+    return found
+
+
+def _zone(name: str) -> tzinfo | None:
+    if not name:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        refuse("zone", name, "a name of the tz database, as Europe/Paris")
+
+
+def _instant(field: str, text: str, zone: tzinfo) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        refuse(field, text, "an instant, as 2026-11-23 10:00")
+    return found if found.tzinfo is not None else found.replace(tzinfo=zone)
+
+
+def _json(field: str, text: str, empty: Any) -> Any:
+    if not text:
+        return empty
+    kind = "list" if isinstance(empty, list) else "object"
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        refuse(field, text, f"a JSON {kind} ({error})")
+    if not isinstance(found, type(empty)):
+        refuse(field, text, f"a JSON {kind}")
+    return found
+
+
+def _number(field: str, text: str) -> float:
+    try:
+        return forms.number(float(text))
+    except ValueError:
+        refuse(field, text, "a number")
+
+
+def _whole(field: str, text: str) -> int:
+    if not text.isdecimal():
+        refuse(field, text, "a whole number")
+    return int(text)
+
+
+def _switch(field: str, text: str) -> bool:
+    if text.lower() not in ON | OFF:
+        refuse(field, text, "on or off")
+    return text.lower() in ON
+
+
+READ: Mapping[str, Callable[[str, str], float]] = {
+    "timeout": _number,
+    "grace": _number,
+    "catch_up": _whole,
+    "version": _whole,
+}
