@@ -14,8 +14,8 @@ from celery_pecker.schedules.model import Entry
 from celery_pecker.stored.timing import following
 
 RECENT_US = 60_000_000
-"""A run that is asked for keeps the instant of its slot for so long. Schedulers give it
-up five minutes after its instant, so that an older slot is asked for as of now."""
+"""How far back a run is asked for at most. Schedulers give it up five minutes after its
+instant, so that a slot of hours ago is asked for as of a minute ago."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,9 @@ def due_slots(entry: Entry, hot: Hot) -> list[int]:
 
 
 def _asked(due: list[int], now_us: int) -> tuple[int, ...]:
-    """Return an instant for each slot, no two of them the same."""
-    count = len(due)
-    return tuple(
-        slot_us if now_us - slot_us < RECENT_US else now_us - count + nth
-        for nth, slot_us in enumerate(due)
-    )
+    """Return an instant for each slot, in order, no two of them the same."""
+    found: list[int] = []
+    for slot_us in due:
+        least_us = found[-1] + 1 if found else now_us - RECENT_US
+        found.append(max(slot_us, least_us))
+    return tuple(found)

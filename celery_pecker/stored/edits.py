@@ -71,10 +71,7 @@ class Edits:
         """
         if in_code(wanted.name):
             _refuse_code(wanted.name, "this app's beat_schedule declares it")
-        found = yield from self._locked(wanted.name, edit)
-        if found.by_code:
-            _refuse_code(wanted.name, "the code of a living scheduler declares it")
-        once_at, new = self._timed(wanted, found)
+        found, once_at, new = yield from self._locked(wanted, edit)
         old, same = self._before(wanted, found)
         hot = anchor.Hot(
             executed_us=found.executed_us or found.now_us,
@@ -165,23 +162,30 @@ class Edits:
         rows = yield self._statement("read_schedule_changes", values)
         return [_change(row) for row in rows]
 
-    def _locked(self, name: str, edit: Edit) -> Flow[Found]:
-        """Return what there is of a name whose hot row is locked, and made if need be.
+    def _locked(
+        self, wanted: Definition, edit: Edit
+    ) -> Flow[tuple[Found, datetime | None, Entry]]:
+        """Return what there is of a name, its single instant, and its new entry.
 
-        It is made after all that can be refused was refused: in a transaction that goes
-        on after a refusal it would be left behind.
+        The hot row is locked, and made if there is none. It is made after all that can
+        be refused was refused: in a transaction that goes on after a refusal it would
+        be left behind.
         """
+        name, version = wanted.name, 0
         for _ in range(RIVALS):
             held = yield self._statement("lock_entry", {"name": name})
             found = yield from self._found(name)
             _check_version(found, edit.version)
-            if held or found.by_code:
-                return found
-            made = yield self._statement("enroll_stored", {"name": name, "now": None})
-            if made:
-                return found
-        message = f"stored schedule {name!r} is made and removed by others all the time"
-        raise VersionConflict(name, expected=0, actual=0) from RuntimeError(message)
+            if found.by_code:
+                _refuse_code(name, "the code of a living scheduler declares it")
+            once_at, new = self._timed(wanted, found)
+            if not held:
+                values = {"name": name, "now": None}
+                held = yield self._statement("enroll_stored", values)
+            if held:
+                return found, once_at, new
+            version = found.version
+        raise VersionConflict(name, expected=version, actual=version + 1)
 
     def _found(self, name: str) -> Flow[Found]:
         [row] = yield self._statement(

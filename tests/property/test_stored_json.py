@@ -1,0 +1,77 @@
+"""Schedules as JSON, whatever people write: read to one form, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from celery import Celery
+from hypothesis import given
+from hypothesis import strategies as st
+
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.recurrence import NEVER_US
+from celery_pecker.stored import forms
+from celery_pecker.stored.timing import Timings, following
+from tests.unit.stored.documents import DOCUMENTS, START
+
+APP = Celery("x", set_as_current=False)
+TIMINGS = Timings(APP)
+texts = st.text(max_size=12) | st.sampled_from(
+    ["UTC", "Asia/Tokyo", "CN", "2026-01-01"]
+)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
+values = st.recursive(
+    scalars,
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(texts, one, max_size=3),
+    max_leaves=5,
+)
+KEYS = [*forms.OPTIONS, "zone", "start", "end", "jitter", "splay", "key", "lat", "days"]
+documents = st.dictionaries(st.sampled_from(KEYS), values, max_size=4)
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a good document of which one part is another."""
+    document = dict(draw(st.sampled_from(DOCUMENTS)))
+    document[draw(st.sampled_from([*document, *KEYS]))] = draw(values)
+    return document
+
+
+@given(document=documents | changed() | st.sampled_from(DOCUMENTS))
+def test_a_document_has_one_form_or_none(document: dict[str, Any]) -> None:
+    """What is read is written the same, and read back from the database's JSON too."""
+    try:
+        form = forms.to_json(document)
+    except InvalidField:
+        return
+    text = json.dumps(form, allow_nan=False)
+    assert forms.to_json(json.loads(text)) == form == forms.to_json(form)
+
+
+@given(
+    document=st.sampled_from([one for one in DOCUMENTS if "solar" not in one]),
+    start_us=st.none() | st.integers(to_us(START), to_us(START) + 10**13),
+    last_us=st.integers(to_us(START), to_us(START) + 10**13),
+)
+def test_instants_go_forward_and_stay_within(
+    document: dict[str, Any], start_us: int | None, last_us: int
+) -> None:
+    """Whichever form a schedule was written in, each replica names the same slots."""
+    start = None if start_us is None else from_us(start_us)
+    columns: dict[str, Any] = {"task": "t", "policies": "{}", "run": "dispatch"}
+    one = TIMINGS.entry("x", schedule=document, start=start, **columns)
+    text = json.dumps(dict(reversed(document.items())))
+    other = Timings(APP).entry("x", schedule=text, start=start, **columns)
+    at_us = last_us
+    for _ in range(5):
+        next_us = following(one, at_us, at_us)
+        assert next_us == following(other, at_us, at_us)
+        assert next_us > at_us
+        if next_us >= NEVER_US:
+            break
+        if start_us is not None and "once" not in document:
+            assert next_us >= start_us
+        at_us = next_us
+    assert one.described == other.described
