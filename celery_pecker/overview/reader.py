@@ -237,18 +237,21 @@ class Overview:
             failing=totals.failing,
         )
 
-    def pause(self, name: str) -> None:
+    def pause(self, name: str, *, by: str | None = None) -> None:
         """Let the slots of an entry pass, from its next one on."""
-        self._set_paused(name, paused=True)
+        self._set_paused(name, by, paused=True)
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, *, by: str | None = None) -> None:
         """Let the slots of an entry run again, from its next one on."""
-        self._set_paused(name, paused=False)
+        self._set_paused(name, by, paused=False)
 
-    def _set_paused(self, name: str, *, paused: bool) -> None:
-        if not _storable(name) or not self._database.change_one(
-            "set_paused", name=name, paused=paused
-        ):
+    def _set_paused(self, name: str, by: str | None, *, paused: bool) -> None:
+        rows: Sequence[tuple[Any, ...]] = ()
+        if _storable(name):
+            rows = self._database.run(
+                "pause_entry", name=name, paused=paused, by=by, now=self._now()
+            )
+        if not rows:
             raise _unknown(name)
 
     def ask(self, name: str, by: str) -> int:

@@ -316,13 +316,6 @@ from clock,
         from {schema}.pecker_replicas as replica, clock
     ) as replicas
 
-/* celery_pecker:set_paused */
--- Pauses an entry or lets it go on, from its next claim on.
-update {schema}.pecker_tasks as task
-set paused = %(paused)s
-where task.name = %(name)s
-returning task.name
-
 /* celery_pecker:ask_run */
 -- Asks for a run now: a slot beside the grid that nobody has claimed yet, until a replica
 -- that declares the entry takes it (taken_at; claimed_at stays infinity). Asked again while one waits,

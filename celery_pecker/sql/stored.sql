@@ -17,54 +17,69 @@ from clock
 on conflict (name) do nothing
 returning name
 
-/* celery_pecker:list_schedules */
--- Stored schedules by name, with the rows that say when they ran, and what time it is.
--- With a name: of that one also if it was removed, or only its row is there.
+/* celery_pecker:read_schedule */
+-- What there is of one name, also if it was removed or only its hot row is there, and
+-- what time it is: always one row.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-stored as materialized (
-    select s.*
-    from {schema}.pecker_schedules as s
-    where case
-        when %(name)s::text is not null then s.name = %(name)s::text
-        else s.removed_at is null
-            and (%(after)s::text is null or s.name > %(after)s::text)
-            and (%(task)s::text is null or s.task = %(task)s::text)
-            and (
-                %(search)s::text is null
-                or strpos(lower(s.name), lower(%(search)s::text)) > 0
-                or strpos(lower(s.task), lower(%(search)s::text)) > 0
-            )
-    end
-    order by s.name
-    limit %(most)s::integer
-),
-wanted as (
-    select stored.name from stored
-    union
-    select %(name)s::text where %(name)s::text is not null
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
        session_user::text as who,
        (select owner.app from {schema}.pecker_owner as owner) as owner,
-       wanted.name,
-       stored.task, stored.args::text, stored.kwargs::text, stored.options::text,
-       stored.schedule::text, stored.policies::text, stored.run,
-       stored.starts_at, stored.ends_at, stored.once, stored.once_at,
-       stored.version, stored.removed_at, stored.created_at, stored.changed_at,
-       stored.changed_by,
+       %(name)s::text as name,
+       s.task, s.args::text, s.kwargs::text, s.options::text,
+       s.schedule::text, s.policies::text, s.run,
+       s.starts_at, s.ends_at, s.once, s.once_at,
+       s.version, s.removed_at, s.created_at, s.changed_at, s.changed_by,
        (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
        task.holder is not null as ran,
        task.paused,
        coalesce(
            not declared.stored and declared.declared_until > clock.now, false) as by_code
 from clock
-cross join wanted
-left join stored on stored.name = wanted.name
-left join {schema}.pecker_tasks as task on task.name = wanted.name
-left join {schema}.pecker_declarations as declared on declared.name = wanted.name
-order by wanted.name
+left join {schema}.pecker_schedules as s on s.name = %(name)s::text
+left join {schema}.pecker_tasks as task on task.name = %(name)s::text
+left join {schema}.pecker_declarations as declared on declared.name = %(name)s::text
+
+/* celery_pecker:list_schedules */
+-- Stored schedules by name, with the rows that say when they ran, and what time it is.
+-- Of some names only those that were not removed.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+chosen as materialized (
+    select s.*
+    from {schema}.pecker_schedules as s
+    where s.removed_at is null
+        and s.name > coalesce(%(after)s::text, '')
+        and (%(names)s::text[] is null or s.name = any (%(names)s::text[]))
+        and (%(task)s::text is null or s.task = %(task)s::text)
+        and (
+            %(search)s::text is null
+            or strpos(lower(s.name), lower(%(search)s::text)) > 0
+            or strpos(lower(s.task), lower(%(search)s::text)) > 0
+        )
+    order by s.name
+    limit %(most)s::integer
+)
+select (extract(epoch from clock.now) * 1000000)::bigint as now,
+       session_user::text as who,
+       (select owner.app from {schema}.pecker_owner as owner) as owner,
+       s.name,
+       s.task, s.args::text, s.kwargs::text, s.options::text,
+       s.schedule::text, s.policies::text, s.run,
+       s.starts_at, s.ends_at, s.once, s.once_at,
+       s.version, s.removed_at, s.created_at, s.changed_at, s.changed_by,
+       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
+       task.holder is not null as ran,
+       task.paused,
+       coalesce(
+           not declared.stored and declared.declared_until > clock.now, false) as by_code
+from clock
+cross join chosen as s
+left join {schema}.pecker_tasks as task on task.name = s.name
+left join {schema}.pecker_declarations as declared on declared.name = s.name
+order by s.name
 
 /* celery_pecker:write_schedule */
 -- One edit: the definition, the version under which slots are claimed, where they count

@@ -206,6 +206,7 @@ class Schedules:
         search: str | None = None,
         task: str | None = None,
         after: str | None = None,
+        names: Sequence[str] | None = None,
         limit: int = 100,
         connection: Any = None,
     ) -> Rows:
@@ -215,10 +216,11 @@ class Schedules:
             search: part of the name or of the task's; capitals count as small letters.
             task: of this task only.
             after: with names after this one, for the next page.
+            names: of these names only.
             limit: how many at most, up to 1,000.
             connection: whose open transaction it is read in. None: one of ours.
         """
-        return self._run(self._listed(search, task, after, limit), connection)
+        return self._run(self._listed(search, task, after, names, limit), connection)
 
     async def alist(
         self,
@@ -226,11 +228,14 @@ class Schedules:
         search: str | None = None,
         task: str | None = None,
         after: str | None = None,
+        names: Sequence[str] | None = None,
         limit: int = 100,
         connection: Any = None,
     ) -> Rows:
         """Do as `list`, for a connection or session that is awaited."""
-        return await self._arun(self._listed(search, task, after, limit), connection)
+        return await self._arun(
+            self._listed(search, task, after, names, limit), connection
+        )
 
     def remove(
         self,
@@ -395,13 +400,19 @@ class Schedules:
         return lambda: self._edits.pause(name, paused=paused, by=by)
 
     def _listed(
-        self, search: str | None, task: str | None, after: str | None, limit: int
+        self,
+        search: str | None,
+        task: str | None,
+        after: str | None,
+        names: Sequence[str] | None,
+        limit: int,
     ) -> Callable[[], Flow[Rows]]:
         for field, value in (("search", search), ("task", task), ("after", after)):
             if value is not None and not storable(value):
                 refuse(field, value, "a text of 1 to 1000 bytes of UTF-8 without NUL")
+        wanted = None if names is None else [*filter(storable, names)]
         return lambda: self._edits.list(
-            search=search, task=task, after=after, limit=limit
+            search=search, task=task, after=after, names=wanted, limit=limit
         )
 
     def _once(

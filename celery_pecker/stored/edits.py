@@ -140,6 +140,7 @@ class Edits:
         search: str | None,
         task: str | None,
         after: str | None,
+        names: Sequence[str] | None,
         limit: int,
     ) -> Flow[Rows]:
         """Return stored schedules by name."""
@@ -147,7 +148,7 @@ class Edits:
             "list_schedules",
             {
                 "now": None,
-                "name": None,
+                "names": names,
                 "search": search,
                 "task": task,
                 "after": after,
@@ -188,17 +189,8 @@ class Edits:
         raise VersionConflict(name, expected=version, actual=version + 1)
 
     def _found(self, name: str) -> Flow[Found]:
-        [row] = yield self._statement(
-            "list_schedules",
-            {
-                "now": None,
-                "name": name,
-                "search": None,
-                "task": None,
-                "after": None,
-                "most": 1,
-            },
-        )
+        values = {"now": None, "name": name}
+        [row] = yield self._statement("read_schedule", values)
         found = Found(*row)
         if found.owner is not None and found.owner != self._app_name:
             message = (

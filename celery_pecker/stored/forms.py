@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
-from celery.schedules import crontab, schedule, solar
+from celery.schedules import ParseException, crontab, schedule, solar
 
 from celery_pecker import calendars
 from celery_pecker.calendars import CalendarSchedule, Jittered, Splayed
@@ -173,7 +173,7 @@ def _crontab(value: str) -> Any:
             month_of_year=month,
             day_of_week=weekday,
         )
-    except Exception as error:  # noqa: BLE001  # Celery raises classes of its own
+    except (ParseException, TypeError, ValueError) as error:
         refuse(f"crontab is {value!r}, which Celery refuses: {error}")
 
 

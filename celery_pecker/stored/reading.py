@@ -19,7 +19,7 @@ from celery_pecker.stored.timing import Timings, following
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What ``list_schedules`` answers of a name; its columns, in order."""
+    """What ``read_schedule`` answers of a name; its columns, in order."""
 
     now_us: int
     who: str

@@ -20,6 +20,8 @@ from celery_pecker.overview import Overview
 
 T = TypeVar("T")
 
+BY = "celery control"
+"""Who pauses, in the history: a worker is not told who asked."""
 PATIENCE = 0.8
 """Seconds: the asker waits for one by default, for all workers together."""
 
@@ -71,9 +73,9 @@ def _write(settings: Settings, name: str, *, paused: bool, word: str) -> dict[st
     overview = Overview(database)
     try:
         if paused:
-            overview.pause(name)
+            overview.pause(name, by=BY)
         else:
-            overview.resume(name)
+            overview.resume(name, by=BY)
     except PeckerError as error:
         return {"error": str(error)}
     finally:

@@ -30,6 +30,7 @@ from tests.guards import (
     outbox,
     pecker,
     sharding,
+    stored,
     throttle,
 )
 from tests.guards.guard import Guard
@@ -47,6 +48,7 @@ GUARDS = (
     *observers.GUARDS,
     *observers_seen.GUARDS,
     *sharding.GUARDS,
+    *stored.GUARDS,
     *throttle.GUARDS,
 )
 

@@ -86,7 +86,13 @@ class Claims(RuleBasedStateMachine):
     def pause_or_resume(self, name: str) -> None:
         """Somebody wants no runs for a while: slots pass uncounted, on the grid."""
         self.paused ^= {name}
-        self.databases[0].change("set_paused", name=name, paused=name in self.paused)
+        self.databases[0].run(
+            "pause_entry",
+            name=name,
+            paused=name in self.paused,
+            by=None,
+            now=None,
+        )
 
     @rule(
         replica=st.integers(0, REPLICAS - 1),

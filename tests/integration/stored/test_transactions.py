@@ -9,7 +9,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from celery_pecker.kernel.errors import NoTransaction, NotRecorded
+from celery_pecker.kernel.errors import NoTransaction, NotRecorded, SchemaOutdated
 from celery_pecker.stored import InvalidField, VersionConflict
 from celery_pecker.testing import eventually
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS, Door, Undo
@@ -139,6 +139,14 @@ def test_a_refusal_leaves_the_transaction_as_it_was(desk: Desk) -> None:
             desk.set("late", schedule=60, end="2026-01-01", connection=connection)
         connection.commit()
     assert counts(desk) == before
+
+
+def test_an_edit_that_fails_in_its_middle_leaves_nothing(desk: Desk) -> None:
+    """Over a connection of ours too: a new entry has a row before it is written."""
+    desk.sql("alter table pecker_schedule_changes rename to away")
+    with pytest.raises(SchemaOutdated):
+        desk.set()
+    assert not desk.sql("select from pecker_tasks")
 
 
 def test_a_connection_in_autocommit_is_refused(desk: Desk) -> None:

@@ -1,0 +1,114 @@
+"""The guards of stored schedules: what an edit may not lose, repeat or overwrite."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+ANCHOR = "celery_pecker/stored/anchor.py"
+EDITS = "celery_pecker/stored/edits.py"
+SQL = "celery_pecker/sql/stored.sql"
+SLOTS = "tests/integration/stored/test_anchoring.py"
+WRITES = "tests/integration/stored/test_edits.py"
+JOINED = "tests/integration/stored/test_transactions.py"
+
+GUARDS = (
+    Guard(
+        "stored: a due slot does not vanish when the schedule changes",
+        ANCHOR,
+        "    due = [] if old is None or hot.paused else due_slots(old, hot)\n",
+        "    due: list[int] = []\n",
+        f"{SLOTS}::test_a_due_slot_is_asked_for_where_the_new_schedule_is_no_grid",
+    ),
+    Guard(
+        "stored: a due slot is the first of a new grid",
+        ANCHOR,
+        "        return Anchor(slot_us - new.period_us)\n",
+        "        return Anchor(slot_us)\n",
+        f"{SLOTS}::test_a_due_slot_of_a_grid_is_the_first_of_the_new_one",
+    ),
+    Guard(
+        "stored: a new schedule makes nothing of the past due",
+        ANCHOR,
+        "        executed_us = latest(executed_us, new.period_us, hot.now_us)\n",
+        "        executed_us = hot.executed_us\n",
+        f"{SLOTS}::test_a_new_period_keeps_the_phase_and_skips_the_past",
+    ),
+    Guard(
+        "stored: a removed name that returns repeats nothing",
+        ANCHOR,
+        "    return Anchor(max(hot.executed_us, hot.now_us))\n",
+        "    return Anchor(hot.executed_us)\n",
+        f"{WRITES}::test_a_name_that_returns_goes_on_counting",
+    ),
+    Guard(
+        "stored: paused slots pass, also when the schedule changes",
+        ANCHOR,
+        "old is None or hot.paused else",
+        "old is None else",
+        f"{SLOTS}::test_a_slot_that_would_not_have_run_is_not_asked_for",
+    ),
+    Guard(
+        "stored: an edit names the version that it is for",
+        EDITS,
+        "    if expected is not None and expected != actual:\n",
+        "    if expected is None and actual < 0:\n",
+        f"{WRITES}::test_an_edit_for_an_old_version_is_refused",
+    ),
+    Guard(
+        "stored: edits of one entry go one behind the other",
+        SQL,
+        "where task.name = %(name)s::text\nfor update\n",
+        "where task.name = %(name)s::text\n",
+        f"{JOINED}::test_an_edit_waits_for_the_transaction_before_it",
+    ),
+    Guard(
+        "stored: an edit raises the version of the hot row",
+        SQL,
+        "    set version = %(version)s::bigint,\n        executed_at =",
+        "    set version = coalesce(task.version, %(version)s::bigint),\n"
+        "        executed_at =",
+        f"{WRITES}::test_each_edit_raises_the_version_of_both_rows",
+    ),
+    Guard(
+        "stored: a removal raises the version of the hot row",
+        SQL,
+        "    set version = %(version)s::bigint\n    from ended\n",
+        "    set version = task.version\n    from ended\n",
+        f"{WRITES}::test_removed_is_gone_and_leaves_its_row",
+    ),
+    Guard(
+        "stored: what was asked of a removed entry goes",
+        SQL,
+        "    using ended\n    where pending.name = ended.name\n",
+        "    using ended\n    where pending.name = ended.name and false\n",
+        f"{WRITES}::test_what_was_asked_of_a_removed_one_goes",
+    ),
+    Guard(
+        "stored: the history of a name is bounded",
+        SQL,
+        "            offset 99\n",
+        "            offset 999\n",
+        f"{WRITES}::test_history_is_bounded",
+    ),
+    Guard(
+        "stored: code wins names",
+        EDITS,
+        "            if found.by_code:\n",
+        "            if found.by_code and not found.name:\n",
+        f"{WRITES}::test_a_name_that_living_code_declares_is_refused",
+    ),
+    Guard(
+        "stored: an edit of our own is one transaction",
+        "celery_pecker/stored/app.py",
+        "carrier.together(several=True)",
+        "carrier.together(several=False)",
+        f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
+    ),
+    Guard(
+        "stored: only allowed tasks",
+        "celery_pecker/stored/definition.py",
+        "        if not self.allowed(task):\n",
+        "        if not task:\n",
+        f"{WRITES}::test_only_allowed_tasks_are_stored",
+    ),
+)
