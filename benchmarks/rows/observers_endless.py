@@ -30,6 +30,7 @@ FAILURES = ("PRECONDITION_FAILED", "PreconditionFailed")
 WAITED = 30.0
 """Seconds for which a warm shutdown is watched."""
 HOSTS = 2
+OBSERVERS = 10
 
 
 def run(run: Run) -> None:
@@ -94,10 +95,11 @@ def observer(run: Run) -> Sample:
     """Return how long a supervisor lives on after a SIGTERM, and the observer's gap."""
     field = Field(run.ground)
     with field.open():
-        field.fill(HOSTS, HOSTS)
-        [host, *_] = field.processes()
-        container = next(iter(field.hosts.values()))
-        latest = {one.name: one for one in field.lines()}
+        field.fill(HOSTS, OBSERVERS)
+        latest = {one.name: one for one in field.lines() if one.what == "began"}
+        pids = [one.pid for one in latest.values()]
+        pairs = zip(field.processes(), field.hosts.values(), strict=True)
+        host, container = max(pairs, key=lambda pair: pids.count(pair[0].pid))
         names = {name for name, one in latest.items() if one.pid == host.pid}
         since = time.monotonic()
         os.kill(container.pid, signal.SIGTERM)

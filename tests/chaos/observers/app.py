@@ -18,6 +18,10 @@ from celery_pecker.observers import Lease, Observers
 LEASE = 3.0
 PERIOD = 1.0
 """Seconds between two writes of an observer."""
+REST = 0.5
+"""Seconds between the request for a guard and its use."""
+LINES = 4
+"""Connections of a host."""
 BLOCKED = 4.0
 """Seconds for which SIGUSR1 blocks the event loop: longer than a lease."""
 WRITE = "insert into writes (name, epoch, at) values (%s, %s, clock_timestamp())"
@@ -26,40 +30,69 @@ app = Celery("observers-chaos", broker="memory://")
 app.conf.update(
     pecker_dsn=os.environ.get("PECKER_TEST_DSN_OF_APP", "dbname=nowhere"),
     pecker_observers_lease=LEASE,
+    pecker_observers_history=10_000_000,
 )
 observers = Observers(app)
 signal.signal(signal.SIGUSR1, lambda *_: pause(BLOCKED))
 
 
 class Line:
-    """One connection for all observers of a host; a new one where it broke."""
+    """One connection for many observers of a host; a new one where it broke."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
-    async def write(self, lease: Lease) -> None:
-        """Write one row under the guard."""
+    async def write(self, lease: Lease, rest: float) -> None:
+        """Write one row under a guard that was asked for a while ago."""
+        connection = await self._open()
+        held: Any = lease.guard(connection)
+        try:
+            await pass_by(rest)
+            async with self._lock, connection.transaction():
+                await held
+                await connection.execute(WRITE, [lease.name, lease.epoch])
+        finally:
+            held.close()
+
+    async def _open(self) -> psycopg.AsyncConnection[Any]:
         async with self._lock:
             if self._connection is None or self._connection.closed:
                 self._connection = await psycopg.AsyncConnection.connect(
                     app.conf.pecker_dsn
                 )
-            async with self._connection.transaction():
-                held = lease.guard(self._connection)
-                assert held is not None
-                await held
-                await self._connection.execute(WRITE, [lease.name, lease.epoch])
+            return self._connection
 
 
-line = Line()
+lines = [Line() for _ in range(LINES)]
+writes: set[asyncio.Task[None]] = set()
 
 
 @observers.observer
 async def writing(lease: Lease) -> None:
-    """Write until it is ended; go on after an error of the connection."""
+    """Write until it is ended; what was begun is written although it was ended.
+
+    Each write outlives its life, and asks for its guard before a rest: when a host
+    thaws, or an observer begins anew on its host, the guards of the life before are
+    already past their own host, and the database alone can refuse them.
+    """
+    rest = 0.0
     while True:
-        with suppress(psycopg.Error, LeaseLost):
-            await line.write(lease)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.Event().wait(), PERIOD)
+        write = asyncio.create_task(attempt(lease, rest))
+        writes.add(write)
+        write.add_done_callback(writes.discard)
+        await asyncio.shield(write)
+        rest = REST
+        await pass_by(PERIOD - REST)
+
+
+async def attempt(lease: Lease, rest: float) -> None:
+    """Write; an error of the connection, or a refusal, is the end of this write."""
+    with suppress(psycopg.Error, LeaseLost):
+        await lines[lease.epoch % LINES].write(lease, rest)
+
+
+async def pass_by(seconds: float) -> None:
+    """Let so many seconds pass."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), seconds)

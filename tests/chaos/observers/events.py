@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 KINDS = (
     *("kill host", "kill both", "freeze host", "freeze both"),
-    *("block", "stop", "drain"),
+    *("block", "stop", "restart", "drain"),
 )
+
+NAMED = ("stop", "restart")
+"""What is done to observers, not to hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Event:
     seconds: float
     """How long a frozen one stays frozen, or a draining one draining."""
     names: tuple[float, ...] = ()
-    """Who is stopped, as parts of the number of those that run."""
+    """Who is stopped or restarted, as parts of the number of those that run."""
 
 
 def events(count: int, *, hosts: int, seed: int) -> Iterator[Event]:
@@ -38,5 +41,5 @@ def events(count: int, *, hosts: int, seed: int) -> Iterator[Event]:
             kind=kind,
             host=chance.randrange(hosts),
             seconds=chance.choice((0.5, 2.0, 6.0)),
-            names=tuple(chance.random() for _ in range(5)) if kind == "stop" else (),
+            names=tuple(chance.random() for _ in range(5)) if kind in NAMED else (),
         )

@@ -18,6 +18,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A life that a host took, as the history has it."""
+
+    name: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """For how long an observer had to run."""
 
@@ -36,13 +44,22 @@ def overtaken(writes: Iterable[Write]) -> list[tuple[Write, Write]]:
     ]
 
 
-def gaps(writes: Iterable[Write], wanted: Mapping[str, Wanted]) -> dict[str, float]:
-    """Return the longest time for which each observer wrote nothing."""
-    written = _by_name(writes)
+def gaps(
+    writes: Iterable[Write], begun: Iterable[Begun], wanted: Mapping[str, Wanted]
+) -> dict[str, float]:
+    """Return the longest time for which each observer neither wrote nor began.
+
+    A life that is hit before its first write was there: of an observer that is hit
+    three times in a row nobody may expect that it writes between.
+    """
+    seen: dict[str, list[float]] = {}
+    both = [(w.name, w.at) for w in writes] + [(b.name, b.at) for b in begun]
+    for name, at in both:
+        seen.setdefault(name, []).append(at)
     longest = {}
     for name, one in wanted.items():
-        instants = [w.at for w in written.get(name, []) if one.since < w.at < one.until]
-        edges = [one.since, *instants, max(one.until, one.since)]
+        instants = [at for at in seen.get(name, []) if one.since < at < one.until]
+        edges = [one.since, *sorted(instants), max(one.until, one.since)]
         longest[name] = max(b - a for a, b in pairwise(edges))
     return longest
 

@@ -17,7 +17,7 @@ from celery_pecker.observers import Observers
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from tests.chaos.observers.events import Event
-from tests.chaos.observers.oracle import Wanted, Write
+from tests.chaos.observers.oracle import Begun, Wanted, Write
 
 HOSTS = 4
 APART = 1.0
@@ -77,6 +77,8 @@ class Stand:
                 self._signal(child, signal.SIGUSR1)
             case "stop":
                 self._stop(event)
+            case "restart":
+                self._restart(event)
             case "drain":
                 name = f"host{event.host}-0"
                 self.observers.drain(name)
@@ -120,6 +122,14 @@ class Stand:
         ).fetchall()
         return [Write(*row) for row in rows]
 
+    def begun(self) -> list[Begun]:
+        """Return all lives that hosts took."""
+        rows = self.connection.execute(
+            "select name, extract(epoch from at)::float8 from pecker_observer_history"
+            " where event in ('started', 'moved')"
+        ).fetchall()
+        return [Begun(*row) for row in rows]
+
     def close(self) -> None:
         """End all processes."""
         self._thaw(float("inf"))
@@ -162,6 +172,10 @@ class Stand:
         now = self.now()
         for name in self._start(len(event.names)):
             self.wanted[name] = Wanted(now, float("inf"))
+
+    def _restart(self, event: Event) -> None:
+        for part in event.names:
+            self.observers.restart(self.running[int(part * len(self.running))])
 
     def _later(self, event: Event, what: psutil.Process | str) -> None:
         self._undo.append((monotonic() + event.seconds, what))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.observers.app import LEASE, PERIOD
 from tests.chaos.observers.events import KINDS, events
-from tests.chaos.observers.oracle import Wanted, Write, gaps, overtaken
+from tests.chaos.observers.oracle import Begun, Wanted, Write, gaps, overtaken
 from tests.chaos.observers.stand import HOSTS, Stand
 
 logger = logging.getLogger(__name__)
@@ -19,8 +19,8 @@ OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
 SEED = int(os.environ.get("PECKER_CHAOS_SEED", "13"))
 TICK = LEASE / 10
 BUSY = 10.0
-"""Seconds more that a gap may last: the machine has other work, and an observer that
-has just moved may be hit once more on its new host."""
+"""Seconds more that a gap may last: the machine has other work, and all hosts may be
+hit within one lease."""
 
 
 def test_events_are_those_of_their_seed() -> None:
@@ -40,7 +40,9 @@ def test_the_oracle_sees_what_is_wrong() -> None:
         (Write("a", 2, 2.0), Write("a", 1, 2.5))
     ]
     wanted = {"a": Wanted(0.5, 9.0), "b": Wanted(1.0, 2.0), "c": Wanted(3.0, 4.0)}
-    assert gaps(good, wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
+    assert gaps(good, [], wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
+    begun = [Begun("a", 6.0), Begun("c", 3.25)]
+    assert gaps(good, begun, wanted) == {"a": 4.0, "b": 0.5, "c": 0.75}
 
 
 @pytest.mark.chaos
@@ -48,7 +50,10 @@ def test_the_oracle_sees_what_is_wrong() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
-    """Never two lives that both write, nobody missing, no stop forgotten."""
+    """Never two lives that both write, nobody missing, no stop forgotten.
+
+    It fails where `hold_observer` takes a later epoch for its own (seed 13: 8 writes).
+    """
     stand = Stand(dsn)
     try:
         stand.begin(OBSERVERS)
@@ -56,7 +61,7 @@ def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
             stand.do(event)
         stand.settle()
         writes = stand.writes()
-        longest = gaps(writes, stand.wanted)
+        longest = gaps(writes, stand.begun(), stand.wanted)
     except BaseException as error:
         for host in stand.hosts:
             error.add_note(f"{host.name}:\n{host.logs().decode()[-3_000:]}")
