@@ -109,14 +109,10 @@ def _json(field: str, text: str | None) -> dict[str, Any]:
 def _schedule(found: Foreign, given: Any) -> dict[str, Any]:
     kind = given.get(TYPE) if isinstance(given, dict) else None
     if kind == "interval":
-        if given.get("relative"):
-            message = (
-                "its interval is relative (rounded to whole seconds, minutes, hours or"
-                " days); store a crontab in its place"
-            )
-            raise LeftOut(message)
         every = given.get("every") or 0
-        return {"every": int(every) if float(every).is_integer() else every}
+        seconds = int(every) if float(every).is_integer() else every
+        relative = {"relative": True} if given.get("relative") else {}
+        return {"every": seconds, **relative}
     if kind == "crontab":
         # No time zone is stored: RedBeat goes by the app's.
         fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")

@@ -7,6 +7,7 @@ the way from the one to the other, by different words; the columns are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -20,7 +21,17 @@ UNITS = ("days", "hours", "minutes", "seconds", "microseconds")
 Find = Callable[[Row], tuple[str, Row]]
 
 
-def django(read: Read, zone: tzinfo) -> Iterator[Foreign]:
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """Time zones that are not in the tables."""
+
+    plain: tzinfo
+    """Of instants that are stored without one."""
+    app: str
+    """The name of the app's own, by which its crontabs go."""
+
+
+def django(read: Read, zones: Zones) -> Iterator[Foreign]:
     """Give the schedules of django-celery-beat."""
     kinds = {kind: _by_id(read(f"django_celery_beat_{kind}schedule")) for kind in KINDS}
 
@@ -33,13 +44,13 @@ def django(read: Read, zone: tzinfo) -> Iterator[Foreign]:
         raise LeftOut(message)
 
     for row in read("django_celery_beat_periodictask"):
-        found = _foreign(row, find, zone)
+        found = _foreign(row, find, zones)
         if found.problem is None:
-            _like_django(found, row, zone)
+            _like_django(found, row, zones.plain)
         yield found
 
 
-def sqlalchemy(read: Read, zone: tzinfo) -> Iterator[Foreign]:
+def sqlalchemy(read: Read, zones: Zones) -> Iterator[Foreign]:
     """Give the schedules of sqlalchemy-celery-beat."""
     kinds = {kind: _by_id(read(f"celery_{kind}schedule")) for kind in KINDS}
 
@@ -54,17 +65,18 @@ def sqlalchemy(read: Read, zone: tzinfo) -> Iterator[Foreign]:
         return kind, _one(kinds[kind], kind, row.get("schedule_id"))
 
     for row in read("celery_periodictask"):
-        yield _foreign(row, find, zone)
+        yield _foreign(row, find, zones)
 
 
-def _foreign(row: Row, find: Find, zone: tzinfo) -> Foreign:
+def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
     found = Foreign(name=str(row["name"]))
+    zone = zones.plain
     try:
         kind, one = find(row)
         _options(found, row, zone)
         found.fields |= {
             "task": row["task"],
-            "schedule": _schedule(kind, one, zone),
+            "schedule": _schedule(kind, one, zones),
             "args": decoded("args", row.get("args"), []),
             "kwargs": decoded("kwargs", row.get("kwargs"), {}),
             "start": instant("start_time", row.get("start_time"), zone),
@@ -133,7 +145,7 @@ def _once(found: Foreign, row: Row, kind: str) -> None:
         )
 
 
-def _schedule(kind: str, one: Row, zone: tzinfo) -> dict[str, Any]:
+def _schedule(kind: str, one: Row, zones: Zones) -> dict[str, Any]:
     if kind == "interval":
         return {"every": _seconds(one)}
     if kind == "crontab":
@@ -144,14 +156,19 @@ def _schedule(kind: str, one: Row, zone: tzinfo) -> dict[str, Any]:
             one["month_of_year"],
             one["day_of_week"],
         )
-        return {"crontab": text, "zone": str(one.get("timezone") or "UTC")}
+        own = str(one.get("timezone") or "UTC")
+        if own == zones.app:
+            return {"crontab": text}
+        # Celery's crontab goes by the app's zone; in both a day must be of the month
+        # and of the week where both are named.
+        return {"cron": text, "zone": own, "days": "both"}
     if kind == "solar":
         return {
             "solar": _plain(one["event"]),
             "lat": float(one["latitude"]),
             "lon": float(one["longitude"]),
         }
-    at: datetime | None = instant("clocked_time", one["clocked_time"], zone)
+    at: datetime | None = instant("clocked_time", one["clocked_time"], zones.plain)
     if at is None:
         message = "clocked_time is null; allowed is an instant"
         raise LeftOut(message)
