@@ -6,6 +6,8 @@
     tasks, next          what there is and when it is due
     explain              why a task did not run
     run, pause, resume   what people do to an entry
+    set, once, remove    stored schedules, changed while everything runs
+    schedules            which there are, and who changed what
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
@@ -40,10 +42,14 @@ COMMANDS = {
     "observe": "celery_pecker.cli.observe:observe",
     "next": "celery_pecker.cli.upcoming:next_",
     "observers": "celery_pecker.cli.observers_orders:observers",
+    "once": "celery_pecker.cli.schedules_edit:once",
     "outbox": "celery_pecker.cli.outbox_load:outbox",
     "pause": "celery_pecker.cli.actions:pause",
+    "remove": "celery_pecker.cli.schedules_edit:remove",
     "resume": "celery_pecker.cli.actions:resume",
     "run": "celery_pecker.cli.actions:run",
+    "schedules": "celery_pecker.cli.schedules:schedules",
+    "set": "celery_pecker.cli.schedules_edit:set_",
     "tasks": "celery_pecker.cli.tasks:tasks",
 }
 

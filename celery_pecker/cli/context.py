@@ -23,6 +23,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.model import Entry
+from celery_pecker.stored import Schedules
 
 __all__ = [
     "NO",
@@ -50,8 +51,10 @@ class Context(CommandContext):
         return Settings.read(app.conf, main=app.main)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self.database.close()
+        if "schedules" in vars(self):
+            self.schedules.close()
 
     @cached_property
     def database(self) -> Database:
@@ -62,6 +65,11 @@ class Context(CommandContext):
     def overview(self) -> Overview:
         """The reader of the tables."""
         return Overview(self.database)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The stored schedules of the app."""
+        return Schedules(self.app)
 
     @cached_property
     def declared(self) -> dict[str, Entry]:

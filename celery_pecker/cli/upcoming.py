@@ -8,6 +8,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json, instant
+from celery_pecker.cli.stored import stored_entry
 from celery_pecker.overview import EntryRow, UnknownEntry
 from celery_pecker.recurrence import NEVER_US
 from celery_pecker.schedules.model import Entry
@@ -65,7 +66,7 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
 def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
     """Show when an entry is due next, by the database's clock."""
     with Context.open(ctx, json=json) as context:
-        entry = context.declared.get(name)
+        entry = context.declared.get(name) or stored_entry(context, name)
         detail = context.overview.entry(name, limit=0)
         if detail is None:
             message = f"no entry is named {name!r} in the tables"
