@@ -12,19 +12,35 @@ from celery.bin.base import CeleryCommand
 from celery_pecker.cli.carried import Carried, plan, read
 from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.cli.health import rows_of
+from celery_pecker.cli.schedules_import import PEERS, Place, import_schedules
+from celery_pecker.cli.stored import stored_names
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.schedules.repository import CHUNK
 
 WORDS = {
     "set": "ran last at",
     "kept": "has run here already, kept; not",
-    "undeclared": "is not in this code's beat_schedule, left out; ran last at",
+    "undeclared": "is neither of this code nor stored, left out; ran last at",
     "ahead": "is left out: that instant has not come:",
 }
 
 
 @click.command(name="import", cls=CeleryCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE | URL", required=False)
+@click.option(
+    "--schedules",
+    "peer",
+    type=click.Choice(PEERS),
+    help="Store the schedules of that scheduler, which are at URL.",
+)
+@click.option(
+    "--zone",
+    default="UTC",
+    show_default=True,
+    help="With --schedules: of instants stored without one (Django without USE_TZ).",
+)
+@click.option("--prefix", help="With --schedules redbeat: redbeat_key_prefix.")
+@click.option("--schema", help="With --schedules: where the tables are.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option(
     "--overwrite",
@@ -33,16 +49,40 @@ WORDS = {
 )
 @as_json
 @click.pass_context
-def import_(
-    ctx: click.Context, *, file: Path, dry_run: bool, overwrite: bool, json: bool
+def import_(  # noqa: PLR0913  # from five sources
+    ctx: click.Context,
+    *,
+    source: str | None,
+    peer: str | None,
+    zone: str,
+    prefix: str | None,
+    schema: str | None,
+    dry_run: bool,
+    overwrite: bool,
+    json: bool,
 ) -> None:
-    """Take over when entries ran last, from beat's file or from JSON.
+    """Take over when entries ran last, or what another scheduler stores.
 
-    JSON is an object of instants by name: {"sweep": "2026-01-01T12:00:00+00:00"}.
-    Beat's file is a pickle: read none that somebody else could have written.
+    FILE is beat's own or JSON, an object of instants by name:
+    {"sweep": "2026-01-01T12:00:00+00:00"}. Beat's file is a pickle: read none that
+    somebody else could have written.
+
+    With --schedules, URL is the Redis of RedBeat or the database of the other two;
+    without one it is what the app's settings say.
     """
     with Context.open(ctx, json=json) as context:
-        declared = context.declared
+        if peer is not None:
+            if overwrite:
+                message = "--overwrite goes with a FILE only"
+                raise click.UsageError(message)
+            place = Place(url=source, zone=zone, prefix=prefix, schema=schema)
+            import_schedules(context, peer, place, dry_run=dry_run)
+            return
+        if source is None:
+            message = "Missing argument 'FILE'."
+            raise click.UsageError(message)
+        file = Path(source)
+        declared = {*context.declared, *stored_names(context)}
         given = read(file)
         now_us, rows = rows_of(context, [*given])
         found = plan(given, rows, declared=declared, now_us=now_us, overwrite=overwrite)
@@ -81,11 +121,12 @@ def _write(context: Context, carried: list[Carried], overwrite: bool) -> None:
 @click.option("--json", is_flag=True, help="It is JSON in any case.")
 @click.pass_context
 def export(ctx: click.Context, *, json: bool) -> None:
-    """Print when this code's entries ran last, as JSON that import reads.
+    """Print when entries of this code and stored ones ran last, as import reads it.
 
     To standard output; for going back to another scheduler, or to another database.
     """
     with Context.open(ctx, json=json) as context:
-        _, rows = rows_of(context, [*context.declared])
+        names = {*context.declared, *stored_names(context)}
+        _, rows = rows_of(context, sorted(names))
         found = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
         click.echo(jsons.dumps(found, indent=2, ensure_ascii=False))

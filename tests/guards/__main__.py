@@ -23,6 +23,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tests.guards import (
+    commands,
     groomer,
     intake,
     observers,
@@ -42,6 +43,7 @@ COPIED = (
 )
 GUARDS = (
     *pecker.GUARDS,
+    *commands.GUARDS,
     *intake.GUARDS,
     *outbox.GUARDS,
     *groomer.GUARDS,

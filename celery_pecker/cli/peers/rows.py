@@ -84,6 +84,8 @@ def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
             "paused": not row["enabled"],
         }
         _once(found, row, kind)
+        if kind == "clocked":
+            _alone(found)
         last = instant("last_run_at", row.get("last_run_at"), zone)
     except LeftOut as error:
         found.problem = str(error)
@@ -143,6 +145,14 @@ def _once(found: Foreign, row: Row, kind: str) -> None:
             "one_off and not enabled: it may have run there, since those that have run"
             " are switched off; it is paused here and never runs unless it is resumed"
         )
+
+
+def _alone(found: Foreign) -> None:
+    """Leave out what a schedule of one instant cannot have beside it here."""
+    for field, column in (("start", "start_time"), ("end", "expires")):
+        if found.fields[field] is not None:
+            found.note(f"{column} does not come over: a clocked schedule runs once")
+            found.fields[field] = None
 
 
 def _schedule(kind: str, one: Row, zones: Zones) -> dict[str, Any]:

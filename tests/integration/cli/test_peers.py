@@ -1,8 +1,7 @@
-"""The snippets of the change-over page, run on what the other schedulers store."""
+"""Over from what the other schedulers store, and back by the page's own snippets."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from celery_pecker.cli.carried import read
-from celery_pecker.kernel.clock import to_us
+from celery_pecker.cli.peers import rows
+from celery_pecker.cli.peers.redbeat import redbeat
+from celery_pecker.cli.peers.tables import opened
+from celery_pecker.kernel.clock import from_us
 from tests.docs.pages import ROOT, steps
 from tests.integration.cli.conftest import Line
 from tests.integration.cli.peer_stores import play, scene
+from tests.integration.cli.test_peer_readers import need
 
 PAGE = ROOT / "docs/how-to/change-over.md"
 LAST = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+NAMES = ("hourly", "sweep/all")
 LATER = LAST + timedelta(days=1)
 
 STORE_REDBEAT = """
@@ -59,14 +62,25 @@ PEERS = {
 }
 
 
-def snippets(peer: str) -> tuple[str, str]:
-    """Return what the page says for the way over, and for the way back."""
-    over, back = [
+def way_back(peer: str) -> str:
+    """Return what the page says for the way back."""
+    [back] = [
         step.text
         for step in steps(PAGE.read_text())
         if step.language == "python" and f"\nfrom {peer}." in step.text
     ]
-    return over, back
+    return back
+
+
+def ran_last(peer: str, *, dsn: str, redis_url: str) -> dict[str, datetime]:
+    """Return what the store of a library says of last runs."""
+    if peer == "redbeat":
+        found = [*redbeat(redis_url)]
+    else:
+        ways = rows.django if peer.startswith("django") else rows.sqlalchemy
+        with opened(dsn, (None, "celery_schema"), 5.0) as read:
+            found = [*ways(read, rows.Zones(UTC, "UTC"))]
+    return {one.name: from_us(one.last_us) for one in found if one.last_us}
 
 
 @pytest.mark.slow
@@ -78,20 +92,26 @@ def test_last_runs_come_over_and_go_back(
     redis_url: str,
     make_line: Callable[..., Line],
 ) -> None:
-    """To the microsecond; what never ran is left out; `import` takes it all."""
-    if importlib.util.find_spec(peer) is None:
-        pytest.skip(f"{peer} is not installed")
+    """To the microsecond; of what the code declares and of what comes to be stored."""
+    need(peer)
     begun = scene(peer, dsn=dsn, redis_url=redis_url)
-    over, back = snippets(peer)
     constants = f"from datetime import datetime\nLAST = {LAST.isoformat()!r}\n"
     constants += "LAST = datetime.fromisoformat(LAST)\n"
     play(tmp_path, begun, constants + PEERS[peer])
-    told = tmp_path / "last.json"
-    told.write_text(play(tmp_path, begun, over))
-    assert read(told) == {"hourly": to_us(LAST), "sweep/all": to_us(LAST)}
     line = make_line(dsn, pecker_database_timeout=5.0)
-    assert line.json("import", str(told))["set"] == 1
-    told.write_text(json.dumps({"hourly": LATER.isoformat(), "gone": str(LATER)}))
-    play(tmp_path, begun, back)
-    told.write_text(play(tmp_path, begun, over))
-    assert read(told) == {"hourly": to_us(LATER), "sweep/all": to_us(LAST)}
+    url = redis_url if peer == "redbeat" else dsn
+    words = ("import", "--schedules", peer.partition("_")[0], url)
+    told = line.json(*words)
+    assert (told["code"], told["refused"]) == (1, 0)
+    ran = line.json("export")
+    assert {name: datetime.fromisoformat(ran[name]) for name in NAMES} == dict.fromkeys(
+        NAMES, LAST
+    )
+    path = tmp_path / "last.json"
+    path.write_text(json.dumps({"hourly": LATER.isoformat(), "gone": str(LATER)}))
+    play(tmp_path, begun, way_back(peer))
+    after = ran_last(peer, dsn=dsn, redis_url=redis_url)
+    assert {name: after[name] for name in NAMES} == {
+        "hourly": LATER,
+        "sweep/all": LAST,
+    }

@@ -1,0 +1,64 @@
+"""The guards of commands about stored schedules."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+IMPORT = "celery_pecker/cli/schedules_import.py"
+IMPORTED = "tests/integration/cli/test_import_schedules.py"
+PLAN = "celery_pecker/cli/peers/plan.py"
+EDITED = "tests/integration/cli/test_schedules.py"
+ROWS = "celery_pecker/cli/peers/rows.py"
+READ = "tests/integration/cli/test_peer_readers.py"
+
+GUARDS = (
+    Guard(
+        "import of schedules: a second one changes nothing",
+        PLAN,
+        '"changed" if step.changes else "same"',
+        '"changed"',
+        f"{IMPORTED}::test_schedules_come_over_once",
+    ),
+    Guard(
+        "import of schedules: a dry run stores nothing",
+        IMPORT,
+        "force_rollback=dry_run",
+        "force_rollback=False",
+        f"{IMPORTED}::test_schedules_come_over_once",
+    ),
+    Guard(
+        "import of schedules: what was stored meanwhile is not overwritten",
+        IMPORT,
+        "version=step.version",
+        "version=None",
+        f"{IMPORTED}::test_a_change_in_between_is_refused",
+    ),
+    Guard(
+        "import of schedules: slots count from the last run there",
+        IMPORT,
+        "                    _carry(page, connection, last)\n",
+        "",
+        f"{IMPORTED}::test_what_ran_there_does_not_run_again_and_what_is_due_does",
+    ),
+    Guard(
+        "import of schedules: policies that were chosen here stay",
+        PLAN,
+        "**arguments, **policies,",
+        "**arguments,",
+        f"{IMPORTED}::test_a_difference_is_shown_and_taken_over",
+    ),
+    Guard(
+        "import of schedules: what was to run once and has run does not come over",
+        ROWS,
+        '    if row.get("total_run_count"):\n',
+        "    if False:\n",
+        f"{READ}::test_tables_come_over",
+    ),
+    Guard(
+        "set: what somebody has changed since it was read is not overwritten",
+        "celery_pecker/cli/schedules_edit.py",
+        "version=known if version is None else version",
+        "version=version",
+        f"{EDITED}::test_an_edit_in_between_is_not_overwritten",
+    ),
+)
