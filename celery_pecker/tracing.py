@@ -35,7 +35,7 @@ _SPAN = "_pecker_span"
 
 
 def require(settings: Settings) -> bool:
-    """Whether spans are wanted; refuse it where the library is not there."""
+    """Return whether spans are wanted; refuse it where the library is not there."""
     if not settings.tracing:
         return False
     if find_spec("opentelemetry") is None:
@@ -77,7 +77,7 @@ def hook(settings: Settings) -> Callable[[Slot], str | None] | None:
 
 
 def install(settings: Settings) -> None:
-    """Runs in this process, and what they send, have spans; idempotent."""
+    """Open spans for runs in this process and for what they send; idempotent."""
     if not require(settings):
         return
     for name, signal, receiver in (
@@ -143,7 +143,7 @@ def _on_postrun(*, task: Any, state: str | None = None, **_: object) -> None:
 
 
 def _on_publish(*, headers: Any = None, **_: object) -> None:
-    """A message sent within a span carries it, unless it carries one already."""
+    """Add the current span to a message, unless it carries one already."""
     if not isinstance(headers, dict) or headers.get(KEY):
         return
     traceparent = _traceparent()
@@ -152,7 +152,7 @@ def _on_publish(*, headers: Any = None, **_: object) -> None:
 
 
 def _instrumented() -> bool:
-    """Whether OpenTelemetry's own instrumentation opens a span for each run."""
+    """Return whether OpenTelemetry's own instrumentation opens a span for each run."""
     module = sys.modules.get("opentelemetry.instrumentation.celery")
     found = getattr(module, "CeleryInstrumentor", None)
     return found is not None and bool(found().is_instrumented_by_opentelemetry)

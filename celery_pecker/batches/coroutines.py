@@ -131,7 +131,7 @@ class AsyncBatches(Generic[Item, Result]):
             self._begin(loop)
 
     def _gathering_may_grow(self) -> bool:
-        """Whether the batch has room and other coroutines have not had their turn."""
+        """Return whether the batch has room and other coroutines may still join it."""
         few = len(self._gathering) < self._gathering.limits.most
         return few and not self._closing
 
@@ -175,7 +175,7 @@ class AsyncBatches(Generic[Item, Result]):
 
 
 def _settle(future: asyncio.Future[Result], result: Result | BaseException) -> None:
-    """Give the caller its result or its error, if it still waits."""
+    """Set the caller's result or error, if it still waits."""
     if future.done():
         return
     if isinstance(result, asyncio.CancelledError):

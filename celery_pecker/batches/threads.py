@@ -204,7 +204,7 @@ class Batches(Generic[Item, Result]):
 
 
 def _forget_in_children(batches: Batches[Any, Any]) -> None:
-    """A forked child has none of the threads: its callers would wait for ever."""
+    """Forget the threads in a forked child: its callers would wait for ever."""
     reference = weakref.ref(batches)
 
     def forget() -> None:

@@ -45,7 +45,7 @@ class CommandContext:
     @classmethod
     @contextmanager
     def open(cls, ctx: click.Context, *, json: bool = False) -> Iterator[Self]:
-        """Give the context; an error in it is one line and an exit code."""
+        """Yield the context; an error in it is one line and an exit code."""
         app: Celery = ctx.obj.app
         context = None
         try:

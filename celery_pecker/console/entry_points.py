@@ -38,7 +38,7 @@ def command(words: Sequence[str]) -> click.Command:
     text = HIDDEN.format(name=NAME, path=hidden)
 
     def on_setup(conf: Any, **_: object) -> None:
-        """Say it at the start of a worker; end it if a gate was asked for."""
+        """Warn at the start of a worker; end it if a gate was asked for."""
         if conf.get("throttle_limits"):
             message = f"throttle_limits is set, but {text}"
             raise SystemExit(message)

@@ -14,7 +14,7 @@ NAME = "throttle"
 
 
 def ours(path: Path) -> bool:
-    """Say whether a file is the package of this name that lies beside celery_pecker."""
+    """Return whether the file is the package that lies beside celery_pecker."""
     beside = path.resolve().parent.parent / "celery_pecker" / "__init__.py"
     return path.name == "__init__.py" and beside.is_file()
 

@@ -60,7 +60,7 @@ class Budget:
     """How many clients wait right now, that will end by themselves."""
 
     def patient(self, now: float) -> bool:
-        """Say whether to leave a client the moment in which it ends by itself."""
+        """Return whether to leave a client the moment in which it ends by itself."""
         return self.waiting > 0 and now < self.at + PATIENCE
 
     def exceeded(self) -> DeadlineExceeded:

@@ -56,7 +56,7 @@ class Alarm:
             raise self._budget.exceeded() from over
 
     def _hold_back(self, at: float) -> None:
-        """A shield: the outer timers wait for its end."""
+        """Hold outer timers back until the shield's end."""
         budget, later = self._outer, _in_the_loop(at)
         while budget is not None:
             timer = budget.timer

@@ -120,7 +120,7 @@ class Scope(ContextDecorator):
 
 
 def within(seconds: float | timedelta | None, what: str = "") -> Scope:
-    """Give the block this many seconds, or what is left outside if that is less.
+    """Bound the block to this many seconds, or what is left outside if that is less.
 
     None gives it what is left outside. `what` names the block in errors.
     """
@@ -135,7 +135,7 @@ def within(seconds: float | timedelta | None, what: str = "") -> Scope:
 
 
 def until(at: float, what: str = "") -> Scope:
-    """Give the block until a monotonic instant: for time that began to run before."""
+    """Bound the block by a monotonic instant: for time that began to run before."""
     instant = seconds_of(at, "until(at)")
 
     def change(outer: Budget | None) -> Budget:
@@ -145,7 +145,7 @@ def until(at: float, what: str = "") -> Scope:
 
 
 def shield(grace: float | timedelta) -> Scope:
-    """Give a clean-up this many seconds, even when the deadline is over.
+    """Leave a clean-up this many seconds, even when the deadline is over.
 
     Inside, the deadline is the later of the two; a shield in a shield ends with the
     outer one. Of no use against a kill: that comes when it was said to come.

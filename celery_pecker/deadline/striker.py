@@ -54,7 +54,7 @@ class Striker(Protocol):
     """Raises DeadlineExceeded in the code of a run."""
 
     def changed(self, budget: Budget | None) -> None:
-        """Another deadline is in force from here on."""
+        """Put another deadline in force from here on."""
         ...
 
 
@@ -69,7 +69,7 @@ class Strikes:
     since: float = 0.0
 
     def due(self, budget: Budget, *, handled: bool) -> bool:
-        """Say whether to strike now; from then on the strike counts as made.
+        """Return whether to strike now; from then on the strike counts as made.
 
         The first strike at a budget comes at once. The next one only when the code has
         swallowed the first, or takes too long over it: a clean-up that is struck in its

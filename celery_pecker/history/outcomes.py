@@ -72,7 +72,7 @@ class Outcomes:
 
 
 def counted(report: int) -> bool:
-    """Say whether a report is counted at all."""
+    """Return whether a report is counted at all."""
     return report in _PLACES
 
 

@@ -73,7 +73,7 @@ class Recorder:
         report: Report,
         error: str = "",
     ) -> None:
-        """Remember a report of a slot; never waits, never fails."""
+        """Keep a report of a slot in memory; never wait, never fail."""
         if not self._keep:
             return
         if len(self._waiting) >= WAITING:
@@ -84,7 +84,7 @@ class Recorder:
         self._waiting.append((name, due_us, era, epoch, at_us, report.real, error))
 
     def leave(self, name: str, due_us: int, era: int) -> None:
-        """A run that was reported as running is not in hand any more; never waits.
+        """Remove a run that was reported as running from those in hand; never wait.
 
         Not dropped where reports are: the run would count as in hand for good.
         """
@@ -92,7 +92,7 @@ class Recorder:
             self._waiting.append((name, due_us, era, 0, 0, LEFT, ""))
 
     def renew(self, database: Database, now: float) -> None:
-        """Say which runs are in hand, where that is due. On the thread that writes."""
+        """Renew the row of runs in hand, if that is due. On the thread that writes."""
         falsely_lost = self.life.renew(database, now)
         if falsely_lost is not None:
             at_us, runs = falsely_lost
@@ -100,7 +100,7 @@ class Recorder:
                 self.note(name, due_us, era, epoch, at_us, Report.RUNNING)
 
     def pending(self) -> bool:
-        """Whether there is anything to write."""
+        """Return whether there is anything to write."""
         return bool(
             self._waiting
             or self._changed

@@ -71,11 +71,11 @@ class Historian(Protocol):
         report: Report,
         error: str = "",
     ) -> None:
-        """Remember a report of a slot; never waits, never fails."""
+        """Keep a report of a slot in memory; never wait, never fail."""
         ...
 
     def allow(self, until: float) -> None:
-        """Nothing is due before that moment of the monotonic clock: write now."""
+        """Allow writing until that moment of the monotonic clock: nothing is due."""
         ...
 
 
@@ -83,7 +83,7 @@ class NoHistory:
     """Takes nothing down."""
 
     def note(self, *_: object, **__: object) -> None:
-        """Forget it."""
+        """Keep a report of a slot in memory; never wait, never fail."""
 
     def allow(self, until: float) -> None:
-        """Do nothing."""
+        """Allow writing until that moment of the monotonic clock: nothing is due."""

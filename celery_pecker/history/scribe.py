@@ -81,11 +81,11 @@ class Scribe:
         self._loop.stop()
 
     def join(self, timeout: float) -> bool:
-        """Wait until it has left; whether it has."""
+        """Wait until it has left; return whether it has."""
         return self._loop.join(timeout)
 
     def allow(self, until: float) -> None:
-        """Nothing is due before that moment of the monotonic clock: write now.
+        """Allow writing until that moment of the monotonic clock: nothing is due.
 
         While writes fail only the back-off decides: each call would try once more.
         """

@@ -31,7 +31,7 @@ class Silence:
         self._looked = float("-inf")
 
     def due(self, now: float) -> bool:
-        """Say whether it is time for a look."""
+        """Return whether it is time for a look."""
         return now - self._looked >= LOOK_INTERVAL
 
     def look(self, now: float, seen: Iterable[Seen]) -> list[Seen]:

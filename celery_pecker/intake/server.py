@@ -153,7 +153,7 @@ class Health(page.OpenPage, Page):
     """For load balancers and alarms."""
 
     async def get(self) -> None:
-        """Say whether tasks can be recorded."""
+        """Return whether tasks can be recorded."""
         try:
             await self.service.threads.run(self.service.intake.check)
         except PeckerError:

@@ -33,7 +33,7 @@ class Complaints:
         self._again = float("-inf")
 
     def of_runs(self, orders: Sequence[Order]) -> None:
-        """Look at runs that keep their next slots from being claimed."""
+        """Log runs that keep their next slots from being claimed."""
         now = self._clock.monotonic()
         for order in orders:
             over = 0.0 if order.ends is None else now - order.ends
@@ -48,7 +48,7 @@ class Complaints:
                 )
 
     def of_threads(self, waited: float, *, going: int, waiting: int) -> None:
-        """Look at how long a slot has waited for a thread."""
+        """Log that a slot has waited long for a thread."""
         now = self._clock.monotonic()
         if waited > SCARCE and now >= self._again:
             self._again = now + SELDOM

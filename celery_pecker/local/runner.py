@@ -86,7 +86,7 @@ class LocalRunner:
     # What the scheduler asks
 
     def prepare(self, entry: ScheduleEntry) -> None:
-        """The entry is ready to run.
+        """Make the entry ready to run.
 
         Raises:
             Misconfigured: it cannot run here.
@@ -95,7 +95,7 @@ class LocalRunner:
         self._ready[ready.name] = ready
 
     def ensure(self) -> None:
-        """Slots are taken.
+        """Check that slots are taken.
 
         Raises:
             BrokerUnavailable: not any more; others may claim them.
@@ -123,7 +123,7 @@ class LocalRunner:
     def publish(
         self, batch: Sequence[Dispatch], token: str, *, within: float = float("inf")
     ) -> None:
-        """Each slot of the batch is run as soon as a thread is free.
+        """Run each slot of the batch as soon as a thread is free.
 
         Raises:
             NotStarted: some are not and will not be, and why; `done` names the others.
@@ -180,11 +180,11 @@ class LocalRunner:
     close = stop
 
     def abandon(self) -> None:
-        """This process is a fork of the worker: its connection is not ours."""
+        """Give up the connection in a fork of the worker: it is the parent's."""
         self.teller.abandon()
 
     def join(self, seconds: float) -> bool:
-        """Wait for runs that go and events that wait; whether all have ended."""
+        """Wait for runs that go and events that wait; return whether all have ended."""
         end = self._clock.monotonic() + seconds
         done = self._threads.join(seconds, self._clock.monotonic)
         self.teller.stop()
@@ -198,7 +198,7 @@ class LocalRunner:
         return now - next(iter(self._queue.values()), now)
 
     def _take(self, order: Order) -> str | None:
-        """Remember the order; return why it cannot be, if so."""
+        """Keep the order; return why it cannot be taken, or None."""
         with self._lock:
             if self._stopping:
                 return "this worker stops"
@@ -250,7 +250,7 @@ class LocalRunner:
 
     @contextmanager
     def _bounded(self, order: Order) -> Iterator[None]:
-        """What is called inside obeys the deadline, as far as the pool allows."""
+        """Run the block under the deadline, as strictly as the pool allows."""
         if order.ends is None:
             yield
             return

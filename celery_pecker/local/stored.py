@@ -104,7 +104,7 @@ class StoredRunner:
         self._threads.stop()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the loop and for runs; whether all have ended."""
+        """Wait for the loop and for runs; return whether all have ended."""
         end = self._clock.monotonic() + seconds
         left = self._loop.join(seconds)
         remaining = max(end - self._clock.monotonic(), 0.0)

@@ -86,7 +86,7 @@ class Teller:
         return len(self._events)
 
     def tell(self, kind: str, task: Any, **fields: Any) -> None:
-        """Tell of a task, if the worker tells of tasks at all; never waits."""
+        """Queue an event of a task, if the worker sends events at all; never wait."""
         if not task.send_events or not self._wanted():
             return
         fields["timestamp"] = self._clock.now().timestamp()
@@ -101,15 +101,15 @@ class Teller:
         self._loop.wake()
 
     def stop(self) -> None:
-        """Leave, after another try to tell what waits. Safe in a signal handler."""
+        """Leave, after another try to send what waits. Safe in a signal handler."""
         self._loop.stop()
 
     def join(self, seconds: float) -> bool:
-        """Wait until it has left; whether it has."""
+        """Wait until it has left; return whether it has."""
         return not self._started or self._loop.join(seconds)
 
     def abandon(self) -> None:
-        """This process is a fork of the one whose connection it is."""
+        """Give up the connection in a fork of its owner."""
         self._link.abandon()
 
     def _step(self) -> float:

@@ -41,7 +41,7 @@ class Threads(Generic[Work]):
         return max(self._open - self._most, 0)
 
     def put(self, work: Work) -> None:
-        """It is done as soon as a thread is free."""
+        """Do the work as soon as a thread is free."""
         with self._lock:
             self._open += 1
             if self._open > len(self._threads) and len(self._threads) < self._most:
@@ -55,12 +55,12 @@ class Threads(Generic[Work]):
         self._queue.put(work)
 
     def stop(self) -> None:
-        """Threads leave when the queue is empty. Safe in a signal handler."""
+        """End the threads when the queue is empty. Safe in a signal handler."""
         for _ in range(self._most):
             self._queue.put(None)
 
     def join(self, seconds: float, now: Callable[[], float]) -> bool:
-        """Wait until all threads have left; whether they have."""
+        """Wait until all threads have left; return whether they have."""
         end = now() + seconds
         for thread in [*self._threads]:
             thread.join(max(end - now(), 0.0))

@@ -44,7 +44,7 @@ class Observers:
         self._read_at = self._clock.monotonic()
 
     def collect(self) -> Iterator[Metric]:
-        """Give what was read. Never waits."""
+        """Yield what was read. Never wait."""
         summary = self._summary
         if summary is not None:
             yield from _kinds(summary.kinds)
@@ -52,7 +52,7 @@ class Observers:
 
 
 def _kinds(kinds: Sequence[KindRow]) -> Iterator[Metric]:
-    """Give what there is of each kind, or of all where they are too many.
+    """Yield what there is of each kind, or of all where they are too many.
 
     A kind has a series for each place, with 0: an alert sees the first parked one.
     """

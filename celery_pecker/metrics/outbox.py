@@ -45,7 +45,7 @@ class Outboxes:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """Give the figures of now, or of the last seconds."""
+        """Yield the figures of now, or of the last seconds."""
         self._refresh()
         summaries = dict(self._summaries)
         up = GaugeMetricFamily(
@@ -64,7 +64,7 @@ class Outboxes:
             database.close()
 
     def abandon(self) -> None:
-        """Give up the connections in a fork of their owner."""
+        """Return up the connections in a fork of their owner."""
         for database in self._databases.values():
             database.abandon()
 
@@ -114,7 +114,7 @@ def _value(summary: Summary, field: str) -> float:
 
 
 def _counters(read: Mapping[str, Summary]) -> Iterator[Metric]:
-    """Give what living relays did since each of them started."""
+    """Yield what living relays did since each of them started."""
     labels = ("outbox", "relay")
     for field, text in (
         ("sent", "Messages that a relay sent"),

@@ -84,7 +84,7 @@ class Server:
         self._tables.close()
 
     def abandon(self) -> None:
-        """This process is a fork: port, connection and counters are its parent's.
+        """Give up port, connection and counters in a fork of their owner.
 
         Seen with a pool that replaces its processes: after kill -9 of the worker the
         port stayed taken until the last of them had ended.
@@ -187,7 +187,7 @@ class _Http(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no event of ours."""
+        """Ignore a client that went away."""
         del request
         logger.debug("pecker: %s asked for metrics and went away", client_address)
 
@@ -225,7 +225,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 def _pace(settings: Settings) -> tuple[int, bytes]:
-    """Say whether every due entry is won and sent."""
+    """Answer whether every due entry is won and sent."""
     database = Database.of(settings, role="probe")
     overview = Overview(database)
     try:

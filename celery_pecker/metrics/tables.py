@@ -56,11 +56,11 @@ class TableCollector(Collector):
         self._read_at: float | None = None
 
     def describe(self) -> Iterable[Metric]:
-        """Name nothing: at registration the tables need not be there."""
+        """Return nothing: at registration the tables need not be there."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give the figures of now, or of the last second."""
+        """Yield the figures of now, or of the last second."""
         self._refresh()
         told = self._told
         yield up(told is not None)
@@ -78,7 +78,7 @@ class TableCollector(Collector):
         self._outboxes.close()
 
     def abandon(self) -> None:
-        """This process is a fork: the connection is its parent's."""
+        """Give up the connection in a fork of its owner."""
         self._overview.abandon()
         self._outboxes.abandon()
 
@@ -111,7 +111,7 @@ def register(
     registry: CollectorRegistry = REGISTRY,
     outboxes: Mapping[str, Settings] | None = None,
 ) -> TableCollector:
-    """Figures of the tables are told by the registry; idempotent.
+    """Register the figures of the tables; idempotent.
 
     `outboxes` are the settings of each outbox by its name; by default the one in the
     same schema.

@@ -66,7 +66,7 @@ def _not_in_tables(asked: Asked) -> Answer:
 
 
 def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
-    """Give what keeps the entry from running, the root first; then its last slot."""
+    """Yield what keeps the entry from running, the root first; then its last slot."""
     row = detail.row
     if not row.declared:
         yield _undeclared(asked, detail, at)
@@ -107,7 +107,7 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
 
 
 def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Answer]:
-    """Give what a run that was asked for waits for."""
+    """Return what a run that was asked for waits for."""
     for pending in detail.pending:
         if not pending.asked or pending.claimed_us is not None:
             continue
@@ -144,7 +144,7 @@ def _ended_lately(detail: EntryDetail) -> SlotRow | None:
 
 
 def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
-    """Say what the entry fails with: its last slot, or one within a minute."""
+    """Return what the entry fails with: its last slot, or one within a minute."""
     _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
     words = {"due": at(bad.due_us), "when": at(bad.at_us), "late": ""}
     said = f": {bad.error}" if bad.error else ""
@@ -163,7 +163,7 @@ def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
 
 
 def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
-    """Give what became of the slot that is asked for."""
+    """Return what became of the slot that is asked for."""
     row, slot_us = detail.row, asked.slot_us or 0
     known = {slot.due_us for slot in detail.slots}
     if slot_us in known or slot_us == row.last_us:
@@ -238,7 +238,7 @@ def _able(asked: Asked, row: EntryRow) -> list[ReplicaRow]:
 
 
 def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
-    """Say that nobody lives who could win its slots; None where somebody does."""
+    """Return that nobody lives who could win its slots; None where somebody does."""
     row = detail.row
     if _able(asked, row):
         return None
@@ -283,7 +283,7 @@ def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
 
 
 def _of_one(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[Answer]:
-    """Give what became of one slot that was claimed."""
+    """Return what became of one slot that was claimed."""
     for pending in detail.pending:
         if pending.due_us == due_us and not pending.asked:
             yield Answer(
@@ -323,7 +323,7 @@ def _reported(slot: SlotRow, at: At) -> Answer:
 
 
 def _sent(slot: SlotRow, at: At) -> Answer:
-    """Say of a slot of the last seconds what can be known by now."""
+    """Return what can be known by now of a slot of the last seconds."""
     return Answer(
         verdict="published",
         why=f"a message for its slot of {at(slot.due_us)} was handed to the broker at"

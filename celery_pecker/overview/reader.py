@@ -59,7 +59,7 @@ class Overview:
         self._database.close()
 
     def abandon(self) -> None:
-        """This process is a fork of the one whose connection it is."""
+        """Give up the connection in a fork of its owner."""
         self._database.abandon()
 
     def page(
@@ -288,7 +288,7 @@ def _unknown(name: str) -> UnknownEntry:
 
 
 def _storable(name: str) -> bool:
-    """Whether PostgreSQL could be asked for the name at all."""
+    """Return whether PostgreSQL could be asked for the name at all."""
     return "\0" not in name and name == name.encode(errors="ignore").decode()
 
 

@@ -85,7 +85,7 @@ def _ask(run: Run, connection: Any) -> bool:
 
 
 def _idle(connection: Any) -> bool:
-    """Say whether no transaction is open after the guard: it has guarded nothing.
+    """Return whether no transaction is open after the guard: it has guarded nothing.
 
     Asked of the driver, since SQL cannot tell; a driver that is not known is trusted.
     """

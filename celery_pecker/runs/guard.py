@@ -71,7 +71,7 @@ def install(
     host: str = "",
     stored: Stored | None = None,
 ) -> Guard:
-    """Wrap the tasks that `app` has by now; may be called again.
+    """Wrap the tasks that `app` has by now; may be repeated.
 
     ``host`` is who reports of runs: the worker's name.
     """

@@ -29,7 +29,7 @@ INSTANTS = Instants(SYSTEM)
 
 
 def connect() -> None:
-    """Messages that this process sends under a deadline say so; may be called again."""
+    """Send the deadline with each message that is sent under one; may be repeated."""
     signals.before_task_publish.connect(_on_publish, dispatch_uid=UID, weak=False)
 
 
@@ -52,7 +52,7 @@ def _on_publish(headers: dict[str, Any] | None = None, **_: object) -> None:
 
 
 def _waits(eta: object, left: float) -> bool:
-    """Whether the message is for a time when nothing is left.
+    """Return whether the message is for a time when nothing is left.
 
     An eta is of the sender's host clock, and in UTC where it names no zone.
     """
@@ -66,7 +66,7 @@ def _waits(eta: object, left: float) -> bool:
 
 
 def _is_slot(headers: Mapping[str, Any]) -> bool:
-    """Whether the message is the slot's own: its deadline stands in it."""
+    """Return whether the message is the slot's own: its deadline stands in it."""
     run = current()
     header = headers.get(told.PECKER)
     mine = None if run is None else told.read(header, schema=run.schema)

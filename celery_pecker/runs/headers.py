@@ -62,12 +62,12 @@ def read(header: object, *, schema: str, attempt: int = 0) -> Run | None:
 
 
 def is_asked(header: object) -> bool:
-    """Say whether somebody asked for this run, beside the grid."""
+    """Return whether somebody asked for this run, beside the grid."""
     return isinstance(header, Mapping) and bool(header.get("asked"))
 
 
 def belongs(run: Run, task_id: object) -> bool:
-    """Say whether a message with this id is the slot's own.
+    """Return whether a message with this id is the slot's own.
 
     Whoever hands the headers of his task on to its subtasks makes no new runs of the
     slot: their ids are others. A retry keeps the id.

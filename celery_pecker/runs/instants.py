@@ -41,7 +41,7 @@ class Instants:
         self._offset, self._asked = offset, received
 
     def missed(self) -> None:
-        """The database gave no answer: it is asked again in a while, not each time."""
+        """Note that the database gave no answer: the next question waits a while."""
         self._asked = self._clock.monotonic()
 
     def after(self, seconds: float) -> datetime:

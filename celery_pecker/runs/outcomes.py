@@ -159,7 +159,7 @@ class Watch:
         expired: bool = False,
         **_: object,
     ) -> None:
-        """A message that expired before a pool had room is refused by Celery itself."""
+        """Report a message that Celery refused: it expired before a pool had room."""
         if not expired or sender not in self._tasks:
             return
         header = getattr(request, headers.PECKER, None)

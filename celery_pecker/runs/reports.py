@@ -44,20 +44,20 @@ class Reports:
         _ALL.add(self)
 
     def begin(self, task_id: str, run: Run) -> None:
-        """Report it as running if it goes on for long; never waits."""
+        """Report the run as running if it goes on for long; never wait."""
         if self._settings.history and not run.inherited and len(self._going) < GOING:
             self._going[task_id] = run, SYSTEM.monotonic()
             self._writing()
 
     def forget(self, task_id: str) -> None:
-        """The run has ended; what became of it may be reported next."""
+        """Forget a run that has ended; what became of it may be reported next."""
         self._going.pop(task_id, None)
         run = self._long.pop(task_id, None)
         if run is not None:
             self._writing().recorder.leave(run.name, run.due_us, run.era)
 
     def tell(self, run: Run, report: Report, error: str = "") -> None:
-        """Have it written soon; never waits."""
+        """Have the report written soon; never wait."""
         if not self._settings.history or run.inherited:
             return
         self._note(run, to_us(self._instants.after(0.0)), report, error)
@@ -74,7 +74,7 @@ class Reports:
             self._scribe.join(timeout)
 
     def abandon(self) -> None:
-        """This process is a fork: the connection is its parent's."""
+        """Give up the connection in a fork of its owner."""
         self._database.abandon()
 
     def _writing(self) -> Scribe:

@@ -40,7 +40,7 @@ class Run:
         return to_us(self.due_at)
 
     def guard(self, connection: Any) -> None:
-        """No newer run starts before the open transaction of `connection` ends.
+        """Let no newer run start before the open transaction of `connection` ends.
 
         `connection` is the user's own, to the database of `pecker_dsn`, inside a
         transaction: psycopg, SQLAlchemy (Connection or Session), Django, or anything
@@ -73,7 +73,7 @@ def current() -> Run | None:
 
 @contextmanager
 def running(run: Run | None) -> Iterator[Run | None]:
-    """What is called inside is part of that run."""
+    """Run the block as a part of that run."""
     token = _current.set(run)
     try:
         yield run

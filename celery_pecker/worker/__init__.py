@@ -55,7 +55,7 @@ STEPS = (RunsStep, SchedulerStep, OutboxStep, ObserversStep)
 
 
 def install(app: Celery) -> None:
-    """Give workers of `app` that start from now on what its settings ask for.
+    """Add to workers of `app` that start from now on what its settings ask for.
 
     And the guard on Redis in any case; may be called again.
     """
@@ -64,7 +64,7 @@ def install(app: Celery) -> None:
 
 
 def connect() -> None:
-    """Apps that use celery-pecker get their steps when their worker starts.
+    """Add their steps to the workers of apps that use celery-pecker, as they start.
 
     Celery sends the signal before the worker's steps are put together, and only from
     the `worker` command: workers made in other ways call `install`.

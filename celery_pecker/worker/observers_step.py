@@ -31,7 +31,7 @@ class ObserversStep(bootsteps.StartStopStep):
     obj: Supervisor | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether workers of the app supervise hosts."""
+        """Return whether workers of the app supervise hosts."""
         return parent.app.conf.get("pecker_observers") not in (None, False)
 
     def create(self, parent: Any) -> Supervisor:  # type: ignore[override]  # kept as obj
@@ -41,7 +41,7 @@ class ObserversStep(bootsteps.StartStopStep):
         return supervisor(parent)
 
     def start(self, parent: Any) -> None:
-        """Hosts take observers."""
+        """Start the hosts, which take observers."""
         if self.obj is not None:
             signals.worker_shutting_down.connect(
                 self._on_signal, sender=parent.hostname, weak=False

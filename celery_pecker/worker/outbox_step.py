@@ -26,7 +26,7 @@ class OutboxStep(bootsteps.StartStopStep):
     obj: list[StoredRunner] | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether workers of the app run recorded tasks themselves."""
+        """Return whether workers of the app run recorded tasks themselves."""
         conf = parent.app.conf
         return conf.get("pecker_outbox_local") not in (None, False)
 
@@ -37,7 +37,7 @@ class OutboxStep(bootsteps.StartStopStep):
         return runners(parent)
 
     def start(self, parent: Any) -> None:
-        """Rows are taken."""
+        """Take rows from now on."""
         signals.worker_shutting_down.connect(
             self._on_signal, sender=parent.hostname, weak=False
         )

@@ -24,6 +24,6 @@ def kind_of(pool: Any) -> str:
 
 
 def spawns(worker: Any) -> bool:
-    """Say whether the processes of its pool are fresh interpreters."""
+    """Return whether the processes of its pool are fresh interpreters."""
     method = getattr(worker, "pool_start_method", "fork")  # new in Celery 5.7
     return method != "fork" or get_start_method() != "fork"

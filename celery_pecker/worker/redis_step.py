@@ -19,12 +19,12 @@ class RedisGuardStep(bootsteps.StartStopStep):
     requires = ("celery.worker.components:Pool",)
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the worker's broker is Redis: redis, rediss or sentinel."""
+        """Return whether the worker's broker is Redis: redis, rediss or sentinel."""
         connection = parent.app.connection_for_read()
         return bool(connection.get_transport_cls().driver_type == "redis")
 
     def start(self, parent: Any) -> None:
-        """The worker's consumer is watched."""
+        """Watch the worker's consumer."""
         # Not before it is known that Redis is the broker: kombu's transport for it is
         # nothing that a worker on RabbitMQ should load.
         from celery_pecker.redis_guard import RedisGuard  # noqa: PLC0415

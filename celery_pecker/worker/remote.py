@@ -28,7 +28,7 @@ PATIENCE = 0.8
 
 @inspect_command()
 def pecker(state: Any) -> dict[str, Any]:
-    """Schedulers of this worker: what they hold, won and missed."""
+    """Return the schedulers of this worker: what they hold, won and missed."""
     worker = state.consumer.controller
     told: dict[str, Any] = worker.blueprint.info(worker)
     return {"schedulers": told.get("celery_pecker") or []}

@@ -21,7 +21,7 @@ NOBODY = {"error": "this worker supervises no hosts: pecker_observers is not set
 
 @inspect_command(name="observers")
 def observers(state: Any) -> dict[str, Any]:
-    """Hosts of observers that this worker supervises, and what they run."""
+    """Return the hosts of observers that this worker supervises, and what they run."""
     hosts = _hosts(state)
     if not hosts:
         return {"hosts": []}

@@ -97,7 +97,7 @@ class Replicas:
         return [made, local]
 
     def start(self) -> None:
-        """All compete."""
+        """Start all replicas: they compete."""
         for replica in self._all:
             replica.start()
         self._relays.start()
@@ -134,7 +134,7 @@ class Replicas:
         threading.Thread(target=close, daemon=True).start()  # it waits for a poll
 
     def alive(self) -> bool:
-        """Whether all loops turn, servers or no servers."""
+        """Return whether all loops turn, servers or no servers."""
         return all(replica.alive for replica in self._all) and self._relays.alive
 
     def info(self) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ class RunsStep(bootsteps.StartStopStep):
     obj: Guard | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the app uses celery-pecker."""
+        """Return whether the app uses celery-pecker."""
         return bool(parent.app.conf.get("pecker_dsn"))
 
     def create(self, parent: Any) -> Guard:  # type: ignore[override]  # kept as obj
@@ -31,10 +31,10 @@ class RunsStep(bootsteps.StartStopStep):
         return guarded(parent)
 
     def start(self, parent: Any) -> None:
-        """Nothing: what is to be done is done before the pool starts."""
+        """Do nothing: what is to be done is done before the pool starts."""
 
     def stop(self, parent: Any) -> None:
-        """Nothing: tasks may still run."""
+        """Do nothing: tasks may still run."""
 
     def terminate(self, parent: Any) -> None:
-        """Nothing: tasks may still run."""
+        """Do nothing: tasks may still run."""

@@ -23,7 +23,7 @@ class SchedulerStep(bootsteps.StartStopStep):
     obj: Replicas | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the app's workers are schedulers; all but a plain no is read."""
+        """Return whether the app's workers are schedulers: unless a plain no is set."""
         return parent.app.conf.get("pecker_worker") not in (None, False)
 
     def create(self, parent: Any) -> Replicas:  # type: ignore[override]  # kept as obj
@@ -35,7 +35,7 @@ class SchedulerStep(bootsteps.StartStopStep):
         return Replicas(parent)
 
     def start(self, parent: Any) -> None:
-        """The replicas compete."""
+        """Start the replicas."""
         if self.obj is not None:
             signals.worker_shutting_down.connect(
                 self._on_signal, sender=parent.hostname, weak=False
@@ -48,11 +48,11 @@ class SchedulerStep(bootsteps.StartStopStep):
             self.obj.leave()
 
     def stop(self, parent: Any) -> None:
-        """What is in hand is out, and local runs have ended."""
+        """Wait until what is in hand is out, and local runs have ended."""
         self._join(parent, patient=True)
 
     def terminate(self, parent: Any) -> None:
-        """What is in hand is out; Celery calls either this or `stop`."""
+        """Wait until what is in hand is out; Celery calls either this or `stop`."""
         self._join(parent, patient=False)
 
     def _join(self, parent: Any, *, patient: bool) -> None:

@@ -23,7 +23,7 @@ _free = threading.BoundedSemaphore(AT_ONCE)
 
 
 def cancel_elsewhere(pgconn: Any) -> None:
-    """The server is being asked; or not, if too many are being asked already."""
+    """Ask the server from another thread, unless too many are being asked."""
     if not capabilities.has_cancel_safe():  # older libpq waits without bound
         return
     with suppress(psycopg.Error):

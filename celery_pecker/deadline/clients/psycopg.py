@@ -257,7 +257,7 @@ def _milliseconds(shown: bytes) -> float:
 
 
 def _alone(connection: Any, query: Query) -> bool:
-    """Say whether the statement would be a transaction of its own."""
+    """Return whether the statement would be a transaction of its own."""
     if (
         connection.pgconn.transaction_status != pq.TransactionStatus.IDLE
         or connection.pgconn.pipeline_status

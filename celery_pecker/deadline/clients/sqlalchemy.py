@@ -44,12 +44,12 @@ def _dial(_dialect: Any, _record: Any, args: list[Any], named: dict[str, Any]) -
 
 
 def _bound(connection: Any, _record: Any) -> None:
-    """Those of an engine with a `creator`, which dials by itself."""
+    """Return the connections of an engine with a `creator`, which dials by itself."""
     psycopg_client.install(connection)
 
 
 def _give_up(context: Any) -> None:
-    """What was closed in the middle is nothing to roll back and to lend again.
+    """Drop what was closed in the middle: it must not be rolled back or lent.
 
     What PostgreSQL has ended is; SQLAlchemy takes every TimeoutError for asyncio's.
     """
@@ -69,7 +69,7 @@ class _Pool(QueuePool):
 
 
 def _wait_within(pool: QueuePool) -> None:
-    """The pool's patience is one for all; its queue, still empty, asks each time."""
+    """Bound the wait for a connection: the pool's own timeout is one for all."""
     pool.__class__ = _Pool  # also what becomes of it at `engine.dispose()`
     given = pool._pool  # noqa: SLF001 — it has no other door
     pool._pool = _Queue(given.maxsize, given.use_lifo)  # noqa: SLF001

@@ -138,7 +138,7 @@ class Alarm:
 
 
 def _handles_one() -> bool:
-    """Say whether the interrupted code is busy with an earlier strike."""
+    """Return whether the interrupted code is busy with an earlier strike."""
     error: BaseException | None = sys.exc_info()[1]
     while error is not None:
         if isinstance(error, (DeadlineExceeded, striker.Enough)):
@@ -148,7 +148,7 @@ def _handles_one() -> bool:
 
 
 def _is_ours(frame: FrameType | None) -> bool:
-    """Say whether the code that sets and ends deadlines was interrupted."""
+    """Return whether the code that sets and ends deadlines was interrupted."""
     for _ in range(OUR_DEPTH):
         if frame is None:
             return False

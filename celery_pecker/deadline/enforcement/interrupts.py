@@ -57,7 +57,7 @@ class Interrupts:
             striker.current.reset(self._token)
 
     def changed(self, budget: Budget | None) -> None:
-        """Another deadline is in force; a strike for the last one is taken back."""
+        """Put another deadline in force; take back a strike for the last one."""
         if threading.get_ident() != self._thread or not self._live:
             return
         with self._lock:
@@ -67,7 +67,7 @@ class Interrupts:
             WATCHDOG.add(self._budget.at, self)
 
     def due(self) -> float | None:
-        """Strike, if the deadline is over; say when to look again."""
+        """Strike, if the deadline is over; return when to look next."""
         if not self._live:
             return None
         if not self._lock.acquire(blocking=False):
@@ -105,7 +105,7 @@ class Interrupts:
 
 
 def _put(thread: int, error: type[BaseException] | None) -> None:
-    """The thread raises this next; None takes back what it has not yet raised."""
+    """Raise this next in the thread; None takes back what it has not yet raised."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread),
         ctypes.c_void_p() if error is None else ctypes.py_object(error),

@@ -23,7 +23,7 @@ class Watch(Protocol):
     """What is to be done at an instant."""
 
     def due(self) -> float | None:
-        """Do it; return when to come again, or None."""
+        """End the process: nothing else has helped."""
         ...
 
 
@@ -41,7 +41,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """The thread runs. To be called by those who cannot be struck yet."""
+        """Start the thread; for those who cannot be struck yet."""
         with self._starting:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -50,7 +50,7 @@ class Watchdog:
                 self._thread.start()
 
     def add(self, at: float, watch: Watch) -> None:
-        """The watch is called at that instant, or soon after."""
+        """Call the watch at that instant, or soon after."""
         self._added.append((at, watch))
         self._wakeup.wake()
 
@@ -99,7 +99,7 @@ class Killer:
         self._live = False
 
     def due(self) -> None:
-        """Nothing else has helped."""
+        """End the process: nothing else has helped."""
         if not self._live:
             return
         logger.critical(
