@@ -3,7 +3,7 @@
 Each scheduler of this host writes a reading of the monotonic clock, which all processes
 of a host share, into a file of its own, at most once a second, for as long as its loop
 turns; in an outage of PostgreSQL too, since a restart would heal nothing. The file goes
-when the scheduler was told to stop. A file that has become old while its process lives
+when the scheduler was stopped. A file that has become old while its process lives
 is a scheduler that hangs or has died within its process; that of a dead process means
 nothing and is removed.
 """
@@ -37,7 +37,7 @@ FORM = "{:020.6f}\n"
 _UNSAFE = re.compile(r"[^\w.]+")
 _OURS = 0o700
 _START = 19
-"""Place of the start among what the kernel tells of a process after its name."""
+"""Place of the start among the kernel's fields of a process after its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Heart:
         self._clock = clock
         self._born = _born(os.getpid())
         self._last = float("-inf")
-        self._patience = patience(settings)
+        self._stale_after = stale_after(settings)
         self._failed = False
 
     def beat(self) -> None:
@@ -81,7 +81,7 @@ class Heart:
     @property
     def beats(self) -> bool:
         """Whether the last beat was not too long ago."""
-        return self._clock.monotonic() - self._last <= self._patience
+        return self._clock.monotonic() - self._last <= self._stale_after
 
     def stop(self) -> None:
         """Show that this was an end in good order."""
@@ -97,11 +97,11 @@ class Heart:
             self._folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
             beat = os.open(self._path, flags, 0o600)
         try:
-            found = os.fstat(beat)
+            status = os.fstat(beat)
             if (
-                not stat.S_ISREG(found.st_mode)
-                or found.st_uid != os.geteuid()
-                or found.st_nlink > 1
+                not stat.S_ISREG(status.st_mode)
+                or status.st_uid != os.geteuid()
+                or status.st_nlink > 1
             ):
                 message = f"{self._path} is not a file of ours"
                 raise PermissionError(message)
@@ -117,7 +117,7 @@ def folder(settings: Settings) -> Path:
     return Path(tempfile.gettempdir()) / f"celery-pecker-{os.getuid()}"
 
 
-def patience(settings: Settings) -> float:
+def stale_after(settings: Settings) -> float:
     """Return the seconds without a beat after which a scheduler does not live."""
     waits = WAITS * (settings.database_timeout + settings.broker_timeout)
     return max(STALE, waits)
@@ -128,7 +128,7 @@ def living(settings: Settings, *, clock: Clock) -> list[Life]:
 
     Files of dead processes are removed on the way.
     """
-    found: list[Life] = []
+    lives: list[Life] = []
     stem = f"{_stem(settings)}-"
     for path in sorted(folder(settings).glob(f"{stem}*")):
         pid, _, kind = path.name.removeprefix(stem).partition("-")
@@ -141,9 +141,9 @@ def living(settings: Settings, *, clock: Clock) -> list[Life]:
             continue
         if read is not None:
             age = clock.monotonic() - read[0]
-            stale = not 0 <= age <= patience(settings)
-            found.append(Life(pid=int(pid), kind=kind, age=age, stale=stale))
-    return found
+            stale = not 0 <= age <= stale_after(settings)
+            lives.append(Life(pid=int(pid), kind=kind, age=age, stale=stale))
+    return lives
 
 
 def _read(path: Path) -> tuple[float, str] | None:
@@ -174,11 +174,11 @@ def _born(pid: int) -> str:
     stays gives old ids to new processes, and a probe would say that one of them hangs.
     """
     try:
-        told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:  # no Linux
         return ""
-    return f"{boot}:{told[_START].decode()}"
+    return f"{boot}:{fields[_START].decode()}"
 
 
 def _stem(settings: Settings) -> str:

@@ -97,16 +97,16 @@ def _on_prerun(*, task: Any, **_: object) -> None:
     request = task.request
     header = (request.headers or {}).get("pecker")
     pecker: Mapping[str, Any] = header if isinstance(header, Mapping) else {}
-    given = getattr(request, KEY, None) or pecker.get(KEY)
-    if not isinstance(given, str):
+    traceparent = getattr(request, KEY, None) or pecker.get(KEY)
+    if not isinstance(traceparent, str):
         return
-    setattr(request, KEY, given)  # where instrumentations look that come after us
-    parent = extract({KEY: given})
+    setattr(request, KEY, traceparent)  # where instrumentations look that come after us
+    parent = extract({KEY: traceparent})
     wanted = trace.get_current_span(parent).get_span_context()
-    here = trace.get_current_span().get_span_context()
-    if not wanted.is_valid or here.trace_id == wanted.trace_id:
+    current = trace.get_current_span().get_span_context()
+    if not wanted.is_valid or current.trace_id == wanted.trace_id:
         return
-    if _instrumented() and not here.is_valid:
+    if _instrumented() and not current.is_valid:
         return  # its receiver comes after ours, and finds the trace in the request
     span = _tracer().start_span(
         f"run {task.name}",
@@ -154,8 +154,10 @@ def _on_publish(*, headers: Any = None, **_: object) -> None:
 def _instrumented() -> bool:
     """Return whether OpenTelemetry's own instrumentation opens a span for each run."""
     module = sys.modules.get("opentelemetry.instrumentation.celery")
-    found = getattr(module, "CeleryInstrumentor", None)
-    return found is not None and bool(found().is_instrumented_by_opentelemetry)
+    instrumentor = getattr(module, "CeleryInstrumentor", None)
+    return instrumentor is not None and bool(
+        instrumentor().is_instrumented_by_opentelemetry
+    )
 
 
 def _tracer() -> Tracer:

@@ -56,7 +56,7 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
                 name=name,
                 detail=detail,
                 replicas=context.overview.replicas(),
-                declared_here=entry is not None,
+                declared_in_code=entry is not None,
                 next_us=next_us,
                 names=names,
                 slack_us=round(context.settings.clock_slack * 1_000_000),

@@ -102,7 +102,7 @@ def _pace(context: Context, found: dict[str, object], within_us: int) -> bool:
     entries = context.declared
     now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
-    there = context.overview.pace(patience=within_us / SECOND)
+    there = context.overview.pace(overdue_after=within_us / SECOND)
     kept = not late and there.kept
     found["pace"] = {
         "kept": kept,

@@ -29,7 +29,7 @@ class CommandContext:
     """One call of one command; each package adds its settings and its store."""
 
     no_answer: ClassVar[tuple[type[Exception], ...]] = ()
-    """Errors after which nobody can say yes or no: exit code 3."""
+    """Errors after which the answer is unknown: exit code 3."""
     failures: ClassVar[tuple[type[Exception], ...]] = ()
     """Errors that are one line and exit code 1."""
 
@@ -77,7 +77,7 @@ class CommandContext:
         return zone
 
     def plain(self, value: object) -> Any:
-        """Return a value as JSON can say it."""
+        """Return a value as JSON has it."""
         return plain(value)
 
     def print_json(self, document: object) -> bool:

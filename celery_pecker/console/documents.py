@@ -11,29 +11,29 @@ from typing import Any
 from celery_pecker.console.instants import for_programs
 
 
-def plain(found: object) -> Any:
-    """Return something as JSON can say it.
+def plain(value: object) -> Any:
+    """Return a value as JSON has it.
 
     Instants as `instants.for_programs` has them, lengths of time in seconds.
     """
-    if is_dataclass(found) and not isinstance(found, type):
-        return plain(asdict(found))
-    if isinstance(found, Mapping):
-        return {str(key): plain(value) for key, value in found.items()}
-    if isinstance(found, tuple) and hasattr(found, "_asdict"):
-        return plain(found._asdict())
-    if isinstance(found, (list, tuple)):
-        return [plain(one) for one in found]
-    return _single(found)
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(value) for key, value in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return _single(value)
 
 
-def _single(found: object) -> Any:
-    if isinstance(found, Enum):
-        return found.value
-    if isinstance(found, datetime):
-        return for_programs(found)
-    if isinstance(found, timedelta):
-        return found.total_seconds()
-    if found is None or isinstance(found, (bool, int, float, str)):
-        return found
-    return str(found)
+def _single(value: object) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return for_programs(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

@@ -4,7 +4,7 @@ The ``celery`` command loads entry points before it adds the current directory t
 ``sys.path``. If one of them imported ``throttle`` by itself, a project's own
 ``throttle.py`` would never be found: `throttle.limit()` would be an AttributeError.
 So they are in this package. They look where the app will look, and leave the name to
-the project if it is taken: then there is no gate, and a worker says so at its start.
+the project if it is taken: then there is no gate, and a worker logs it at its start.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ HIDDEN = (
 
 
 def command(words: Sequence[str]) -> click.Command:
-    """Return the command `throttle`, or one that says why it is not there."""
+    """Return the command `throttle`, or one that prints why it is not there."""
     hidden = other(words)
     if hidden is None:
-        found: click.Command = import_module(f"{NAME}.cli").throttle
-        return found
+        group: click.Command = import_module(f"{NAME}.cli").throttle
+        return group
     text = HIDDEN.format(name=NAME, path=hidden)
 
     def on_setup(conf: Any, **_: object) -> None:

@@ -10,7 +10,7 @@ import click
 
 YES, NO, MISUNDERSTOOD, UNKNOWN = 0, 1, 2, 3
 """Yes or done; no, refused or wrong; an option or argument is not understood (click's
-own); nobody can say, since a server gave no answer, or the end was not waited for."""
+own); unknown, since a server gave no answer, or the end was not waited for."""
 
 
 class Unanswered(click.ClickException):
@@ -28,7 +28,7 @@ def leave(code: int) -> NoReturn:
 def interrupted(code: int) -> Iterator[None]:
     """End with this code at Ctrl-C: `YES` where it ends a view that has no end.
 
-    `UNKNOWN` where an outcome was waited for. Without it click says "Aborted!" and
+    `UNKNOWN` where an outcome was waited for. Without it click prints "Aborted!" and
     ends with `NO`, which is an answer.
     """
     try:

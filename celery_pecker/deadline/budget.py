@@ -36,8 +36,8 @@ class DeadlineExceeded(PeckerError, TimeoutError):
     """The deadline of this run is over: it is to end now."""
 
 
-PATIENCE = 0.02
-"""How much later than the deadline a client gives up, that has told its server too.
+EXTRA_TIMEOUT = 0.02
+"""Seconds after the deadline in which a client's server may end the wait itself.
 
 A server that ends a statement by itself leaves a connection that can be used again.
 """
@@ -61,10 +61,10 @@ class Budget:
 
     def patient(self, now: float) -> bool:
         """Return whether to leave a client the moment in which it ends by itself."""
-        return self.waiting > 0 and now < self.at + PATIENCE
+        return self.waiting > 0 and now < self.at + EXTRA_TIMEOUT
 
     def exceeded(self) -> DeadlineExceeded:
-        """Return the error that says so."""
+        """Return the error for it."""
         late = (monotonic() - self.at) * 1000
         whose = f" of {self.what}" if self.what else ""
         return DeadlineExceeded(
@@ -117,17 +117,17 @@ def at() -> float | None:
     return None if budget is None else budget.at
 
 
-def seconds_of(given: float | timedelta, field: str) -> float:
+def seconds_of(duration: float | timedelta, field: str) -> float:
     """Return a duration in seconds, or raise Misconfigured that names the field.
 
     Infinity is a number of seconds, too: it becomes 31 years.
     """
-    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         allowed = "a number of seconds or a timedelta"
     elif math.isnan(seconds):
         allowed = "a number of seconds that is one"
     else:
         return max(-ENDLESS, min(float(seconds), ENDLESS))
-    message = f"{field} is {given!r}; allowed is {allowed}"
+    message = f"{field} is {duration!r}; allowed is {allowed}"
     raise Misconfigured(message)

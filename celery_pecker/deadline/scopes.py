@@ -124,12 +124,12 @@ def within(seconds: float | timedelta | None, what: str = "") -> Scope:
 
     None gives it what is left outside. `what` names the block in errors.
     """
-    given = None if seconds is None else seconds_of(seconds, "within(seconds)")
+    duration = None if seconds is None else seconds_of(seconds, "within(seconds)")
 
     def change(outer: Budget | None) -> Budget | None:
-        if given is None:
+        if duration is None:
             return outer
-        return earlier(outer, monotonic() + given, given, what)
+        return earlier(outer, monotonic() + duration, duration, what)
 
     return Scope(change)
 
@@ -148,17 +148,17 @@ def shield(grace: float | timedelta) -> Scope:
     """Leave a clean-up this many seconds, even when the deadline is over.
 
     Inside, the deadline is the later of the two; a shield in a shield ends with the
-    outer one. Of no use against a kill: that comes when it was said to come.
+    outer one. Of no use against a kill: that comes at its own time.
     """
-    given = seconds_of(grace, "shield(grace)")
+    duration = seconds_of(grace, "shield(grace)")
 
     def change(outer: Budget | None) -> Budget | None:
         if outer is None:
             return None
-        end = min(outer.shielded_until, monotonic() + given)
+        end = min(outer.shielded_until, monotonic() + duration)
         return Budget(
             at=max(outer.at, end),
-            seconds=given if end > outer.at else outer.seconds,
+            seconds=duration if end > outer.at else outer.seconds,
             what=outer.what,
             outer=outer,
             shielded_until=end,

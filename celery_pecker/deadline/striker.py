@@ -14,7 +14,7 @@ from typing import Protocol
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
 from celery_pecker.kernel.clock import monotonic
 
-AGAIN = 0.02
+STRIKE_INTERVAL = 0.02
 """Seconds until the next strike at code that has swallowed the last one."""
 CLEAN_UP = 0.5
 """For how long code may handle a strike (except, finally, with) before the next one."""
@@ -27,7 +27,7 @@ LAST = 1.0
 class Enough(BaseException):
     """The last strikes at a run that swallows DeadlineExceeded in an endless loop.
 
-    Such a loop tries something again for ever, with `except Exception`, and would keep
+    Such a loop retries something for ever, with `except Exception`, and would keep
     its thread for ever. It leaves the run as the DeadlineExceeded that it carries.
     """
 

@@ -11,11 +11,11 @@ from typing import ParamSpec, TypeVar
 
 from celery_pecker.deadline.budget import check, remaining, timeout
 
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
 
-def wrap(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+def wrap(function: Callable[Params, Answer]) -> Callable[Params, Answer]:
     """Return the function with the deadline of this moment, for another thread.
 
     The whole context goes with it: the current run and a trace too. A call that begins
@@ -24,7 +24,7 @@ def wrap(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     context = copy_context()
 
     @wraps(function)
-    def carried(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    def carried(*args: Params.args, **kwargs: Params.kwargs) -> Answer:
         def begin() -> Answer:
             check()
             return function(*args, **kwargs)
@@ -40,7 +40,7 @@ class Promise(Future[Answer]):
     def result(self, timeout: float | None = None) -> Answer:
         """Return the result; DeadlineExceeded if there is none by the deadline."""
         try:
-            return super().result(_patience(timeout))
+            return super().result(_within(timeout))
         except TimeoutError:
             if not self.done():
                 check()
@@ -49,15 +49,15 @@ class Promise(Future[Answer]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the error or None; DeadlineExceeded if it goes on at the deadline."""
         try:
-            return super().exception(_patience(timeout))
+            return super().exception(_within(timeout))
         except TimeoutError:
             if not self.done():
                 check()
             raise
 
 
-def _patience(given: float | None) -> float | None:
-    return timeout(given)
+def _within(seconds: float | None) -> float | None:
+    return timeout(seconds)
 
 
 class Executor(ThreadPoolExecutor):
@@ -65,10 +65,10 @@ class Executor(ThreadPoolExecutor):
 
     def submit(
         self,
-        fn: Callable[Given, Answer],
+        fn: Callable[Params, Answer],
         /,
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        *args: Params.args,
+        **kwargs: Params.kwargs,
     ) -> Future[Answer]:
         """Start the job under the deadline of this moment."""
         future = super().submit(wrap(fn), *args, **kwargs)

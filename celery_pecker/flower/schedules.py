@@ -10,7 +10,7 @@ from celery import Celery
 from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview import ORDERS, EntryRow, Overview
-from celery_pecker.overview.reader import PATIENCE
+from celery_pecker.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.schedules.model import task_id
 
 ROWS = 50
@@ -101,7 +101,7 @@ def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
             row.name, row.schedule, last_us=row.last_us, now_us=now_us
         )
         overdue_us = max(now_us - next_us, 0) if next_us is not None else 0
-        if overdue_us > PATIENCE * SECOND and not row.paused:
+        if overdue_us > OVERDUE_TIMEOUT * SECOND and not row.paused:
             state = "overdue"
     return {
         "name": row.name,

@@ -2,7 +2,7 @@
 
     report ──note()──▶ Recorder (memory) ──flush()──▶ pecker_history
                        by Scribe, in the pauses          │
-    Fate ◀──merge()── Told, Told, Told ◀──read───────────┘
+    Fate ◀──merge()── reports of a slot ◀──read───────────┘
 
 Every process reports what it saw: a scheduler that it published, a worker that it
 refused. Nobody writes what a slot *is*: readers merge the reports of one slot, in any
@@ -16,7 +16,7 @@ names the runs that a process has in hand, ``silence`` judges whose are lost (pu
 
 from celery_pecker.history.merge import Fate, merge
 from celery_pecker.history.recorder import Recorder
-from celery_pecker.history.report import Historian, NoHistory, Report, Told
+from celery_pecker.history.report import Historian, NoHistory, Report, SlotReport
 from celery_pecker.history.scribe import Scribe
 from celery_pecker.history.silence import Silence
 
@@ -28,6 +28,6 @@ __all__ = [
     "Report",
     "Scribe",
     "Silence",
-    "Told",
+    "SlotReport",
     "merge",
 ]

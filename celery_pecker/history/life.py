@@ -1,4 +1,4 @@
-"""What one process life has in hand, said again and again while it lives.
+"""The runs that one process life has in hand, renewed while it lives.
 
 A process that is killed reports nothing, so whoever has reported that a run goes on
 renews a row that names it, until the run has ended. Schedulers sweep rows that are no
@@ -14,7 +14,7 @@ from celery_pecker.history.report import Report
 from celery_pecker.kernel.database import Database
 
 RENEWAL = 10.0
-"""Seconds between two renewals of a row that says the same."""
+"""Seconds between two renewals of an unchanged row."""
 LISTED = 1_000
 """Runs of a row, at most: what is more is not known as lost."""
 
@@ -44,7 +44,7 @@ class Life:
         self._runs: dict[Key, int] = {}
         """Epochs of the runs in hand."""
         self._written: dict[Key, int] = {}
-        """What the table says, as far as is known here."""
+        """The table's row, as far as this process knows."""
         self._due = 0.0
         self._not_before = 0.0
 
@@ -68,7 +68,7 @@ class Life:
     def renew(
         self, database: Database, now: float
     ) -> tuple[int, dict[Key, int]] | None:
-        """Write the row where it is due, or says something else by now.
+        """Write the row where it is due, or has changed by now.
 
         Return the database's time and the runs that a sweep has called lost although
         they go on; None if there are none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from celery_pecker.history.report import Report, Told
+from celery_pecker.history.report import Report, SlotReport
 
 FORWARD = (
     Report.ASKED,
@@ -30,9 +30,9 @@ FORWARD = (
     Report.SUCCEEDED,
     Report.OVERRUN,
 )
-"""From what says least to what says most. A copy that was refused says less than one
-that ran; a retry that succeeded says more than the failure before; and a run that went
-past its deadline is told of however it ended."""
+"""From the weakest to the strongest. A copy that was refused is weaker than one that
+ran; a retry that succeeded is stronger than the failure before; and a run that went
+past its deadline is reported so, however it ended."""
 _RANK = {report: rank for rank, report in enumerate(FORWARD)}
 _GOES_ON = {Report.RUNNING, Report.LOST}
 """Of these the later one holds: a process that was frozen, or cut off, and that was
@@ -45,37 +45,37 @@ _STARTED = {Report.STARTED}
 class Fate:
     """What is known of a slot."""
 
-    top: Told
-    """The report that says most; the earliest of those that say the same."""
-    published: Told | None
-    """The earliest word that it was sent."""
-    started: Told | None
-    """The earliest word that it ran."""
+    top: SlotReport
+    """The strongest report; the earliest of equal ones."""
+    published: SlotReport | None
+    """The earliest report that it was sent."""
+    started: SlotReport | None
+    """The earliest report that it ran."""
 
     @property
     def state(self) -> Report:
-        """What became of it, as far as anybody has said."""
+        """What became of it, as far as anybody has reported."""
         return self.top.report
 
     @property
     def late_us(self) -> int | None:
-        """How late it was sent, or, where nobody said so, started."""
+        """How late it was sent, or, where nobody reported that, started."""
         first = self.published or self.started
         return None if first is None else max(first.at_us - first.due_us, 0)
 
 
-def merge(reports: Iterable[Told]) -> dict[tuple[int, int], Fate]:
+def merge(reports: Iterable[SlotReport]) -> dict[tuple[int, int], Fate]:
     """Return the fates of slots by (era, due_us)."""
     fates: dict[tuple[int, int], Fate] = {}
-    for told in reports:
-        slot = (told.era, told.due_us)
-        fate, known = _fate(told), fates.get(slot)
+    for one in reports:
+        slot = (one.era, one.due_us)
+        fate, known = _fate(one), fates.get(slot)
         fates[slot] = fate if known is None else join(known, fate)
     return fates
 
 
 def join(one: Fate, other: Fate) -> Fate:
-    """Return what two halves of a story say together."""
+    """Return the fate that two halves of a story make together."""
     return Fate(
         top=max(one.top, other.top, key=_weight),
         published=_first(one.published, other.published),
@@ -83,26 +83,26 @@ def join(one: Fate, other: Fate) -> Fate:
     )
 
 
-def _fate(told: Told) -> Fate:
+def _fate(one: SlotReport) -> Fate:
     return Fate(
-        top=told,
-        published=told if told.report in _SENT else None,
-        started=told if told.report in _STARTED else None,
+        top=one,
+        published=one if one.report in _SENT else None,
+        started=one if one.report in _STARTED else None,
     )
 
 
-def _weight(told: Told) -> tuple[int, int, int, int, bytes]:
+def _weight(one: SlotReport) -> tuple[int, int, int, int, bytes]:
     """Order reports totally, so that the same one wins in whatever order they come."""
-    later = told.at_us if told.report in _GOES_ON else -told.at_us
-    return rank(told.report), later, told.report, told.epoch, told.holder.bytes
+    later = one.at_us if one.report in _GOES_ON else -one.at_us
+    return rank(one.report), later, one.report, one.epoch, one.holder.bytes
 
 
 def rank(report: Report) -> int:
-    """Return how much a report says: none is replaced by one that says less."""
+    """Return the rank of a report: none is replaced by one of a lower rank."""
     return _RANK[Report.LOST if report in _GOES_ON else report]
 
 
-def _first(one: Told | None, other: Told | None) -> Told | None:
+def _first(one: SlotReport | None, other: SlotReport | None) -> SlotReport | None:
     if one is None or other is None:
         return one or other
     return max(one, other, key=_weight)

@@ -63,12 +63,12 @@ class Outcomes:
         elif report == SENT:
             self.sent = max(self.sent or slot, slot)
         elif report in NOT_SENT:
-            said = (*slot, at_us, report, "")
-            self.unsent = max(self.unsent or said, said)
+            failure = (*slot, at_us, report, "")
+            self.unsent = max(self.unsent or failure, failure)
         elif report != REPEATED:
             # A repeated one is no end: the run that it repeats will have its own.
-            said = (*slot, at_us, report, storable(error))
-            self.bad = max(self.bad or said, said)
+            failure = (*slot, at_us, report, storable(error))
+            self.bad = max(self.bad or failure, failure)
 
 
 def counted(report: int) -> bool:

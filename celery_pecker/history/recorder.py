@@ -163,7 +163,7 @@ class Recorder:
                 if len(self._filled) > FILLED:
                     self.dropped += len(self._filled.popleft().due)
             if era == old.era:
-                # A late word on an old slot must not take an old page's place.
+                # A late report on an old slot must not take an old page's place.
                 first_us = max(due_us, old.first_us + 1)
         page = self._open[name] = Page(name, era, first_us)
         begun = self._begun.get(name, self._spare) + 1

@@ -1,4 +1,4 @@
-"""The nouns: what can be said of a slot, and who said it when."""
+"""The nouns: what can be reported of a slot, by whom and when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Report(IntEnum):
-    """What one process says of one slot. The numbers are in tables: they stay."""
+    """What one process reports of one slot. The numbers are in tables: they stay."""
 
     PUBLISHED = 1
     """The broker has its message, or this worker has taken it to run."""
@@ -45,7 +45,7 @@ class Report(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SlotReport:
     """One report of one slot."""
 
     due_us: int
@@ -55,7 +55,7 @@ class Told:
     """When, by the database's clock."""
     report: Report
     holder: uuid.UUID
-    """Which process life says so."""
+    """Which process life reports it."""
 
 
 class Historian(Protocol):

@@ -27,7 +27,7 @@ EVERY = 0.25
 """Seconds between bites: at most 200 pages a second, for any number of entries."""
 MARGIN = 0.05
 """Seconds that a bite may take: later than that before a wake-up none is begun."""
-PATIENCE = 5.0
+LONGEST_INTERVAL = 5.0
 """Seconds after which a bite is taken although something is always due."""
 NOTHING = 60.0
 CALLING_OFF = 1.0
@@ -105,7 +105,7 @@ class Scribe:
         now = self._clock.monotonic()
         if now < self._rested:
             return self._rested - now
-        overdue = self._wrote + PATIENCE
+        overdue = self._wrote + LONGEST_INTERVAL
         idle = now + MARGIN <= self._until or now >= overdue
         if not idle and not self._loop.failing:
             return overdue - now
@@ -116,7 +116,7 @@ class Scribe:
         return EVERY
 
     def _renew(self) -> float:
-        """Renew what says which runs are in hand; return seconds until the next time.
+        """Renew the row of the runs in hand; return seconds until the next time.
 
         Without rights on its table, or the table, reports are written all the same.
         """

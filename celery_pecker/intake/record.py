@@ -46,7 +46,7 @@ class Intake:
         Raises:
             OtherBody: the key is that of another request.
             NotRecorded: Celery cannot build a message; nothing was written.
-            DatabaseUnavailable: nobody can say whether it was recorded; the same
+            DatabaseUnavailable: it is not known whether it was recorded; the same
                 request under the same key may be sent once more.
 
         """

@@ -2,24 +2,24 @@
 
     Service ──publish()──▶ LocalRunner ──▶ Threads ──▶ traced.run() ──▶ the task
                                │                            │
-                               └──────▶ Teller ◀────────────┘
+                               └────▶ EventSender ◀─────────┘
                                           │ celery events, as far as they get out
 
 =============  =========================================================
 ``order``      an entry made ready, and one slot of it that is to run
 ``threads``    a few daemon threads and the queue before them
 ``traced``     a run through Celery's own tracer: signals, logs, hooks
-``teller``     tells `celery events` and Flower, on a thread of its own
+``events``     sends `celery events`, which Flower reads, on a thread of its own
 ``runner``     takes won slots, refuses what cannot run, keeps count
 ``stored``     takes rows of an outbox that are to run in a worker, and runs them
 =============  =========================================================
 
 A slot that was won here runs here or not at all. What it needs of the world is a thread
 and, by then, the database no more: the claim is made. Neither the broker nor a result
-backend is spoken to on its way; events wait for a broker that is away, bounded.
+backend is contacted on its way; events wait for a broker that is away, bounded.
 """
 
+from celery_pecker.local.events import EventSender, sends_events
 from celery_pecker.local.runner import LocalRunner
-from celery_pecker.local.teller import Teller, told_by
 
-__all__ = ["LocalRunner", "Teller", "told_by"]
+__all__ = ["EventSender", "LocalRunner", "sends_events"]

@@ -24,15 +24,15 @@ IMPOSSIBLE = frozenset(
         *("link", "link_error", "chain", "chord", "group_id", "task_id"),
     }
 )
-"""Options of `apply_async` that a local run cannot keep. Others say which way a message
-goes: there is none."""
+"""Options of `apply_async` that a local run cannot keep. Others are about the way of a
+message: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
     """An entry, checked, with its arguments as they would be on the wire.
 
-    They are read anew for each run: what a task does to a list that it was given is not
+    They are read anew for each run: what a task does to a list in its arguments is not
     there in its next run, and moving the entry to the broker and back changes nothing.
     """
 
@@ -145,8 +145,8 @@ class Order:
     @property
     def deadline(self) -> datetime | None:
         """When the run must have ended, by the database's clock."""
-        told = self.header.get("deadline")
-        return None if told is None else datetime.fromisoformat(told)
+        text = self.header.get("deadline")
+        return None if text is None else datetime.fromisoformat(text)
 
     def request(self, hostname: str) -> dict[str, Any]:
         """Return what a worker makes of a message, as if there had been one."""

@@ -20,8 +20,8 @@ from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.local import traced
 from celery_pecker.local.complaints import Complaints
+from celery_pecker.local.events import EventSender
 from celery_pecker.local.order import Order, Ready, make_ready, order_of
-from celery_pecker.local.teller import Teller
 from celery_pecker.local.threads import Threads
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.runs import Run, running
@@ -39,13 +39,13 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     states.RETRY: ("task-retried", ("exception", "traceback")),
     states.REJECTED: ("task-rejected", ()),
 }
-"""What a worker tells of a run's end; of a run that ignored itself, nothing."""
+"""Events of a run's end; a run that ignored itself has none."""
 
 
 class LocalRunner:
     """The way out of slots that run where they were won.
 
-    To the scheduler it looks as the publisher does, but nothing leaves the process.
+    To the scheduler it has the publisher's interface, but nothing leaves the process.
     A gate as well: entries that still run here are left to other workers.
     """
 
@@ -79,9 +79,9 @@ class LocalRunner:
         self._complaints = Complaints(clock)
         self._threads: Threads[Order] = Threads(threads, self._run, name="pecker-run")
         self._most = threads + DEEPEST
-        self.teller = Teller(app, self._hostname, wanted=wanted, clock=clock)
+        self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
         self.now_us: Callable[[], int] | None = None
-        """The database's time, for reports; None: it is told from the deadline."""
+        """The database's time, for reports; None: it is derived from the deadline."""
 
     # What the scheduler asks
 
@@ -116,7 +116,7 @@ class LocalRunner:
             still = [self._open[name] for name in names if name in self._open]
         self._complaints.of_runs(still)
         self._complaints.of_threads(
-            waited, going=self._threads.going, waiting=self._threads.waiting
+            waited, running=self._threads.running, waiting=self._threads.waiting
         )
         return names if behind else [order.name for order in still]
 
@@ -138,7 +138,7 @@ class LocalRunner:
             why = self._take(order)
             if why is None:
                 taken.add(order.task_id)
-                self._tell_received(order)
+                self._send_received(order)
                 self._threads.put(order)
             else:
                 refused[order.task_id] = f"{order.name}: {why}"
@@ -154,17 +154,17 @@ class LocalRunner:
     # What the worker asks
 
     @property
-    def going(self) -> int:
+    def busy(self) -> int:
         """How many runs are going."""
-        return self._threads.going
+        return self._threads.running
 
     def stats(self) -> dict[str, int]:
-        """Return counts since the start, and what is going on, for people."""
+        """Return counts since the start, and what runs, for people."""
         return {
-            "going": self._threads.going,
+            "running": self._threads.running,
             "waiting": self._threads.waiting,
-            "events_waiting": self.teller.waiting,
-            "events_dropped": self.teller.dropped,
+            "events_waiting": self.events.waiting,
+            "events_dropped": self.events.dropped,
             **{
                 key: self._counts[key]
                 for key in ("started", "succeeded", "failed", "overrun", "missed")
@@ -181,14 +181,14 @@ class LocalRunner:
 
     def abandon(self) -> None:
         """Give up the connection in a fork of the worker: it is the parent's."""
-        self.teller.abandon()
+        self.events.abandon()
 
     def join(self, seconds: float) -> bool:
         """Wait for runs that go and events that wait; return whether all have ended."""
         end = self._clock.monotonic() + seconds
         done = self._threads.join(seconds, self._clock.monotonic)
-        self.teller.stop()
-        return self.teller.join(max(end - self._clock.monotonic(), 0.0)) and done
+        self.events.stop()
+        return self.events.join(max(end - self._clock.monotonic(), 0.0)) and done
 
     # One slot
 
@@ -241,7 +241,7 @@ class LocalRunner:
                 return
             self._note(order, Report.STARTED)
             self._count("started")
-            self.teller.tell("task-started", order.ready.task, uuid=order.task_id)
+            self.events.send("task-started", order.ready.task, uuid=order.task_id)
             ended = traced.run(
                 *(self._app, order.ready.task, order.request(self._hostname)),
                 *(args, kwargs),
@@ -280,10 +280,10 @@ class LocalRunner:
         self._note(order, report, ended.exception)
         self._count(state)
         task = order.ready.task
-        told = EVENTS.get(ended.state)
-        if told is not None:
-            kind, fields = told
-            self.teller.tell(
+        event = EVENTS.get(ended.state)
+        if event is not None:
+            kind, fields = event
+            self.events.send(
                 kind,
                 task,
                 uuid=order.task_id,
@@ -302,7 +302,7 @@ class LocalRunner:
             self._missed[order.name] += 1
         logger.warning("pecker: 1 slot missed (%s): %s", why, order.name)
         signals.missed.send(signals.Missed(names=(order.name,), slots=1, reason=why))
-        self.teller.tell(
+        self.events.send(
             "task-revoked",
             order.ready.task,
             uuid=order.task_id,
@@ -331,9 +331,9 @@ class LocalRunner:
         left = order.ends - self._clock.monotonic()
         return to_us(order.deadline) - int(left * SECOND)
 
-    def _tell_received(self, order: Order) -> None:
+    def _send_received(self, order: Order) -> None:
         ready = order.ready
-        self.teller.tell(
+        self.events.send(
             "task-received",
             ready.task,
             uuid=order.task_id,

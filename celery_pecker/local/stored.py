@@ -184,8 +184,8 @@ class StoredRunner:
             for begun in taken.begun
         ]
         with self._lock:
-            found = len(orders) + len(taken.parked)
-            self._pace.took(len(orders), free - (found - len(orders)), sent)
+            count = len(orders) + len(taken.parked)
+            self._pace.took(len(orders), free - (count - len(orders)), sent)
             self._open.update((one.key, one) for one in orders)
         for order in orders:
             self._threads.put(order)

@@ -31,8 +31,8 @@ class Threads(Generic[Work]):
         """Put and not done."""
 
     @property
-    def going(self) -> int:
-        """How many are being done."""
+    def running(self) -> int:
+        """How many are being done now."""
         return min(self._open, self._most)
 
     @property

@@ -50,7 +50,7 @@ class Ended:
 
 
 class _Unstored(trace.TraceInfo):
-    """What failed is told to hooks, signals and logs, not to the result backend."""
+    """A failure goes to hooks, signals and logs, not to the result backend."""
 
     def handle_error_state(
         self,
@@ -92,12 +92,12 @@ def run(
 
 def fallen(error: BaseException) -> Ended:
     """Return the end of a run that raised through the tracer: SystemExit does."""
-    told = ExceptionInfo((type(error), error, error.__traceback__))
+    info = ExceptionInfo((type(error), error, error.__traceback__))
     return Ended(
         state=states.FAILURE,
         error=error,
         exception=safe_repr(error),
-        traceback=told.traceback or "",
+        traceback=info.traceback or "",
     )
 
 
@@ -108,12 +108,12 @@ def _ended(traced: Any) -> Ended:
             return fallen(value.exception or PeckerError())
         return Ended(state=states.SUCCESS, runtime=runtime, result=text or "")
     error = info.retval if isinstance(info.retval, Exception) else None
-    told = value.traceback if isinstance(value, ExceptionInfo) else ""
+    stack = value.traceback if isinstance(value, ExceptionInfo) else ""
     return Ended(
         state=info.state,
         error=error,
         exception=safe_repr(get_pickled_exception(error)) if error else "",
-        traceback=told or "",
+        traceback=stack or "",
     )
 
 
@@ -136,8 +136,8 @@ def refuse_retries(task: Any) -> None:
             return original(*args, **kwargs)
         if not hasattr(task.request, NO_RETRIES):
             logger.warning("pecker: %s is not retried in a local run", task.name)
-        given = kwargs.get("exc") or (args[2] if len(args) > EXC else None)
-        raise_with_context(given or NotRetried())
+        cause = kwargs.get("exc") or (args[2] if len(args) > EXC else None)
+        raise_with_context(cause or NotRetried())
         return None
 
     retry.refuses = True  # type: ignore[attr-defined]

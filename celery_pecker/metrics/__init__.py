@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what the tables say, and what this process did.
+"""Figures for Prometheus: those of the tables, and what this process did.
 
     tables    the same from whoever asks: entries, overdue, paused, missed, replicas.
               On our own port and on Flower's ``/metrics`` (`register`)

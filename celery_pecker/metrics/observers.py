@@ -21,7 +21,7 @@ STATES = ("up", "draining", "lapsed")
 class Observers:
     """Figures of observers, over the connection of who owns them.
 
-    Where the tables cannot be read there are none, as `celery_pecker_up` says.
+    Where the tables cannot be read there are none; see `celery_pecker_up`.
     """
 
     def __init__(self, overview: Overview, *, clock: Clock = SYSTEM) -> None:

@@ -14,7 +14,7 @@ from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.several import Several
 
 FRESH = 5.0
-"""Seconds for which what was read is told again: a deep table is counted row by row."""
+"""Seconds for which figures are reused: a deep table is counted row by row."""
 LABELS = ("outbox",)
 
 
@@ -22,7 +22,7 @@ class Outboxes:
     """Figures of outboxes; may be asked by several threads at once.
 
     Of one whose server is away, or does not answer in time, `celery_pecker_outbox_up`
-    is 0 and nothing else is told.
+    is 0 and there are no other figures.
     """
 
     def __init__(

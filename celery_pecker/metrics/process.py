@@ -1,4 +1,4 @@
-"""What this process did since it started, counted as it is told by the signals."""
+"""What this process did since it started, counted from the signals."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ class ProcessMetrics:
     def __init__(self, registry: CollectorRegistry, *, hostname: str) -> None:
         self._hostname = hostname
 
-        def counter(name: str, told: str, *labels: str) -> Counter:
+        def counter(name: str, documentation: str, *labels: str) -> Counter:
             full = f"celery_pecker_{name}"
-            return Counter(full, told, ("hostname", *labels), registry=registry)
+            return Counter(
+                full, documentation, ("hostname", *labels), registry=registry
+            )
 
         def histogram(
-            name: str, told: str, bounds: tuple[float, ...], *labels: str
+            name: str, documentation: str, bounds: tuple[float, ...], *labels: str
         ) -> Histogram:
             full = f"celery_pecker_{name}_seconds"
             names = ("hostname", *labels)
-            return Histogram(full, told, names, buckets=bounds, registry=registry)
+            return Histogram(
+                full, documentation, names, buckets=bounds, registry=registry
+            )
 
         self._wakes = counter("wakeups", "Wake-ups that claimed")
         self._won = counter("slots_won", "Slots won here")
@@ -53,14 +57,14 @@ class ProcessMetrics:
         signals.run_ended.disconnect(self._on_run_ended)
 
     def _on_woke(self, woke: signals.Woke) -> None:
-        here = self._hostname
-        self._wakes.labels(here).inc()
-        self._won.labels(here).inc(woke.won)
-        self._published.labels(here).inc(woke.published)
-        self._claim.labels(here).observe(woke.claim_seconds)
+        hostname = self._hostname
+        self._wakes.labels(hostname).inc()
+        self._won.labels(hostname).inc(woke.won)
+        self._published.labels(hostname).inc(woke.published)
+        self._claim.labels(hostname).observe(woke.claim_seconds)
         if woke.won:
-            self._publish.labels(here).observe(woke.publish_seconds)
-            self._late.labels(here).observe(woke.lateness_seconds)
+            self._publish.labels(hostname).observe(woke.publish_seconds)
+            self._late.labels(hostname).observe(woke.lateness_seconds)
 
     def _on_missed(self, missed: signals.Missed) -> None:
         self._lost.labels(self._hostname).inc(missed.slots)
@@ -72,5 +76,5 @@ class ProcessMetrics:
         self._refused.labels(self._hostname, refused.task, refused.reason).inc()
 
     def _on_run_ended(self, ended: signals.RunEnded) -> None:
-        here = self._hostname
-        self._ran.labels(here, ended.task, ended.state).observe(ended.seconds)
+        hostname = self._hostname
+        self._ran.labels(hostname, ended.task, ended.state).observe(ended.seconds)

@@ -29,8 +29,8 @@ from celery_pecker.overview import Overview
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0
-"""Seconds that a client may take to say what it wants."""
+REQUEST_TIMEOUT = 10.0
+"""Seconds that a client may take to send its request."""
 
 
 RETRY = 2.0
@@ -152,8 +152,8 @@ def serve(
 ) -> Server:
     """Answer on the configured port from now on, or from when it is free.
 
-    ``alive`` says whether this process' scheduler turns. Two schedulers on one host
-    cannot share a port: the second says so in its log and goes on without, until the
+    ``alive``: whether this process' scheduler turns. Two schedulers on one host
+    cannot share a port: the second logs it and goes on without, until the
     first has gone.
     """
     return Server(settings, alive=alive, hostname=hostname, outboxes=outboxes)
@@ -170,12 +170,12 @@ class _Http(ThreadingHTTPServer):
     @classmethod
     def on(cls, address: str, port: int) -> _Http:
         """Return one that listens there; raise OSError or UnicodeError if it cannot."""
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        family = found[0][0]
+        family = addresses[0][0]
         made: _Http = type(cls.__name__, (cls,), {"address_family": family})(
-            found[0][4][:2], _Answer
+            addresses[0][4][:2], _Answer
         )
         return made
 
@@ -196,7 +196,7 @@ class _Answer(BaseHTTPRequestHandler):
     """One answer."""
 
     server: _Http
-    timeout = PATIENCE
+    timeout = REQUEST_TIMEOUT
 
     def do_GET(self) -> None:
         """Answer one question."""

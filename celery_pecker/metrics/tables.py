@@ -1,4 +1,4 @@
-"""What the tables say, read at most once a second however often it is asked."""
+"""Figures of the tables, read at most once a second however often scraped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from celery_pecker.overview import EntryRow, Overview, Totals
 MOST_SERIES = 200
 """Entries, at most, that have series of their own."""
 FRESH = 1.0
-"""Seconds for which what was read is told again."""
+"""Seconds for which figures are reused."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _registering = threading.Lock()
 class TableCollector(Collector):
     """A collector over the tables; may be asked by several threads at once.
 
-    While PostgreSQL is away ``celery_pecker_up`` is 0 and nothing else is told: a
+    While PostgreSQL is away ``celery_pecker_up`` is 0 and there are no other figures: a
     figure that may be hours old is worse than none. One thread reads at a time; who
     asks meanwhile gets what was read before, and waits if nothing was.
     """
@@ -52,7 +52,7 @@ class TableCollector(Collector):
         self._observers = observers
         self._clock = clock
         self._reading = threading.Lock()
-        self._told: tuple[Totals, list[EntryRow]] | None = None
+        self._figures: tuple[Totals, list[EntryRow]] | None = None
         self._read_at: float | None = None
 
     def describe(self) -> Iterable[Metric]:
@@ -62,10 +62,10 @@ class TableCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of now, or of the last second."""
         self._refresh()
-        told = self._told
-        yield up(told is not None)
-        if told is not None:
-            totals, rows = told
+        figures = self._figures
+        yield up(figures is not None)
+        if figures is not None:
+            totals, rows = figures
             yield from _totals(totals)
             yield from _entries(rows, totals.now_us)
             yield _runs(rows, totals)
@@ -91,7 +91,7 @@ class TableCollector(Collector):
             now = self._clock.monotonic()
             if self._read_at is not None and now - self._read_at < FRESH:
                 return
-            self._told = self._read()
+            self._figures = self._read()
             self._read_at = self._clock.monotonic()
         finally:
             self._reading.release()
@@ -116,8 +116,8 @@ def register(
     `outboxes` are the settings of each outbox by its name; by default the one in the
     same schema.
 
-    The registry is Prometheus' own one by default: that of a process that tells of
-    itself. It tells of one schema: figures of two would have the same names, which
+    The registry is Prometheus' own one by default: that of the process' own
+    figures. It has one schema: figures of two would have the same names, which
     Prometheus refuses.
     """
     if registry is not REGISTRY:
@@ -151,7 +151,7 @@ def _collector(
 
 
 def up(read: bool) -> Metric:
-    """Return the figure that says whether there are others."""
+    """Return the figure `up`: whether there are others."""
     return GaugeMetricFamily(
         "celery_pecker_up",
         "Whether the tables of celery-pecker could be read",
@@ -160,7 +160,7 @@ def up(read: bool) -> Metric:
 
 
 def _totals(totals: Totals) -> Iterator[Metric]:
-    for name, told, value in (
+    for name, documentation, value in (
         ("entries", "Entries in the tables", totals.entries),
         ("entries_declared", "Entries of living replicas", totals.declared),
         ("entries_undeclared", "Entries that no replica declares", totals.undeclared),
@@ -186,7 +186,9 @@ def _totals(totals: Totals) -> Iterator[Metric]:
             totals.worst_us / SECOND,
         ),
     ):
-        yield GaugeMetricFamily(f"celery_pecker_{name}", told, value=float(value))
+        yield GaugeMetricFamily(
+            f"celery_pecker_{name}", documentation, value=float(value)
+        )
     yield CounterMetricFamily(
         "celery_pecker_slots_missed",
         "Slots that passed without a message or run",

@@ -19,7 +19,7 @@ from celery_pecker.overview.model import (
     ReplicaRow,
     SlotRow,
 )
-from celery_pecker.overview.verdicts import GIVEN_UP, REPORTED, Answer, Asked
+from celery_pecker.overview.verdicts import GAVE_UP, REPORTED, Answer, Asked
 
 WRITTEN_WITHIN_US = 15 * SECOND
 """Reports are written in the pauses of a scheduler; after that they are missing."""
@@ -47,7 +47,7 @@ def explain(asked: Asked, at: At) -> Answer:
 
 
 def _not_in_tables(asked: Asked) -> Answer:
-    if asked.declared_here:
+    if asked.declared_in_code:
         return Answer(
             verdict="never_seen",
             why=f"this code declares {asked.name!r}, but no scheduler with this code"
@@ -87,7 +87,7 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
         )
     if nobody is not None:
         yield nobody
-    if _overdue_us(asked, detail) > asked.patience_us:
+    if _overdue_us(asked, detail) > asked.overdue_after_us:
         yield _overdue(asked, detail, at)
     if row.outcomes.failing and row.outcomes.bad is not None:
         yield _failing(row, row.outcomes.bad, at)
@@ -147,7 +147,7 @@ def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
     """Return what the entry fails with: its last slot, or one within a minute."""
     _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
     words = {"due": at(bad.due_us), "when": at(bad.at_us), "late": ""}
-    said = f": {bad.error}" if bad.error else ""
+    error = f": {bad.error}" if bad.error else ""
     host = f", reported by {bad.host}" if bad.host else ""
     runs = ", ".join(
         f"{count} {ended.replace('_', ' ')}"
@@ -156,7 +156,7 @@ def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
     )
     return Answer(
         verdict="failing",
-        why=f"{why.format(**words)}{said}{host}",
+        why=f"{why.format(**words)}{error}{host}",
         advice=advice.format(**words) if advice else None,
         facts=[f"so far: {runs}"],
     )
@@ -216,16 +216,16 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
             advice="start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True",
         )
-    here = (
+    in_code = (
         "; this code does: the schedulers run other code, restart them with it"
-        if asked.declared_here
+        if asked.declared_in_code
         else "; nor does this code"
-        if asked.declared_here is False
+        if asked.declared_in_code is False
         else ""
     )
     return Answer(
         verdict="undeclared",
-        why=f"{_count(len(alive))}, and none declares it{since}{here}",
+        why=f"{_count(len(alive))}, and none declares it{since}{in_code}",
         advice="its rows go a day after the last declaration; add it to beat_schedule"
         " if it is wanted",
     )
@@ -293,12 +293,12 @@ def _of_one(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[
                 advice="another scheduler publishes it again, with the same task id,"
                 " 15 s after its claim",
             )
-    told = [slot for slot in detail.slots if slot.due_us == due_us]
-    if told:
+    matching = [slot for slot in detail.slots if slot.due_us == due_us]
+    if matching:
         late = detail.now_us - due_us >= WRITTEN_WITHIN_US
-        if told[0].state == "published" and not late:
-            yield _sent(told[0], at)
-        yield _reported(told[0], at)
+        if matching[0].state == "published" and not late:
+            yield _sent(matching[0], at)
+        yield _reported(matching[0], at)
     else:
         yield _unreported(asked, detail, due_us, at)
 
@@ -308,7 +308,7 @@ def _reported(slot: SlotRow, at: At) -> Answer:
         slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
     )
     if slot.state == "missed" and not slot.epoch:  # nobody ever claimed it
-        verdict, why, advice = GIVEN_UP
+        verdict, why, advice = GAVE_UP
     words = {
         "due": at(slot.due_us),
         "when": at(slot.at_us),

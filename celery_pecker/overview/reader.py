@@ -34,7 +34,7 @@ MOST = 1_000
 """Rows of a page, at most."""
 SHOWN = 40
 """Slots in a sparkline, at most."""
-PATIENCE = 5.0
+OVERDUE_TIMEOUT = 5.0
 """Seconds by which a slot must be late before its entry counts as overdue: as long as
 a replica may take from one look at what it does not know to the next."""
 SEEN = 20.0
@@ -70,7 +70,7 @@ class Overview:
         descending: bool = False,
         limit: int = 100,
         offset: int = 0,
-        patience: float = PATIENCE,
+        overdue_after: float = OVERDUE_TIMEOUT,
     ) -> Page:
         """Return some entries: those whose name or task contains ``search``."""
         if order not in ORDERS:
@@ -84,17 +84,17 @@ class Overview:
             descending=descending,
             limit=min(max(limit, 0), MOST),
             offset=min(max(offset, 0), 2**31),
-            patience=patience,
+            overdue_after=overdue_after,
             shown=SHOWN,
         )
         now_us, total = rows[0][:2]
         ended = self.outcomes([row[2] for row in rows if row[2] is not None])
-        found = [
-            _entry(row[2:], now_us, patience, ended)
+        listed = [
+            _entry(row[2:], now_us, overdue_after, ended)
             for row in rows
             if row[2] is not None
         ]
-        return Page(total=total, rows=found, now_us=now_us)
+        return Page(total=total, rows=listed, now_us=now_us)
 
     def entry(self, name: str, *, limit: int = 600) -> EntryDetail | None:
         """Return an entry and its last slots; None if no entry has that name."""
@@ -104,16 +104,19 @@ class Overview:
         if not rows:
             return None
         now_us, until_us, seen_us = rows[0][0], rows[0][16], rows[0][17]
-        found = self._slots(name, limit)
-        late = [slot.late_us for slot in found if slot.late_us is not None][:SHOWN]
+        slots = self._slots(name, limit)
+        late = [slot.late_us for slot in slots if slot.late_us is not None][:SHOWN]
         return EntryDetail(
             row=_entry(
-                (*rows[0][1:16], late[::-1]), now_us, PATIENCE, self.outcomes([name])
+                (*rows[0][1:16], late[::-1]),
+                now_us,
+                OVERDUE_TIMEOUT,
+                self.outcomes([name]),
             ),
             now_us=now_us,
             declared_until_us=until_us,
             holder_seen_us=seen_us,
-            slots=found,
+            slots=slots,
             fence=_fence(rows[0][18:]),
             pending=[
                 PendingRow(
@@ -157,8 +160,8 @@ class Overview:
     def failing(self, limit: int = 10) -> dict[str, Outcomes]:
         """Return some of the entries that fail, those that are not sent first."""
         rows = self._database.run("list_failing", now=self._now(), limit=limit)
-        found = self.outcomes([name for (name,) in rows])
-        return {name: found[name] for (name,) in rows if name in found}
+        outcomes = self.outcomes([name for (name,) in rows])
+        return {name: outcomes[name] for (name,) in rows if name in outcomes}
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
@@ -189,10 +192,10 @@ class Overview:
             ) in self._database.run("list_replicas", now=self._now(), term=SEEN)
         ]
 
-    def totals(self, *, patience: float = PATIENCE) -> Totals:
+    def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""
         [row] = self._database.run(
-            "count_entries", now=self._now(), patience=patience, term=SEEN
+            "count_entries", now=self._now(), overdue_after=overdue_after, term=SEEN
         )
         now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
         overdue, missed, worst_us, failing, undelivered, worst, *rest = rest
@@ -222,9 +225,9 @@ class Overview:
             },
         )
 
-    def pace(self, *, patience: float = PATIENCE) -> Pace:
+    def pace(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Pace:
         """Return whether every due entry is won, and what is won is sent."""
-        totals = self.totals(patience=patience)
+        totals = self.totals(overdue_after=overdue_after)
         return Pace(
             now_us=totals.now_us,
             entries=totals.grid,
@@ -293,7 +296,7 @@ def _storable(name: str) -> bool:
 
 
 def _entry(
-    row: Sequence[Any], now_us: int, patience: float, ended: Mapping[str, Outcomes]
+    row: Sequence[Any], now_us: int, overdue_after: float, ended: Mapping[str, Outcomes]
 ) -> EntryRow:
     (
         name,
@@ -338,7 +341,7 @@ def _entry(
         state=state(
             declared=declared,
             paused=paused,
-            overdue=overdue_us > patience * SECOND,
+            overdue=overdue_us > overdue_after * SECOND,
             new=not epoch,
             failing=outcomes.failing,
         ),

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from celery_pecker.history import Report, Told, merge
+from celery_pecker.history import Report, SlotReport, merge
 from celery_pecker.overview.model import SlotRow
 
 _KNOWN = {int(report): report for report in Report}
@@ -22,7 +22,7 @@ def slots(
     rows: Sequence[Sequence[Any]], hosts: Mapping[uuid.UUID, str], limit: int
 ) -> list[SlotRow]:
     """Return one row for each slot that was reported of, newest first."""
-    fates = merge(_told(rows))
+    fates = merge(_reports(rows))
     return [
         SlotRow(
             due_us=due_us,
@@ -38,14 +38,14 @@ def slots(
     ]
 
 
-def _told(rows: Iterable[Sequence[Any]]) -> Iterator[Told]:
+def _reports(rows: Iterable[Sequence[Any]]) -> Iterator[SlotReport]:
     for era, holder, dues, epochs, ats, reports in rows:
         for due_us, epoch, at_us, number in zip(
             dues, epochs, ats, reports, strict=False
         ):
             report = _KNOWN.get(number)
             if report is not None:  # else of a version to come
-                yield Told(
+                yield SlotReport(
                     due_us=due_us,
                     era=era,
                     epoch=epoch,

@@ -12,7 +12,7 @@ def state(
     """Return the one word for an entry.
 
     What nobody declares cannot be overdue; a pause is what somebody wanted, so it is
-    told before what it may hide.
+    shown before what it may hide.
     """
     if not declared:
         return "undeclared"

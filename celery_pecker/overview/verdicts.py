@@ -17,13 +17,13 @@ class Asked:
     detail: EntryDetail | None
     """None where the tables know no such entry."""
     replicas: Sequence[ReplicaRow] = ()
-    declared_here: bool | None = None
+    declared_in_code: bool | None = None
     """Whether the asker's own code declares it; None where there is no code."""
     next_us: int | None = None
     """Its next slot; where it is no grid, as the asker's code says."""
     names: Iterable[str] = ()
     """Known names, to find what may have been meant."""
-    patience_us: int = 5 * SECOND
+    overdue_after_us: int = 5 * SECOND
     slack_us: int = 5 * SECOND
     slot_us: int | None = None
     """Which slot is asked for; None: the last one, and the one to come."""
@@ -157,7 +157,7 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
 }
 """By what was reported of a slot: verdict, sentence, advice."""
 
-GIVEN_UP = (
+GAVE_UP = (
     "given_up",
     (
         "the run that somebody asked for at {due} was given up at {when}: for five"

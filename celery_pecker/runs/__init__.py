@@ -10,12 +10,13 @@ between a message and the user's code:
   run is refused: a slot that is lost is better than two runs at a time.
 - *guard* (guard.py): wraps the tasks of a worker with that check and with the deadline
   (celery_pecker.deadline); what it ends, ends as DeadlineExceeded (ending.py).
-- *run* (run.py): what user code is told, `current()`, and the guarded write (fence.py):
-  a statement in the user's own transaction that an overtaken run does not survive.
-- *headers* (headers.py, handing_on.py): how all this travels from the claim to the
-  task, and from the task to its subtasks.
+- *run* (run.py): what user code can read, `current()`, and the guarded write
+(fence.py): a statement in the user's own transaction that an overtaken run does not
+survive. - *headers* (headers.py, handing_on.py): how all this travels from the claim to
+the task, and from the task to its subtasks.
 
-Entries without a timeout are not checked and cost nothing; they are told their epoch.
+Entries without a timeout are not checked and cost nothing; their runs can read their
+epoch.
 """
 
 from celery_pecker.runs.run import Run, current, running

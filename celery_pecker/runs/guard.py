@@ -54,11 +54,11 @@ REPORTS = {
 class Stored(Protocol):
     """Runs tasks whose messages are rows of an outbox."""
 
-    def told(self, request: Any) -> Any:
-        """Return what the message says of its row; None: it is none of these."""
+    def read(self, request: Any) -> Any:
+        """Return the message's reference to its row; None: it is none of these."""
         ...
 
-    def run(self, task: Any, told: Any, call: Call, bounded: Bounded) -> Any:
+    def run(self, task: Any, row: Any, call: Call, bounded: Bounded) -> Any:
         """Run it, or not."""
         ...
 
@@ -73,7 +73,7 @@ def install(
 ) -> Guard:
     """Wrap the tasks that `app` has by now; may be repeated.
 
-    ``host`` is who reports of runs: the worker's name.
+    ``host`` is the name under which runs are reported: the worker's.
     """
     guard = _installed.get(app)
     if guard is None:
@@ -142,8 +142,8 @@ class Guard:
         def guarded(*args: Any, **kwargs: Any) -> Any:
             task = whose(args)
             request = task.request
-            header, inherited = _told(request)
-            stored = self._stored and self._stored.told(request)
+            header, inherited = _headers_of(request)
+            stored = self._stored and self._stored.read(request)
             # Called by the tracer, with headers, and not yet by us: else it is a part
             # of some run, or none.
             if (
@@ -172,8 +172,8 @@ class Guard:
                 # A local run: whoever began it has done all else.
                 return ended_in_time(call)
             return self._run_slot(task, run, call, asked=headers.is_asked(header))
-        given = headers.inherited(inherited, schema=self._schema)
-        return call() if given is None else self._run_subtask(task, given, call)
+        sender = headers.inherited(inherited, schema=self._schema)
+        return call() if sender is None else self._run_subtask(task, sender, call)
 
     def _run_slot(self, task: Any, run: Run, call: Call, *, asked: bool) -> Any:
         if run.deadline is None:
@@ -184,11 +184,11 @@ class Guard:
             self._refuse(task, run, start)
         return self._bounded(task, run, start.ends, call)
 
-    def _run_subtask(self, task: Any, given: headers.Inherited, call: Call) -> Any:
+    def _run_subtask(self, task: Any, sender: headers.Inherited, call: Call) -> Any:
         begun = self._clock.monotonic()
-        self._starter.read_clock(given.left)
-        ends = min(begun + given.left, self._instants.moment(given.at))
-        return self._bounded(task, given.run, ends, call)
+        self._starter.read_clock(sender.left)
+        ends = min(begun + sender.left, self._instants.moment(sender.at))
+        return self._bounded(task, sender.run, ends, call)
 
     def _refuse(self, task: Any, run: Run | None, start: Start) -> NoReturn:
         verdict = start.verdict
@@ -203,7 +203,7 @@ class Guard:
             f" ({start.why})" if start.why else "",
         )
         if task.request.chord is not None:
-            # A part that ends without a word is waited for, for ever.
+            # A part that ends without a result is waited for, for ever.
             message = f"the deadline of {task.name} was over before it began"
             raise outcomes.mark(DeadlineExceeded(message), REPORTS[verdict])
         raise outcomes.mark(Ignore(f"celery-pecker: {verdict.value}"), REPORTS[verdict])
@@ -235,7 +235,7 @@ class Guard:
             raise
 
 
-def _told(request: Any) -> tuple[Any, Any]:
+def _headers_of(request: Any) -> tuple[Any, Any]:
     """Return our two headers of a message.
 
     Messages of protocol 2 have them on the request itself, and again in its `headers`,
@@ -243,15 +243,15 @@ def _told(request: Any) -> tuple[Any, Any]:
     very name. A retry takes along what is in there, so there they are put. Messages of
     protocol 1 have them in there only.
     """
-    beside, told = vars(request), request.headers
+    beside, collected = vars(request), request.headers
     header, inherited = beside.get(headers.PECKER), beside.get(headers.DEADLINE)
-    known = told if isinstance(told, Mapping) else {}
+    known = collected if isinstance(collected, Mapping) else {}
     if header is None and inherited is None:
         return known.get(headers.PECKER), known.get(headers.DEADLINE)
     ours = {headers.PECKER: header, headers.DEADLINE: inherited}
     if any(known.get(key) is not value for key, value in ours.items()):
-        given = {key: value for key, value in ours.items() if value is not None}
-        request.headers = {**known, **given}
+        present = {key: value for key, value in ours.items() if value is not None}
+        request.headers = {**known, **present}
     return header, inherited
 
 

@@ -17,7 +17,7 @@ from celery import signals
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.runs import headers as told
+from celery_pecker.runs import headers as message_headers
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import current
 
@@ -37,18 +37,20 @@ def _on_publish(headers: dict[str, Any] | None = None, **_: object) -> None:
     """Add the header. A retry's is older, and its own run's, whose `pecker` counts."""
     if headers is None:
         return
-    given = headers.get(told.DEADLINE, ...)
-    if given is None:
-        del headers[told.DEADLINE]
+    value = headers.get(message_headers.DEADLINE, ...)
+    if value is None:
+        del headers[message_headers.DEADLINE]
         return
     left = deadline.remaining()
     if left is None or _is_slot(headers):
         return
-    if given is ... and headers.get("eta") and _waits(headers["eta"], left):
+    if value is ... and headers.get("eta") and _waits(headers["eta"], left):
         return
-    if isinstance(given, Mapping):
-        left = min(left, float(given.get("left", left)))
-    headers[told.DEADLINE] = told.tell(left, INSTANTS.after(left), current())
+    if isinstance(value, Mapping):
+        left = min(left, float(value.get("left", left)))
+    headers[message_headers.DEADLINE] = message_headers.deadline_header(
+        left, INSTANTS.after(left), current()
+    )
 
 
 def _waits(eta: object, left: float) -> bool:
@@ -68,6 +70,6 @@ def _waits(eta: object, left: float) -> bool:
 def _is_slot(headers: Mapping[str, Any]) -> bool:
     """Return whether the message is the slot's own: its deadline stands in it."""
     run = current()
-    header = headers.get(told.PECKER)
-    mine = None if run is None else told.read(header, schema=run.schema)
-    return mine is not None and told.belongs(mine, headers.get("id"))
+    header = headers.get(message_headers.PECKER)
+    mine = None if run is None else message_headers.read(header, schema=run.schema)
+    return mine is not None and message_headers.belongs(mine, headers.get("id"))

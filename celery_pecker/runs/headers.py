@@ -1,4 +1,4 @@
-"""What messages tell of runs and deadlines.
+"""Headers of messages about runs and deadlines.
 
 `pecker` comes with the message of a slot: which one it is, and by when its run must
 have ended. `pecker_deadline` goes with every message that is sent while a deadline is
@@ -31,7 +31,7 @@ NAMESPACE = uuid.UUID("5c0ff3ab-9a1d-5d5e-8f0b-7e6a3c1d2b49")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """What a message says of its sender's deadline."""
+    """A sender's deadline, from its message."""
 
     at: datetime
     """The instant, by the database's clock where the sender knew it."""
@@ -42,7 +42,7 @@ class Inherited:
 
 
 def read(header: object, *, schema: str, attempt: int = 0) -> Run | None:
-    """Return the run that a `pecker` header tells of, None if it tells of none."""
+    """Return the run of a `pecker` header; None: it has none."""
     if not isinstance(header, Mapping):
         return None
     try:
@@ -72,29 +72,29 @@ def belongs(run: Run, task_id: object) -> bool:
     Whoever hands the headers of his task on to its subtasks makes no new runs of the
     slot: their ids are others. A retry keeps the id.
     """
-    told = f"{run.schema}\0{run.name}\0{run.due_us}\0{run.era}"
-    return str(task_id) == str(uuid.uuid5(NAMESPACE, told))
+    name = f"{run.schema}\0{run.name}\0{run.due_us}\0{run.era}"
+    return str(task_id) == str(uuid.uuid5(NAMESPACE, name))
 
 
-def tell(left: float, at: datetime, run: Run | None) -> dict[str, Any]:
+def deadline_header(left: float, at: datetime, run: Run | None) -> dict[str, Any]:
     """Return the `pecker_deadline` header of a message that is sent now."""
-    told: dict[str, Any] = {
+    header: dict[str, Any] = {
         "at": at.isoformat(timespec="microseconds"),
         "left": round(left, 6),
     }
     if run is not None:
-        told |= {
+        header |= {
             "name": run.name,
             "due_at": run.due_at.isoformat(timespec="microseconds"),
             "era": run.era,
             "epoch": run.epoch,
             "attempt": run.attempt,
         }
-    return told
+    return header
 
 
 def inherited(header: object, *, schema: str) -> Inherited | None:
-    """Return what a `pecker_deadline` header tells, None if it tells nothing."""
+    """Return the content of a `pecker_deadline` header; None: it has none."""
     if not isinstance(header, Mapping):
         return None
     try:

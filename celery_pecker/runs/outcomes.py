@@ -1,6 +1,6 @@
 """What became of a run, seen where every pool reports it: in the worker's main process.
 
-A child of a prefork pool has no metrics port, and one that is killed says nothing.
+A child of a prefork pool has no metrics port, and one that is killed reports nothing.
 Celery's request is called back at every end: a result, an exception, a child that was
 lost. So requests of slots are watched there, with and without a timeout. What only the
 run itself can know (refused and why, overrun) it writes on the exception that ends it,
@@ -95,15 +95,15 @@ class Watch:
 
     def run_of(self, request: Any) -> Run | None:
         """Return the run that a request is the message of."""
-        told = request.request_dict
-        header = _header(told, headers.PECKER)
+        message = request.request_dict
+        header = _header(message, headers.PECKER)
         if header is None:
             return None
-        retries = int(told.get("retries") or 0)
+        retries = int(message.get("retries") or 0)
         run = headers.read(header, schema=self._schema, attempt=retries)
         return run if run is not None and headers.belongs(run, request.id) else None
 
-    def tell(
+    def add(
         self, run: Run, task: str, error: BaseException | None, took: float
     ) -> None:
         """Report how a run ended, to the tables and to listeners."""
@@ -111,9 +111,9 @@ class Watch:
         if report is None:
             return
         text = "" if error is None or report in REFUSED else safe_repr(error)
-        self._reports.tell(run, report, text)
+        self._reports.add(run, report, text)
         if report in REFUSED:
-            _tell_refused(run.name, task, report)
+            _send_refused(run.name, task, report)
         else:
             signals.run_ended.send(
                 signals.RunEnded(
@@ -131,25 +131,25 @@ class Watch:
     def ended(self, request: Any, error: BaseException | None) -> None:
         """Report how a request ended, once."""
         if getattr(request, "pecker_ended", False):
-            return  # Celery may say it twice: a time limit, then the child's end
+            return  # Celery may report it twice: a time limit, then the child's end
         if isinstance(error, ExceptionWithTraceback):  # where the pool is no process
             error = error.exc
         run = self.run_of(request)
         if run is None:
             report = None if error is None else outcome(error)
             if report in REFUSED:  # a subtask, whose run had no time left
-                _tell_refused(self._on_behalf_of(request), request.name, report)
+                _send_refused(self._on_behalf_of(request), request.name, report)
             return
         request.pecker_ended = True
         began = getattr(request, "pecker_began", None)
         self._reports.forget(request.id)
         took = 0.0 if began is None else SYSTEM.monotonic() - began
-        self.tell(run, request.name, error, took)
+        self.add(run, request.name, error, took)
 
     def _on_behalf_of(self, request: Any) -> str:
         header = _header(request.request_dict, headers.DEADLINE)
-        given = headers.inherited(header, schema=self._schema)
-        run = None if given is None else given.run
+        sender = headers.inherited(header, schema=self._schema)
+        run = None if sender is None else sender.run
         return request.name if run is None else run.name
 
     def _on_revoked(
@@ -166,7 +166,7 @@ class Watch:
         run = headers.read(header, schema=self._schema)
         if run is not None and headers.belongs(run, request.id):
             late = mark(Ignore("expired"), Report.REFUSED_LATE)
-            self.tell(run, sender.name, late, 0.0)
+            self.add(run, sender.name, late, 0.0)
 
 
 def _watched(
@@ -174,17 +174,17 @@ def _watched(
     began: Callable[[Any], None],
     ended: Callable[[Any, BaseException | None], None],
 ) -> Any:
-    """Return a class of requests that says when a run begins and how it ends."""
+    """Return a class of requests that reports when a run begins and how it ends."""
 
-    def say(request: Any, error: BaseException | None) -> None:
+    def report_end(request: Any, error: BaseException | None) -> None:
         user_code.call("the report of a run", None, ended, request, error)
 
     def seen(original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
-        def on_success(self: Any, told: Any, **kwargs: Any) -> Any:
-            failed, value, _ = told
-            say(self, value.exception if failed else None)
-            return original(self, told, **kwargs)
+        def on_success(self: Any, returned: Any, **kwargs: Any) -> Any:
+            failed, value, _ = returned
+            report_end(self, value.exception if failed else None)
+            return original(self, returned, **kwargs)
 
         return on_success
 
@@ -202,7 +202,7 @@ def _watched(
             super().on_accepted(pid, time_accepted)
 
         def on_failure(self, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
-            say(self, exc_info.exception)
+            report_end(self, exc_info.exception)
             return super().on_failure(exc_info, *args, **kwargs)
 
     setattr(Watched, WATCHED, True)
@@ -210,11 +210,11 @@ def _watched(
     return Watched
 
 
-def _header(told: Mapping[str, Any], name: str) -> object:
+def _header(message: Mapping[str, Any], name: str) -> object:
     """Return a header of ours; messages of protocol 1 have it one level below."""
-    header = told.get(name)
-    return (told.get("headers") or {}).get(name) if header is None else header
+    header = message.get(name)
+    return (message.get("headers") or {}).get(name) if header is None else header
 
 
-def _tell_refused(name: str, task: str, report: Report) -> None:
+def _send_refused(name: str, task: str, report: Report) -> None:
     signals.refused.send(signals.Refused(name=name, task=task, reason=REFUSED[report]))

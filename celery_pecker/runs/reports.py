@@ -1,4 +1,4 @@
-"""Tells the history what became of runs, without making anybody wait.
+"""Report to the history what became of runs, without making anybody wait.
 
 In a worker's main process, whatever its pool is. Reports go to a scribe
 (celery_pecker.history) that begins with the first of them. Nothing is ever due here,
@@ -23,7 +23,7 @@ LONG = 2.0
 """Seconds after which a run is reported as running."""
 LOOK = 2.0
 """Seconds between two looks for such runs."""
-GOING = 10_000
+MAX_WATCHED = 10_000
 """Runs, at most, that are looked at."""
 
 
@@ -37,7 +37,7 @@ class Reports:
         self._database = Database.of(settings, role="reports")
         self._mutex = threading.Lock()
         self._scribe: Scribe | None = None
-        self._going: dict[str, tuple[Run, float]] = {}
+        self._running: dict[str, tuple[Run, float]] = {}
         """Runs that are not yet reported as running."""
         self._long: dict[str, Run] = {}
         """Those that are."""
@@ -45,18 +45,22 @@ class Reports:
 
     def begin(self, task_id: str, run: Run) -> None:
         """Report the run as running if it goes on for long; never wait."""
-        if self._settings.history and not run.inherited and len(self._going) < GOING:
-            self._going[task_id] = run, SYSTEM.monotonic()
+        if (
+            self._settings.history
+            and not run.inherited
+            and len(self._running) < MAX_WATCHED
+        ):
+            self._running[task_id] = run, SYSTEM.monotonic()
             self._writing()
 
     def forget(self, task_id: str) -> None:
         """Forget a run that has ended; what became of it may be reported next."""
-        self._going.pop(task_id, None)
+        self._running.pop(task_id, None)
         run = self._long.pop(task_id, None)
         if run is not None:
             self._writing().recorder.leave(run.name, run.due_us, run.era)
 
-    def tell(self, run: Run, report: Report, error: str = "") -> None:
+    def add(self, run: Run, report: Report, error: str = "") -> None:
         """Have the report written soon; never wait."""
         if not self._settings.history or run.inherited:
             return
@@ -68,7 +72,7 @@ class Reports:
         scribe.allow(ALWAYS)
 
     def close(self, timeout: float = 0.5) -> None:
-        """Have written what can be within that time: last words."""
+        """Have written what can be within that time."""
         if self._scribe is not None:
             self._scribe.stop()
             self._scribe.join(timeout)
@@ -97,13 +101,13 @@ class Reports:
         instant.
         """
         before = SYSTEM.monotonic() - LONG
-        for task_id, (run, began) in [*self._going.items()]:
+        for task_id, (run, began) in [*self._running.items()]:
             at_us = to_us(self._instants.after(0.0))
-            if began > before or task_id not in self._going:
+            if began > before or task_id not in self._running:
                 continue
             self._note(run, at_us, Report.RUNNING)
             self._long[task_id] = run
-            if self._going.pop(task_id, None) is None:
+            if self._running.pop(task_id, None) is None:
                 self.forget(task_id)
 
 

@@ -1,4 +1,4 @@
-"""What user code is told of the run it is in: which slot, which epoch, how long."""
+"""What user code can read of its run: which slot, which epoch, how long."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
 
 LEAST = 0.05
-"""Seconds that the question may take at least: the database says what is late, not
-our idea of its clock."""
-PATIENCE = 0.8
+"""Seconds that the question may take at least: the database decides what is late, not
+this process' idea of its clock."""
+LOCK_SHARE = 0.8
 """The part of that time for which a locked fence is waited for."""
 
 
 class Verdict(enum.StrEnum):
-    """Whether a run starts; its value is the reason that is told."""
+    """Whether a run starts; its value is the reason in logs."""
 
     STARTED = "started"
     LATE = "late"
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def verdict(self) -> Verdict:
-        """Say why not. A run that has started before is not told late as well."""
+        """Return the reason. A run that has started before does not count as late."""
         if self.started:
             return Verdict.STARTED
         if self.repeated:
@@ -129,14 +129,14 @@ class Starter:
 
     def _budget(self, run: Run, now: float) -> float:
         """Return for how long to ask: as long as there is left, if that is known."""
-        given, deadline = _given(run)
-        budget = min(self._settings.database_timeout, given)
+        seconds, deadline = _bounds(run)
+        budget = min(self._settings.database_timeout, seconds)
         if self._instants.fresh:
             budget = min(budget, self._instants.moment(deadline) - now)
         return max(budget, LEAST)
 
     def _ask(self, run: Run, within: float, *, asked: bool) -> Answer:
-        patience = f"{max(int(within * PATIENCE * 1000), 1)}ms"
+        lock_timeout = f"{max(int(within * LOCK_SHARE * 1000), 1)}ms"
         with self._connections.lend(within) as database:
 
             def ask() -> Answer:
@@ -150,7 +150,7 @@ class Starter:
                     epoch=run.epoch,
                     deadline=run.deadline,
                     asked=asked,
-                    patience=patience,
+                    lock_timeout=lock_timeout,
                 )
                 return Answer(*row)
 
@@ -162,7 +162,7 @@ class Starter:
             return answer
 
 
-def _given(run: Run) -> tuple[float, datetime]:
+def _bounds(run: Run) -> tuple[float, datetime]:
     """Return the seconds from slot to deadline, and the deadline."""
     if run.deadline is None:
         message = f"the run of {run.name!r} has no deadline: nothing is to be asked"
@@ -175,5 +175,5 @@ def _left(run: Run, now_us: int) -> float:
 
     That clock may have stepped back since the claim.
     """
-    given, deadline = _given(run)
-    return min((to_us(deadline) - now_us) / SECOND, given)
+    seconds, deadline = _bounds(run)
+    return min((to_us(deadline) - now_us) / SECOND, seconds)

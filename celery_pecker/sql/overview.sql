@@ -2,7 +2,7 @@
 -- One page of the entries, searched and sorted, for people. The states, and what is
 -- overdue, follow from the rows alone:
 --
--- overdue     a slot on the grid should have been won longer ago than the patience
+-- overdue     a slot on the grid should have been won longer ago than overdue_after
 -- failing     its last slot was not sent, its last run ended badly, or one did within a
 --             minute: an entry that fails now and then would blink
 -- undeclared  no living replica's code declares it: its rows go after a day
@@ -30,7 +30,7 @@ listed as materialized (
                    when task.paused then 2
                    when clock.now > task.executed_at
                        + declared.period_us * interval '1 microsecond'
-                       + %(patience)s * interval '1 second' then 0
+                       + %(overdue_after)s * interval '1 second' then 0
                    when outcome.failing or outcome.undelivered
                        or outcome.bad_at > clock.now - interval '60 seconds' then 0.5
                    when task.epoch = 0 then 3
@@ -269,7 +269,7 @@ from clock,
                count(*) filter (where paused) as paused,
                count(*) filter (where epoch = 0) as new,
                count(*) filter (
-                   where declared and overdue > %(patience)s * interval '1 second'
+                   where declared and overdue > %(overdue_after)s * interval '1 second'
                ) as overdue,
                coalesce(sum(missed), 0)::bigint as missed,
                greatest(coalesce((extract(epoch from
@@ -297,7 +297,7 @@ from clock,
                -- that it was not confirmed within the 15 s of its lease.
                count(*) filter (
                    where (pending.attempt > 0 or pending.claimed_at
-                           < clock.now - (%(patience)s + 15) * interval '1 second')
+                           < clock.now - (%(overdue_after)s + 15) * interval '1 second')
                        and (not pending.asked or pending.taken_at is not null)
                ) as stuck
         from {schema}.pecker_pending as pending, clock

@@ -8,13 +8,13 @@
 --             Retries of the task are new attempts of the same run, and pass.
 -- asked:      a run that somebody asked for lies beside the grid: it may be sent after
 --             slots that are younger than the question, so only its epoch counts.
--- patience:   the row is locked for as long as an older run's guarded transaction is open.
+-- lock_timeout: an older run's guarded transaction holds the row for as long as it is open.
 --             It is waited for, but not longer; the setting is gone with this statement.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 patient as materialized (
-    select set_config('lock_timeout', %(patience)s::text, true)
+    select set_config('lock_timeout', %(lock_timeout)s::text, true)
 ),
 claimed as materialized (
     select task.epoch

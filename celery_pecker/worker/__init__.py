@@ -5,7 +5,7 @@ the broker:
 
 ==================  ======================================================
 ``redis_step``      a worker on Redis survives a restart of it, and so does
-                    what it holds (`celery_pecker.redis_guard` says how)
+                    what it holds (see `celery_pecker.redis_guard`)
 ``scheduler_step``  with ``pecker_worker = True`` the worker is a scheduler
                     too, on a thread of its own: no beat process is needed
 ``runs_step``       what runs late, or is overtaken, does not start, and what

@@ -21,8 +21,8 @@ from celery_pecker.overview import Overview
 T = TypeVar("T")
 
 BY = "celery control"
-"""Who pauses, in the history: a worker is not told who asked."""
-PATIENCE = 0.8
+"""Who pauses, in the history: a worker does not know who asked."""
+ANSWER_TIMEOUT = 0.8
 """Seconds: the asker waits for one by default, for all workers together."""
 
 
@@ -30,8 +30,8 @@ PATIENCE = 0.8
 def pecker(state: Any) -> dict[str, Any]:
     """Return the schedulers of this worker: what they hold, won and missed."""
     worker = state.consumer.controller
-    told: dict[str, Any] = worker.blueprint.info(worker)
-    return {"schedulers": told.get("celery_pecker") or []}
+    info: dict[str, Any] = worker.blueprint.info(worker)
+    return {"schedulers": info.get("celery_pecker") or []}
 
 
 @control_command(args=[("name", str)], signature="<entry name>")
@@ -62,7 +62,7 @@ def in_time(subject: str, ask: Callable[[], dict[str, T]]) -> dict[str, Any]:
         target=lambda: answer.append(ask()), name="pecker-remote", daemon=True
     )
     thread.start()
-    thread.join(PATIENCE)
+    thread.join(ANSWER_TIMEOUT)
     if answer:
         return answer[0]
     return {"error": f"{subject}: PostgreSQL has not answered yet; look again"}

@@ -63,7 +63,7 @@ def _ordered(
 def _described(
     database: Database, hosts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the hosts with what the tables say of them."""
+    """Return the hosts with their rows in the tables."""
     overview = Overview(database)
     rows = {row.node: row for row in overview.hosts()}
     described = []

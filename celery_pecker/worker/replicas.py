@@ -20,7 +20,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.schema_check import Refused, stand
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local import LocalRunner, told_by
+from celery_pecker.local import LocalRunner, sends_events
 from celery_pecker.replica import (
     LAST_BATCH,
     Alarms,
@@ -82,7 +82,7 @@ class Replicas:
             recorder=made.history,
             schema=settings.schema,
             pool_kind=pool,
-            wanted=told_by(worker),
+            wanted=sends_events(worker),
         )
         local = compose(
             *(app, book, settings),
@@ -125,7 +125,7 @@ class Replicas:
         self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
         if self._runner is not None:
             self._runner.stop()
-            while not self._runner.join(GLANCE) and self._runner.going:
+            while not self._runner.join(GLANCE) and self._runner.busy:
                 if not patient or state.should_terminate not in (None, False):
                     break
         for replica in self._all:
@@ -138,11 +138,11 @@ class Replicas:
         return all(replica.alive for replica in self._all) and self._relays.alive
 
     def info(self) -> list[dict[str, Any]]:
-        """Return what people may want to know, as JSON can say it."""
-        told = [replica.info() for replica in self._all]
+        """Return what people may want to know, as JSON has it."""
+        replicas = [replica.info() for replica in self._all]
         if self._runner is not None:
-            told[-1]["runs"] = self._runner.stats()
-        return told + self._relays.info()
+            replicas[-1]["runs"] = self._runner.stats()
+        return replicas + self._relays.info()
 
 
 def _look(settings: Settings) -> None:

@@ -65,7 +65,7 @@ class SchedulerStep(bootsteps.StartStopStep):
         return None if self.obj is None else {"celery_pecker": self.obj.info()}
 
     def _on_signal(self, **_: object) -> None:
-        # Told inside the signal handler: what Celery does next may wait for a broker
+        # In the signal handler itself: what Celery does next may wait for a broker
         # that hangs, or for tasks, and this worker is not one to win slots any more.
         if self.obj is not None:
             self.obj.leave()

@@ -577,10 +577,10 @@ GUARDS = (
     ),
     Guard(
         "events that wait for the broker are bounded (I9)",
-        "celery_pecker/local/teller.py",
+        "celery_pecker/local/events.py",
         "if len(self._events) >= self._most:",
         "if False:",
-        "tests/integration/local/test_teller.py",
+        "tests/integration/local/test_events.py",
     ),
     Guard(
         "deadline: a strike leaves the code alone that sets deadlines",
@@ -823,8 +823,8 @@ GUARDS = (
     Guard(
         "lost: of running and lost the later one holds",
         "celery_pecker/history/merge.py",
-        "told.at_us if told.report in _GOES_ON else -told.at_us",
-        "-told.at_us",
+        "one.at_us if one.report in _GOES_ON else -one.at_us",
+        "-one.at_us",
         "tests/property/test_merge.py",
     ),
     Guard(

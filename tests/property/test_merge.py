@@ -7,12 +7,12 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.history import Report, Told, merge
+from celery_pecker.history import Report, SlotReport, merge
 from celery_pecker.history.merge import FORWARD, join, rank
 
 HOLDERS = [uuid.UUID(int=number) for number in range(3)]
 TOLD = st.builds(
-    Told,
+    SlotReport,
     due_us=st.sampled_from([10, 20]),
     era=st.sampled_from([0, 1]),
     epoch=st.integers(0, 3),
@@ -25,7 +25,7 @@ MANY = st.lists(TOLD, max_size=12)
 
 @given(MANY, st.randoms())
 def test_order_and_repetition_say_nothing(
-    reports: list[Told], shuffle: st.DataObject
+    reports: list[SlotReport], shuffle: st.DataObject
 ) -> None:
     """A process that was frozen reports late, and pages are written twice."""
     twice = reports + reports
@@ -34,7 +34,9 @@ def test_order_and_repetition_say_nothing(
 
 
 @given(MANY, MANY)
-def test_halves_of_a_story_join(ours: list[Told], theirs: list[Told]) -> None:
+def test_halves_of_a_story_join(
+    ours: list[SlotReport], theirs: list[SlotReport]
+) -> None:
     """A reader may merge page by page."""
     one, other = merge(ours), merge(theirs)
     both = one | other
@@ -44,7 +46,7 @@ def test_halves_of_a_story_join(ours: list[Told], theirs: list[Told]) -> None:
 
 
 @given(MANY, TOLD)
-def test_a_fate_only_goes_forward(reports: list[Told], more: Told) -> None:
+def test_a_fate_only_goes_forward(reports: list[SlotReport], more: SlotReport) -> None:
     """No later word takes back what was known."""
     before, after = merge(reports), merge([*reports, more])
     for slot, fate in before.items():
@@ -54,7 +56,7 @@ def test_a_fate_only_goes_forward(reports: list[Told], more: Told) -> None:
 def test_who_was_called_lost_may_report_that_it_goes_on() -> None:
     """It was frozen, or cut off; a report of before is none of that."""
     lost, earlier, later, ended = (
-        Told(10, 0, 1, at_us, report, HOLDERS[0])
+        SlotReport(10, 0, 1, at_us, report, HOLDERS[0])
         for at_us, report in (
             (20, Report.LOST),
             (15, Report.RUNNING),

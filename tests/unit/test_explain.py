@@ -117,7 +117,7 @@ def ask(found: EntryDetail | None, **given: Any) -> Answer:
         "name": "sweep",
         "detail": found,
         "replicas": [replica()],
-        "declared_here": True,
+        "declared_in_code": True,
     }
     return explain(Asked(**{**usual, **given}), at)
 
@@ -149,7 +149,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
     "in no table and no code": (
         "unknown",
         None,
-        {"declared_here": False, "names": ["sweeps", "other"]},
+        {"declared_in_code": False, "names": ["sweeps", "other"]},
         "did you mean 'sweeps'?",
     ),
     "new, and nobody lives": (
@@ -215,7 +215,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
     "declared by nobody at all": (
         "undeclared",
         detail(row(declared=False)),
-        {"declared_here": False},
+        {"declared_in_code": False},
         "nor does this code",
     ),
     "paused": ("paused", detail(row(paused=True)), {}, "slots pass without a run"),
@@ -417,10 +417,12 @@ def test_every_state_of_the_tables_has_an_answer(
     found: EntryDetail,
     replicas: list[ReplicaRow],
     slot_us: int | None,
-    declared_here: bool | None,
+    declared_in_code: bool | None,
 ) -> None:
     """And none says that something ran, or was sent, that nobody reported."""
-    answer = ask(found, replicas=replicas, slot_us=slot_us, declared_here=declared_here)
+    answer = ask(
+        found, replicas=replicas, slot_us=slot_us, declared_in_code=declared_in_code
+    )
     assert answer.why
     assert answer.facts
     reported = {REPORTED[one.state][0] for one in found.slots if one.state in REPORTED}

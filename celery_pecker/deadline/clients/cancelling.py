@@ -17,7 +17,7 @@ from psycopg import capabilities, generators, waiting
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 5.0
+CANCEL_TIMEOUT = 5.0
 AT_ONCE = 8
 _free = threading.BoundedSemaphore(AT_ONCE)
 
@@ -39,7 +39,9 @@ def cancel_elsewhere(pgconn: Any) -> None:
 def _cancel(request: Any) -> None:
     try:
         request.start()
-        waiting.wait_conn(generators.cancel(request), interval=0.1, timeout=PATIENCE)
+        waiting.wait_conn(
+            generators.cancel(request), interval=0.1, timeout=CANCEL_TIMEOUT
+        )
     except psycopg.Error as error:
         logger.info("pecker: a statement could not be cancelled: %s", error)
     finally:

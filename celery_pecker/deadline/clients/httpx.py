@@ -63,8 +63,8 @@ def _dial_within(transport: httpx.HTTPTransport) -> None:
 class _Backend(httpcore.NetworkBackend):
     """Dials within what is left."""
 
-    def __init__(self, given: httpcore.NetworkBackend) -> None:
-        self._given = given
+    def __init__(self, wrapped: httpcore.NetworkBackend) -> None:
+        self._wrapped = wrapped
 
     def connect_tcp(
         self,
@@ -76,7 +76,7 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         return _Stream(
             _ended(
-                self._given.connect_tcp,
+                self._wrapped.connect_tcp,
                 host,
                 port,
                 timeout=_left(timeout),
@@ -93,7 +93,7 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         return _Stream(
             _ended(
-                self._given.connect_unix_socket,
+                self._wrapped.connect_unix_socket,
                 path,
                 timeout=_left(timeout),
                 socket_options=socket_options,
@@ -101,26 +101,26 @@ class _Backend(httpcore.NetworkBackend):
         )
 
     def sleep(self, seconds: float) -> None:
-        self._given.sleep(_left(seconds) or 0.0)
+        self._wrapped.sleep(_left(seconds) or 0.0)
         check()
 
 
 class _Stream(httpcore.NetworkStream):
     """Waits for each piece no longer than what is left."""
 
-    def __init__(self, given: httpcore.NetworkStream) -> None:
-        self._given = given
+    def __init__(self, wrapped: httpcore.NetworkStream) -> None:
+        self._wrapped = wrapped
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         left = _left(timeout)
-        answer: bytes = _ended(self._given.read, max_bytes, timeout=left)
+        answer: bytes = _ended(self._wrapped.read, max_bytes, timeout=left)
         return answer
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        _ended(self._given.write, buffer, timeout=_left(timeout))
+        _ended(self._wrapped.write, buffer, timeout=_left(timeout))
 
     def close(self) -> None:
-        self._given.close()
+        self._wrapped.close()
 
     def start_tls(
         self,
@@ -130,7 +130,7 @@ class _Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         return _Stream(
             _ended(
-                self._given.start_tls,
+                self._wrapped.start_tls,
                 ssl_context,
                 server_hostname,
                 timeout=_left(timeout),
@@ -138,14 +138,14 @@ class _Stream(httpcore.NetworkStream):
         )
 
     def get_extra_info(self, info: str) -> Any:
-        return self._given.get_extra_info(info)
+        return self._wrapped.get_extra_info(info)
 
 
 _left = timeout
 
 
 def _ended(call: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what the call gives; what ended because of the deadline says so."""
+    """Return the call's result; raise DeadlineExceeded where the deadline ended it."""
     try:
         return call(*args, **kwargs)
     except (httpcore.TimeoutException, httpcore.NetworkError) as error:

@@ -1,4 +1,4 @@
-"""psycopg that waits no longer than the deadline, and tells PostgreSQL so.
+"""psycopg that waits no longer than the deadline, nor does PostgreSQL.
 
     connection = deadline.clients.psycopg.Connection.connect(dsn)
     pool = ConnectionPool(dsn, connection_class=deadline.clients.psycopg.Connection)
@@ -27,7 +27,7 @@ from psycopg.abc import Params, PQGen, Query
 from psycopg.rows import Row
 
 from celery_pecker.deadline.budget import (
-    PATIENCE,
+    EXTRA_TIMEOUT,
     check,
     current,
     timeout,
@@ -119,17 +119,17 @@ class Connection(hosts.Connection[Row]):
             if getattr(gen, "__name__", "") not in CLEARING:
                 self._leave_if_busy()
                 raise budget.exceeded()
-        patience = left + PATIENCE
-        if timeout is not None and timeout <= patience:
+        bounded = left + EXTRA_TIMEOUT
+        if timeout is not None and timeout <= bounded:
             return _wait(self, gen, interval, timeout)
         budget.waiting += 1
         try:
-            return _wait(self, gen, INTERVAL, patience)
+            return _wait(self, gen, INTERVAL, bounded)
         except errors._WaitTimeout:  # noqa: SLF001
             self._leave()
             raise budget.exceeded() from None
         except errors.QueryCanceled as error:
-            if budget.at <= monotonic() + PATIENCE:
+            if budget.at <= monotonic() + EXTRA_TIMEOUT:
                 raise budget.exceeded() from error
             raise
         except BaseException as error:
@@ -152,8 +152,8 @@ class Connection(hosts.Connection[Row]):
         plain = command is me._begin_statement and not me._pipeline  # noqa: SLF001
         left = timeout() if plain else None
         if left is None:
-            again = super()._exec_command(command, result_format)
-            return (yield from again)
+            executed = super()._exec_command(command, result_format)
+            return (yield from executed)
         milliseconds = max(1, int(left * 1000))
         bounds = {b"statement_timeout": milliseconds}
         if me.pgconn.server_version >= POSTGRESQL_17:

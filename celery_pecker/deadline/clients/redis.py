@@ -64,12 +64,16 @@ def _bounded_pool(kind: type[Any]) -> type[Any]:
             check()
             raise
 
-    # the pool's patience is one for all threads: looked up each time
-    patience = property(
+    # the pool's timeout is one for all threads: looked up each time
+    bounded_timeout = property(
         lambda self: timeout(self.__dict__["timeout"]),
-        lambda self, given: self.__dict__.update(timeout=given),
+        lambda self, value: self.__dict__.update(timeout=value),
     )
-    added = {"get_connection": get_connection, "timeout": patience, "_bounded": True}
+    added = {
+        "get_connection": get_connection,
+        "timeout": bounded_timeout,
+        "_bounded": True,
+    }
     return kind if hasattr(kind, "_bounded") else type(kind.__name__, (kind,), added)
 
 
@@ -96,7 +100,7 @@ class _Connection:
 _plain = Retry.call_with_retry
 
 
-def _told(is_retryable: Any, with_failure_count: bool) -> tuple[Any, ...]:
+def _failure_options(is_retryable: Any, with_failure_count: bool) -> tuple[Any, ...]:
     """Return what redis-py asked for; before 6 it knew neither."""
     if with_failure_count:
         return (is_retryable, True)
@@ -106,8 +110,8 @@ def _told(is_retryable: Any, with_failure_count: bool) -> tuple[Any, ...]:
 class _Retry(Retry):
     """The retries that were asked for, until the deadline."""
 
-    def __init__(self, given: Any) -> None:
-        super().__init__(given._backoff, given._retries, given._supported_errors)  # noqa: SLF001
+    def __init__(self, rules: Any) -> None:
+        super().__init__(rules._backoff, rules._retries, rules._supported_errors)  # noqa: SLF001
 
     def call_with_retry(
         self,
@@ -118,7 +122,9 @@ class _Retry(Retry):
     ) -> Answer:
         budget = current.get()
         if budget is None:
-            return _plain(self, do, fail, *_told(is_retryable, with_failure_count))
+            return _plain(
+                self, do, fail, *_failure_options(is_retryable, with_failure_count)
+            )
         if budget.at <= monotonic():
             raise budget.exceeded()
         self._backoff.reset()  # type: ignore[no-untyped-call]

@@ -52,10 +52,10 @@ class Adapter(HTTPAdapter):
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         """Make connections through a proxy that obey it; SOCKS dials by itself."""
-        found = super().proxy_manager_for(proxy, **kwargs)
+        manager = super().proxy_manager_for(proxy, **kwargs)
         if not proxy.lower().startswith("socks"):
-            found.pool_classes_by_scheme = _POOLS
-        return found
+            manager.pool_classes_by_scheme = _POOLS
+        return manager
 
     def send(self, *args: Any, **kwargs: Any) -> requests.Response:
         """Send the request within what is left."""
@@ -95,9 +95,9 @@ class _Retries(Retry):
     """The retries that were asked for, with pauses that end at the deadline."""
 
     @classmethod
-    def of(cls, given: Retry) -> Retry:
+    def of(cls, original: Retry) -> Retry:
         """Return the same rules under the deadline."""
-        known = vars(given).items()
+        known = vars(original).items()
         new = cls.__new__(cls)
         vars(new).update(known)
         return new

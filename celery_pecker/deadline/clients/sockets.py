@@ -43,12 +43,12 @@ def connect(
     for family, kind, proto, _, where in socket.getaddrinfo(
         host.strip("[]"), port, 0, socket.SOCK_STREAM
     ):
-        patience = timeout(own)
+        left = timeout(own)
         sock = socket.socket(family, kind, proto)
         try:
             for option in options or ():
                 sock.setsockopt(*option)
-            sock.settimeout(patience)
+            sock.settimeout(left)
             if source is not None:
                 sock.bind(source)
             sock.connect(where)

@@ -71,19 +71,19 @@ class _Pool(QueuePool):
 def _wait_within(pool: QueuePool) -> None:
     """Bound the wait for a connection: the pool's own timeout is one for all."""
     pool.__class__ = _Pool  # also what becomes of it at `engine.dispose()`
-    given = pool._pool  # noqa: SLF001 — it has no other door
-    pool._pool = _Queue(given.maxsize, given.use_lifo)  # noqa: SLF001
+    queue = pool._pool  # noqa: SLF001 — it has no other door
+    pool._pool = _Queue(queue.maxsize, queue.use_lifo)  # noqa: SLF001
 
 
 class _Queue(Queue[Any]):
     """Free connections."""
 
-    def get(self, block: bool = True, given: float | None = None) -> Any:
+    def get(self, block: bool = True, seconds: float | None = None) -> Any:
         """Return one; wait within what is left."""
         if not block:
-            return super().get(block, given)
+            return super().get(block, seconds)
         try:
-            return super().get(block, timeout(given))
+            return super().get(block, timeout(seconds))
         except Empty:
             check()
             raise

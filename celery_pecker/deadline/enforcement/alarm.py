@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
-from celery_pecker.deadline.budget import PATIENCE, Budget, DeadlineExceeded
+from celery_pecker.deadline.budget import EXTRA_TIMEOUT, Budget, DeadlineExceeded
 from celery_pecker.deadline.enforcement.watchdog import Killer
 from celery_pecker.deadline.scopes import Scope
-from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
 from celery_pecker.kernel.clock import monotonic
 
 SOON = 1e-6
@@ -106,7 +106,7 @@ class Alarm:
             left = max(SOON, at - monotonic())
             signal.setitimer(signal.ITIMER_REAL, left, BY_ITSELF)
 
-    def _ring_again(self, seconds: float) -> None:
+    def _ring_in(self, seconds: float) -> None:
         self._next = float("-inf")  # nothing that is entered meanwhile can be earlier
         signal.setitimer(signal.ITIMER_REAL, seconds, BY_ITSELF)
 
@@ -115,8 +115,8 @@ class Alarm:
             return
         now = monotonic()
         if self._their_next is not None and self._their_next <= now:
-            again = self._their_interval
-            self._their_next = now + again if again else None
+            interval = self._their_interval
+            self._their_next = now + interval if interval else None
             if callable(self._before):
                 self._before(number, frame)
         # a signal is handled in the context of the code that it interrupts
@@ -127,12 +127,12 @@ class Alarm:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             return
         if _is_ours(frame):
-            self._ring_again(AT_ONCE)
+            self._ring_in(AT_ONCE)
             return  # it would leave the deadline behind
         if budget.patient(now):
-            self._ring_again(PATIENCE)
+            self._ring_in(EXTRA_TIMEOUT)
             return
-        self._ring_again(AGAIN)
+        self._ring_in(STRIKE_INTERVAL)
         if self._strikes.due(budget, handled=_handles_one()):
             raise striker.blow(budget, self._own)
 
@@ -165,7 +165,7 @@ UNTOUCHABLE = frozenset(
         Alarm.__exit__,
         Alarm.changed,
         Alarm._set,  # noqa: SLF001 — its own
-        Alarm._ring_again,  # noqa: SLF001
+        Alarm._ring_in,  # noqa: SLF001
         Killer.__enter__,
         Killer.__exit__,
         Scope.__enter__,

@@ -12,7 +12,7 @@ from gevent import get_hub, getcurrent
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import Budget
-from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
 from celery_pecker.kernel.clock import monotonic
 
 
@@ -75,7 +75,7 @@ class Thrower:
         if budget.at > now:
             self._set()
             return
-        self._set(now + AGAIN)
+        self._set(now + STRIKE_INTERVAL)
         if budget.patient(now):
             return
         # whoever handles an exception holds it; one that was swallowed is gone

@@ -17,7 +17,7 @@ from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import striker
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
 from celery_pecker.deadline.enforcement.watchdog import WATCHDOG
-from celery_pecker.deadline.striker import AGAIN, Striker, Strikes
+from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
 from celery_pecker.kernel.clock import monotonic
 
 
@@ -71,7 +71,7 @@ class Interrupts:
         if not self._live:
             return None
         if not self._lock.acquire(blocking=False):
-            return monotonic() + AGAIN
+            return monotonic() + STRIKE_INTERVAL
         try:
             budget = self._budget
             if budget is None:
@@ -80,11 +80,11 @@ class Interrupts:
             if now < budget.at:
                 return None  # whoever changed it has asked for a call of its own
             if budget.patient(now):
-                return now + AGAIN
+                return now + STRIKE_INTERVAL
             if self._strikes.due(budget, handled=self._handles_one()):
                 self._pending = True
                 _put(self._thread, DeadlineExceeded)
-            return now + AGAIN
+            return now + STRIKE_INTERVAL
         finally:
             self._lock.release()
 
@@ -94,9 +94,9 @@ class Interrupts:
             _put(self._thread, None)
 
     def _handles_one(self) -> bool:
-        found: Any = sys._current_exceptions().get(self._thread)  # noqa: SLF001 — documented
+        current: Any = sys._current_exceptions().get(self._thread)  # noqa: SLF001 — documented
         # Python 3.11 gives the triple of sys.exc_info()
-        error: Any = found[1] if isinstance(found, tuple) else found
+        error: Any = current[1] if isinstance(current, tuple) else current
         while error is not None:
             if isinstance(error, DeadlineExceeded):
                 return True

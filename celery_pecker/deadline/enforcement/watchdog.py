@@ -1,4 +1,4 @@
-"""One thread that looks after others: at an instant it does what it was told."""
+"""One thread that looks after others: it calls each watch at its instant."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class Watchdog:
                 heapq.heappush(heap, (at, next(order), watch))
             while heap and heap[0][0] <= monotonic():
                 watch = heapq.heappop(heap)[2]
-                again = watch.due()
-                if again is not None:
-                    heapq.heappush(heap, (again, next(order), watch))
+                following = watch.due()
+                if following is not None:
+                    heapq.heappush(heap, (following, next(order), watch))
 
 
 WATCHDOG = Watchdog()

@@ -67,7 +67,7 @@ class Messages:
             service.close()
 
     @staticmethod
-    def told(request: Any) -> Told | tuple[Service, Started] | None:
+    def read(request: Any) -> Told | tuple[Service, Started] | None:
         """Return what the message says of its row, or the run that began with it."""
         told = vars(request).get(HEADER)
         if told is None or isinstance(told, tuple):

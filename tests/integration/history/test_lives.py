@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import Recorder, Report, Scribe, Told, merge
+from celery_pecker.history import Recorder, Report, Scribe, SlotReport, merge
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
@@ -80,7 +80,7 @@ def state(dsn: str, name: str = "x") -> Report:
             [name],
         ).fetchall()
     return merge(
-        Told(due, 0, epoch, at, Report(report), holder)
+        SlotReport(due, 0, epoch, at, Report(report), holder)
         for holder, *columns in rows
         for due, epoch, at, report in zip(*columns, strict=True)
     )[0, DUE].state

@@ -10,7 +10,15 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import Fate, Recorder, Report, Scribe, Told, merge, recorder
+from celery_pecker.history import (
+    Fate,
+    Recorder,
+    Report,
+    Scribe,
+    SlotReport,
+    merge,
+    recorder,
+)
 from celery_pecker.history.page import SLOTS
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
@@ -48,7 +56,7 @@ def read(dsn: str, name: str = "x") -> dict[tuple[int, int], Fate]:
             [name],
         ).fetchall()
     return merge(
-        Told(due, era, epoch, at, Report(report), holder)
+        SlotReport(due, era, epoch, at, Report(report), holder)
         for era, holder, *columns in rows
         for due, epoch, at, report in zip(*columns, strict=True)
     )

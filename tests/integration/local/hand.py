@@ -57,7 +57,7 @@ class Hand:
         )
         self.told: list[tuple[str, dict[str, Any]]] = []
         if "wanted" not in given:
-            self.runner.teller.tell = self._tell  # type: ignore[method-assign]
+            self.runner.events.send = self._tell  # type: ignore[method-assign]
 
     def _tell(self, kind: str, task: Any, **fields: Any) -> None:
         del task
@@ -107,7 +107,7 @@ class Hand:
     def _idle(self) -> bool:
         if self.runner.held([*self.runner._ready]):
             return False
-        return not self.counted.get("going")  # a thread lets go of its slot first
+        return not self.counted.get("running")  # a thread lets go of its slot first
 
     @property
     def counted(self) -> dict[str, int]:

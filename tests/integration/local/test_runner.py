@@ -347,8 +347,8 @@ def test_threads_that_are_all_taken_are_said_seldom(
     told = []
     for waited in (0.3, 5.1, 20.0, 70.0):
         clock.seconds += waited
-        complaints.of_threads(waited, going=8, waiting=3)
-        told.append(caplog.text.count("8 going, 3 waiting"))
+        complaints.of_threads(waited, running=8, waiting=3)
+        told.append(caplog.text.count("8 running, 3 waiting"))
     assert told == [0, 1, 1, 2]
 
 
@@ -445,7 +445,7 @@ def test_more_slots_than_threads_wait_their_turn(app: Celery, hand: Make) -> Non
 
     @app.task(name="one_of_many", shared=False)
     def one_of_many(number: int) -> None:
-        most.append(one.runner.going)
+        most.append(one.runner.busy)
         ran.append(number)
 
     one = hand(app, threads=3)

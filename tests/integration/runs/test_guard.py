@@ -446,7 +446,7 @@ def test_a_subtask_has_what_its_sender_had_left(bench: Bench, left: float) -> No
     run = headers.read(header, schema="public")
     assert run is not None
     at = run.due_at + timedelta(seconds=left)
-    told = headers.tell(60.0, at, run)
+    told = headers.deadline_header(60.0, at, run)
 
     state, _ = bench.deliver(look, None, pecker_deadline=told)
     if left < 0:
@@ -463,7 +463,9 @@ def test_a_part_of_a_chord_that_comes_too_late_fails(bench: Bench) -> None:
     """Refused without a word it would be waited for: Celery asks for ever."""
     look, seen = done(bench)
     bench.guard()
-    late = headers.tell(1.0, datetime.fromisoformat("2026-01-01T00:00:00+00:00"), None)
+    late = headers.deadline_header(
+        1.0, datetime.fromisoformat("2026-01-01T00:00:00+00:00"), None
+    )
 
     state, error = bench.deliver(
         look, None, pecker_deadline=late, chord=look.si(), group="g"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import psycopg
 
-from celery_pecker.history import Report, Told, merge
+from celery_pecker.history import Report, SlotReport, merge
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.testing.manual import START, ManualPecker
 
@@ -65,7 +65,7 @@ def told(dsn: str, name: str = "sweep") -> list[Report]:
             [name],
         ).fetchall()
     fates = merge(
-        Told(due_us, era, epoch, at_us, Report(report), holder)
+        SlotReport(due_us, era, epoch, at_us, Report(report), holder)
         for era, holder, *columns in rows
         for due_us, epoch, at_us, report in zip(*columns, strict=True)
     )

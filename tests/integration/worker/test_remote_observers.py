@@ -27,7 +27,7 @@ def worker(dsn: str, *nodes: str) -> Any:
 @pytest.fixture(autouse=True)
 def without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the answer however busy the machine is."""
-    monkeypatch.setattr("celery_pecker.worker.remote.PATIENCE", 60.0)
+    monkeypatch.setattr("celery_pecker.worker.remote.ANSWER_TIMEOUT", 60.0)
 
 
 def states(dsn: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ def test_what_a_sender_tells_is_what_a_worker_reads(
     run: Run, left: float, at: datetime
 ) -> None:
     """Also through JSON."""
-    told = json.loads(json.dumps(headers.tell(left, at, run)))
+    told = json.loads(json.dumps(headers.deadline_header(left, at, run)))
     read = headers.inherited(told, schema="public")
     assert read is not None
     assert read.run is not None

@@ -39,8 +39,8 @@ class Bounded:
 
     def ensure_connection(self) -> None:
         """Replace a connection that was given up; Django would keep it."""
-        given_up = self.connection is not None and self.connection.closed
-        if given_up and not self.in_atomic_block:
+        abandoned = self.connection is not None and self.connection.closed
+        if abandoned and not self.in_atomic_block:
             self.close()  # type: ignore[attr-defined]
         super().ensure_connection()  # type: ignore[misc]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.local import Teller, told_by
+from celery_pecker.local import EventSender, sends_events
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests.integration.local.hand import Make
 
@@ -127,21 +127,21 @@ def test_events_wait_for_a_broker_that_is_away_and_the_oldest_are_dropped(
     @app.task(name="told", shared=False)
     def told() -> None: ...
 
-    teller = Teller(app, "hand@test", most=10, timeout=1.0)
-    teller.tell("task-started", told, uuid="first")
-    eventually(lambda: not teller.waiting, 30.0, "the first is told")
+    sender = EventSender(app, "hand@test", most=10, timeout=1.0)
+    sender.send("task-started", told, uuid="first")
+    eventually(lambda: not sender.waiting, 30.0, "the first is told")
     redis.kill()
     for number in range(25):
-        teller.tell("task-started", told, uuid=f"{number}")
-    assert (teller.waiting, teller.dropped) == (10, 15)
+        sender.send("task-started", told, uuid=f"{number}")
+    assert (sender.waiting, sender.dropped) == (10, 15)
     redis.start()
     listener = listening(app)
-    eventually(lambda: not teller.waiting, 30.0, "they got out")
-    teller.tell("task-started", told, uuid="last")
+    eventually(lambda: not sender.waiting, 30.0, "they got out")
+    sender.send("task-started", told, uuid="last")
     eventually(lambda: listener.told, 30.0, "somebody heard")
     assert listener.told[-1] == ("last", "task-started")
-    teller.stop()
-    assert teller.join(30.0)
+    sender.stop()
+    assert sender.join(30.0)
 
 
 def test_the_last_events_of_a_worker_are_told(
@@ -155,12 +155,12 @@ def test_the_last_events_of_a_worker_are_told(
 
     listener = listening(app)
     for number in range(20):
-        teller = Teller(app, "hand@test")
-        teller.tell("task-started", told, uuid=f"{number}")
-        eventually(lambda one=teller: not one.waiting, 30.0, "it has nothing to do")  # type: ignore[misc]
-        teller.tell("task-succeeded", told, uuid=f"{number}", result="", runtime=0)
-        teller.stop()
-        assert teller.join(30.0)
+        sender = EventSender(app, "hand@test")
+        sender.send("task-started", told, uuid=f"{number}")
+        eventually(lambda one=sender: not one.waiting, 30.0, "it has nothing to do")  # type: ignore[misc]
+        sender.send("task-succeeded", told, uuid=f"{number}", result="", runtime=0)
+        sender.stop()
+        assert sender.join(30.0)
     eventually(lambda: len(listener.told) == 40, 30.0, "all is told")
 
 
@@ -175,7 +175,7 @@ def test_a_worker_without_task_events_tells_nothing(redis_url: str) -> None:
     def quiet() -> None: ...
 
     worker = SimpleNamespace()
-    wanted = told_by(worker)
+    wanted = sends_events(worker)
     assert not wanted()
     worker.consumer = SimpleNamespace(event_dispatcher=None)
     assert not wanted()
@@ -190,9 +190,9 @@ def test_a_worker_without_task_events_tells_nothing(redis_url: str) -> None:
     worker.consumer.event_dispatcher = events
     assert wanted()
     events.enabled = False
-    teller = Teller(app, "hand@test", wanted=wanted)
-    teller.tell("task-started", told, uuid="1")
+    sender = EventSender(app, "hand@test", wanted=wanted)
+    sender.send("task-started", told, uuid="1")
     events.enabled = True
-    teller.tell("task-started", quiet, uuid="1")
-    assert teller.waiting == 0
-    assert teller.join(0.0), "it needs no thread"
+    sender.send("task-started", quiet, uuid="1")
+    assert sender.waiting == 0
+    assert sender.join(0.0), "it needs no thread"

@@ -1,4 +1,4 @@
-"""Tells `celery events`, and with it Flower, of local runs, as a worker tells of tasks.
+"""Send `celery events` of local runs, which Flower reads, as a worker does of tasks.
 
 On a thread and a connection of its own, so that no run waits for the broker. While the
 broker is away the newest events wait, the oldest are dropped and counted.
@@ -23,16 +23,16 @@ logger = logging.getLogger("celery_pecker.local")
 MOST = 1_000
 """Events that wait for the broker."""
 NOTHING = 3_600.0
-"""Seconds of sleep when there is nothing to tell."""
+"""Seconds of sleep when there is nothing to send."""
 QUICK = 0.5
 """Seconds within which the first try after a failure comes, and all that follow."""
 
 
-def told_by(worker: Any) -> Callable[[], bool]:
-    """Return what says whether a worker sends events of tasks now.
+def sends_events(worker: Any) -> Callable[[], bool]:
+    """Return a function: whether a worker sends events of tasks now.
 
     It is asked anew each time: `celery control enable_events` switches them while the
-    worker runs. While its consumer is connecting again, what was last known counts.
+    worker runs. While its consumer reconnects, the last known value counts.
     """
     last = False
 
@@ -48,7 +48,7 @@ def told_by(worker: Any) -> Callable[[], bool]:
     return wanted
 
 
-class Teller:
+class EventSender:
     """Sends events under a worker's name."""
 
     def __init__(
@@ -78,14 +78,14 @@ class Teller:
             self._step, name="pecker-events", clock=clock, leave=self._leave
         )
         self.dropped = 0
-        """Events that nobody will hear of."""
+        """Events that are not sent."""
 
     @property
     def waiting(self) -> int:
-        """How many events wait to be told."""
+        """How many events wait to be sent."""
         return len(self._events)
 
-    def tell(self, kind: str, task: Any, **fields: Any) -> None:
+    def send(self, kind: str, task: Any, **fields: Any) -> None:
         """Queue an event of a task, if the worker sends events at all; never wait."""
         if not task.send_events or not self._wanted():
             return
