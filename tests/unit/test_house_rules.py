@@ -72,8 +72,8 @@ OTHERS = {"NOT_FOUND", "FileNotFoundError", "ModuleNotFoundError"}
 OTHERS |= {"JobNotFound", "InstanceNotFound", "CycleFound"}
 """Names that are not ours, and public errors: what was looked for is in the name."""
 IN_PROSE = {"told", "said"}
-ROOMS = ("batches", "console", "deadline", "history", "intake", "local", "metrics")
-ROOMS += ("overview", "runs", "worker", "heartbeat.py", "tracing.py")
+ROOMS = ["batches", "console", "deadline", "history", "intake", "local", "metrics"]
+ROOMS += ["overview", "runs", "worker", "heartbeat.py", "tracing.py"]
 PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]
 PLAIN += [Path(path, room) for path in celery_pecker.__path__ for room in ROOMS]
 """Packages, and rooms of celery_pecker, whose names and comments are free of them."""
