@@ -42,7 +42,7 @@ class Settings:
     worker: bool = False
     """Whether every worker runs a scheduler too, so that no beat process is needed."""
     local_threads: int = 8
-    """How many local runs a worker has going at once."""
+    """How many local runs a worker has at once."""
     history: int = 600
     """Slots whose reports are kept for each entry; 0: none."""
     metrics_port: int = 0
