@@ -17,7 +17,7 @@ from typing import Any
 from celery_pecker.declarations import Book
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
-from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica import (
     LAST_BATCH,
@@ -43,7 +43,7 @@ class _OneLine(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let the record pass, shortened; not where click prints the same after it."""
-        if record.exc_info and isinstance(record.exc_info[1], Refused):
+        if record.exc_info and isinstance(record.exc_info[1], StartRefused):
             record.msg, record.args = "%s", (str(record.exc_info[1]),)
             record.exc_info = None
             return not _logs_to_console()
@@ -86,7 +86,7 @@ class PeckerScheduler(Book):
                 outboxes=self._relays.settings,
             )
         except Misconfigured as error:
-            raise Refused(str(error)) from error
+            raise StartRefused(str(error)) from error
         local = len(self.schedule) - len(self._replica.entries)
         if local:
             logger.info(
@@ -107,7 +107,7 @@ class PeckerScheduler(Book):
         if self._replica is not None and self._replica.failure is not None:
             loop = self._replica.loop
             if loop.failure is not None:
-                raise Refused(str(loop.failure)) from loop.failure
+                raise StartRefused(str(loop.failure)) from loop.failure
             raise PeckerError(self._replica.failure)
         return NAP
 

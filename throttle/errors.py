@@ -18,5 +18,5 @@ class Away(ThrottleError):
     """Redis, or the service before it, did not answer, or not in time."""
 
 
-class Refused(Away):
+class TokenRefused(Away):
     """The service did not take the token: as good as away, until somebody mends it."""

@@ -16,8 +16,8 @@ OLDEST = 140_000
 """date_bin() came with PostgreSQL 14."""
 
 
-class Refused(Misconfigured, click.ClickException):
-    """This process cannot start like this; said in one line on the command line."""
+class StartRefused(Misconfigured, click.ClickException):
+    """This process cannot start like this; one line on the command line."""
 
     def __init__(self, message: str) -> None:
         click.ClickException.__init__(self, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
 
@@ -15,7 +15,7 @@ def supervisor(worker: Any) -> Supervisor:
     try:
         return _made(worker)
     except Misconfigured as error:
-        raise Refused(str(error)) from error
+        raise StartRefused(str(error)) from error
 
 
 def _made(worker: Any) -> Supervisor:

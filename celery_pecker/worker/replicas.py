@@ -18,7 +18,7 @@ from celery_pecker.declarations import Book
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.kernel.schema_check import Refused, stand
+from celery_pecker.kernel.schema_check import StartRefused, stand
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, sends_events
 from celery_pecker.replica import (
@@ -62,7 +62,7 @@ class Replicas:
             )
             _look(self._settings)
         except Misconfigured as error:
-            raise Refused(str(error)) from error
+            raise StartRefused(str(error)) from error
 
     def _composed(self, worker: Any) -> list[Replica]:
         app, settings = worker.app, self._settings

@@ -10,7 +10,7 @@ from celery.signals import worker_shutdown
 
 from celery_pecker import tracing
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.traced import refuse_retries
 from celery_pecker.outbox.app import outboxes
@@ -27,7 +27,7 @@ def guarded(worker: Any) -> Guard:
     try:
         guard = guard_tasks(app, pool_kind=kind, host=worker.hostname)
     except Misconfigured as error:
-        raise Refused(str(error)) from error
+        raise StartRefused(str(error)) from error
     if kind == "prefork" and spawns(worker):
         app.conf.include = (*app.conf.include, SPAWNED)
     # After the pool has ended: until then runs end.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.schema_check import Refused
+from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.stored import StoredRunner
 from celery_pecker.outbox.app import outboxes
@@ -37,5 +37,5 @@ def runners(worker: Any) -> list[StoredRunner]:
                 )
             )
     except Misconfigured as error:
-        raise Refused(str(error)) from error
+        raise StartRefused(str(error)) from error
     return made

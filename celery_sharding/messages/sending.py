@@ -17,7 +17,7 @@ from celery_sharding.messages.route import route_of, to_worker
 logger = logging.getLogger(__name__)
 
 ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
-"""A pooled connection may be dead without knowing; more patience is the sweeper's."""
+"""A pooled connection may be dead without knowing; more retries are the sweeper's."""
 ROUTED = {"exchange", "routing_key", "queue", "declare", "priority"}
 NAMED_FIELDS = {
     *ROUTED,

@@ -71,7 +71,7 @@ DIALECT |= {"patience", "twins", "keeper", "teller"}
 OTHERS = {"NOT_FOUND", "FileNotFoundError", "ModuleNotFoundError"}
 OTHERS |= {"JobNotFound", "InstanceNotFound", "CycleFound"}
 """Names that are not ours, and public errors: what was looked for is in the name."""
-IN_PROSE = {"told", "said"}
+IN_PROSE = {"told", "said", "patience", "twins", "keeper", "teller", "telling"}
 ROOMS = ["batches", "console", "deadline", "history", "intake", "local", "metrics"]
 ROOMS += ["overview", "runs", "worker", "heartbeat.py", "tracing.py"]
 PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]

@@ -24,7 +24,7 @@ from throttle.model import Store
 from throttle.service import pages
 from throttle.service.board import Board
 from throttle.service.cycles import Cycles
-from throttle.service.desk import Desk
+from throttle.service.state import ServiceState
 from throttle.settings import Settings
 
 WAIT = 0.2
@@ -62,7 +62,7 @@ def make_app(
         )
         raise Misconfigured(message)
     lane = Threads(wait=WAIT, refusal=Crowded, clock=clock)
-    desk = Desk(
+    state = ServiceState(
         settings=settings,
         store=store,
         lane=lane,
@@ -70,13 +70,13 @@ def make_app(
         cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
         clock=clock,
     )
-    arguments = {"desk": desk}
+    arguments = {"state": state}
     return Application(
         [(path, page, arguments) for path, page in PAGES.items()],
         default_handler_class=pages.Nothing,
         default_handler_args=arguments,
         log_function=_unlogged,
-        desk=desk,
+        state=state,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from celery_pecker.service import page
 from throttle.errors import ThrottleError
 from throttle.quota import IDLE
-from throttle.service.desk import Desk
+from throttle.service.state import ServiceState
 from throttle.store import fields, wire
 from throttle.units import ADJUSTED, ADJUSTED_FOR
 
@@ -21,13 +21,13 @@ LONGEST_WORD = 3_600.0
 class Page(page.Page):
     """One answer of this service."""
 
-    desk: Desk
+    state: ServiceState
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, state: ServiceState) -> None:
         """Take what the pages stand on."""
-        self.desk = desk
-        token = str(desk.settings.service_token)
-        self.begin(in_flight=desk.in_flight, token=token)
+        self.state = state
+        token = str(state.settings.service_token)
+        self.begin(in_flight=state.in_flight, token=token)
 
     async def answer(self, make: Callable[[], Awaitable[Mapping[str, object]]]) -> None:
         """Answer what `make` makes; what it raises is an error of its own kind."""
@@ -69,7 +69,7 @@ class Exchange(Page):
 
         async def make() -> Mapping[str, object]:
             report = wire.report_in(self.body())
-            lane, store = self.desk.lane, self.desk.store
+            lane, store = self.state.lane, self.state.store
             return wire.answer_out(await lane.run(store.exchange, report))
 
         await self.answer(make)
@@ -82,11 +82,11 @@ class Databases(Page):
         """Show every database that has a limit or traffic."""
 
         async def make() -> Mapping[str, object]:
-            views = await self.desk.board.views()
-            names = sorted({*views, *self.desk.settings.limits})
+            views = await self.state.board.views()
+            names = sorted({*views, *self.state.settings.limits})
             return {
                 "databases": {
-                    name: self.desk.shown(name, views.get(name)) for name in names
+                    name: self.state.shown(name, views.get(name)) for name in names
                 }
             }
 
@@ -100,11 +100,11 @@ class OneDatabase(Page):
         """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
 
         async def make() -> Mapping[str, object]:
-            view = (await self.desk.board.views()).get(name)
-            if view is None and name not in self.desk.settings.limits:
+            view = (await self.state.board.views()).get(name)
+            if view is None and name not in self.state.settings.limits:
                 message = f"{name!r} has neither a limit nor traffic"
                 raise Unknown(message)
-            return self.desk.shown(name, view)
+            return self.state.shown(name, view)
 
         await self.answer(make)
 
@@ -118,14 +118,14 @@ class Admit(Page):
         async def make() -> Mapping[str, object]:
             body = self.body()
             name = body.get("database")
-            cycles = self.desk.cycles.get(name) if isinstance(name, str) else None
+            cycles = self.state.cycles.get(name) if isinstance(name, str) else None
             if cycles is None:
-                allowed = ", ".join(sorted(self.desk.cycles)) or "none"
+                allowed = ", ".join(sorted(self.state.cycles)) or "none"
                 message = f"{name!r} has no limit; those that have: {allowed}"
                 raise Unknown(message)
             cost = fields.number("cost", body.get("cost", 1), most=IDLE)
-            traffic, factor = await self.desk.traffic(cycles.limit.database)
-            admission = cycles.admit(cost, self.desk.clock(), traffic, factor)
+            traffic, factor = await self.state.traffic(cycles.limit.database)
+            admission = cycles.admit(cost, self.state.clock(), traffic, factor)
             left = admission.remaining
             return {
                 "admitted": admission.admitted,
@@ -145,8 +145,8 @@ class Elect(Page):
 
         async def make() -> Mapping[str, object]:
             body = self.body()
-            elected = await self.desk.lane.run(
-                self.desk.store.elect,
+            elected = await self.state.lane.run(
+                self.state.store.elect,
                 fields.database("database", body.get("database")),
                 fields.text("holder", body.get("holder")),
                 fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
@@ -164,8 +164,8 @@ class Lower(Page):
 
         async def make() -> Mapping[str, object]:
             body = self.body()
-            await self.desk.lane.run(
-                self.desk.store.lower,
+            await self.state.lane.run(
+                self.state.store.lower,
                 fields.database("database", name),
                 fields.number("factor", body.get("factor"), most=1.0),
                 fields.text("why", body.get("why"), empty=True),
@@ -184,8 +184,8 @@ class Adjust(Page):
 
         async def make() -> Mapping[str, object]:
             body = self.body()
-            await self.desk.lane.run(
-                self.desk.store.adjust,
+            await self.state.lane.run(
+                self.state.store.adjust,
                 fields.database("database", name),
                 fields.number("factor", body.get("factor"), most=ADJUSTED),
                 fields.text("why", body.get("why"), empty=True),
@@ -202,7 +202,7 @@ class Health(page.OpenPage, Page):
     async def get(self) -> None:
         """Say whether the store behind answers."""
         try:
-            await self.desk.board.views()
+            await self.state.board.views()
         except ThrottleError:
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
         else:

@@ -6,7 +6,7 @@ from celery_pecker.service.listener import END_TIMEOUT, Listener, make_server
 from throttle.clock import new_id
 from throttle.model import Store
 from throttle.service.app import make_app
-from throttle.service.desk import Desk
+from throttle.service.state import ServiceState
 from throttle.settings import Settings
 from throttle.watch import start
 
@@ -37,8 +37,8 @@ class Service:
     async def close(self) -> None:
         """Take no more requests; let those in flight end, if they do in time."""
         self._server.stop()
-        desk: Desk = self._app.settings["desk"]
-        await desk.in_flight.wait(END_TIMEOUT)
+        state: ServiceState = self._app.settings["state"]
+        await state.in_flight.wait(END_TIMEOUT)
         await self._server.close_all_connections()
-        desk.lane.close()
+        state.lane.close()
         self._watching.stop()

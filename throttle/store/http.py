@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Away, Misconfigured, Refused
+from throttle.errors import Away, Misconfigured, TokenRefused
 from throttle.model import Answer, Report, View
 from throttle.store import wire
 from throttle.store.fields import Malformed, document
@@ -60,7 +60,7 @@ class HttpStore:
         """Check that the service takes the token; else raise Misconfigured or Away."""
         try:
             reply = self._ask("GET", "/v1/databases", timeout=AT_START)
-        except Refused as error:
+        except TokenRefused as error:
             message = (
                 "throttle_service_token is not the one that the service at"
                 f" {self.url} was started with"
@@ -213,7 +213,7 @@ class HttpStore:
     def _read(self, status: int, body: bytes) -> Mapping[str, Any]:
         if status == UNAUTHORIZED:
             message = f"the throttle service at {self.url} does not take the token"
-            raise Refused(message)
+            raise TokenRefused(message)
         if status == OK:
             return document(body)
         why = _why(body)

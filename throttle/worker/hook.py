@@ -37,14 +37,14 @@ def hang(consumer: Any) -> Hook:
     """Hang the hook on a consumer that is being made.
 
     Raises:
-        Refused: A setting, a route, a task or the store is wrong.
+        StartRefused: A setting, a route, a task or the store is wrong.
     """
     try:
         settings = starting.settings_of(consumer.app)
         starting.check_tasks(consumer.app.tasks, settings)
         return Hook(consumer, Rig(consumer.controller, settings))
     except Misconfigured as error:
-        raise starting.Refused(str(error)) from error
+        raise starting.StartRefused(str(error)) from error
 
 
 class Hook:
@@ -62,7 +62,7 @@ class Hook:
         self._clock = clock
         self._armed = False
         self._arming = Lock()
-        self._telling = False
+        self._sending = False
         self._more = 0
         self._first = 0
         self._smaller_first = True
@@ -186,22 +186,22 @@ class Hook:
             held.raised = self._broker.raise_prefetch()
             self._more += held.raised
         if self._consumer.hub is None:
-            self._tell_prefetch()
+            self._send_prefetch()
 
-    def _tell_prefetch(self) -> None:
-        # An event loop tells the broker at each of its turns. Without one it would be
-        # sent when two seconds have passed without a message. Telling may itself read
+    def _send_prefetch(self) -> None:
+        # An event loop sends it at each of its turns. Without one it would be
+        # sent when two seconds have passed without a message. Sending may itself read
         # messages, which are then held and ask for more: that is done by the outer
         # call, or a long rush would be as deep as it is long.
-        if self._telling:
+        if self._sending:
             return
-        self._telling = True
+        self._sending = True
         qos = self._consumer.qos
         try:
             while qos.prev != qos.value:
                 qos.update()
         finally:
-            self._telling = False
+            self._sending = False
 
     # What is held
 

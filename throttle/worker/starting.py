@@ -18,7 +18,7 @@ from throttle.settings import Settings, mentioned
 logger = logging.getLogger("throttle.worker")
 
 
-class Refused(Misconfigured, click.ClickException):
+class StartRefused(Misconfigured, click.ClickException):
     """This worker cannot start like this; shown in one line on the command line."""
 
     def __init__(self, message: str) -> None:
@@ -38,7 +38,7 @@ def wanted(app: Any) -> bool:
     """Say whether workers of an app have a gate.
 
     Raises:
-        Refused: A setting is misspelt, or no use without limits.
+        StartRefused: A setting is misspelt, or no use without limits.
     """
     if app.conf.get("throttle_limits"):
         return True
@@ -46,7 +46,7 @@ def wanted(app: Any) -> bool:
         try:
             settings_of(app)
         except Misconfigured as error:
-            raise Refused(str(error)) from error
+            raise StartRefused(str(error)) from error
     held = [name for name, task in app.tasks.items() if _option(task) is not None]
     if held or mentioned(app.conf):
         logger.warning(

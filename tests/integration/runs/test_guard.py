@@ -118,7 +118,7 @@ def test_a_copy_that_comes_at_the_same_moment_is_a_repetition(bench: Bench) -> N
                 "epoch": run.epoch,
                 "deadline": run.deadline,
                 "asked": False,
-                "patience": "1s",
+                "lock_timeout": "1s",
             },
         )
         copy = other.submit(bench.deliver, look, header)

@@ -34,7 +34,7 @@ def app(option: object = None, **conf: object) -> Any:
 
 def test_a_misspelt_setting_ends_the_start() -> None:
     """With `throttle_limit` alone there would be no gate, and nobody would say so."""
-    with pytest.raises(starting.Refused, match="throttle_limit is not a setting"):
+    with pytest.raises(starting.StartRefused, match="throttle_limit is not a setting"):
         starting.wanted(app(throttle_limit={"main": 5}))
 
 

@@ -17,7 +17,7 @@ from celery_pecker.service.listener import LARGEST
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.service.stand import TOKEN, Stand
-from throttle.errors import Away, Misconfigured, Refused
+from throttle.errors import Away, Misconfigured, TokenRefused
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.http import HttpStore
 from throttle.store.redis import RedisStore
@@ -194,7 +194,7 @@ def test_a_wrong_token_is_a_wrong_setting(
     client = clients(stand.url, "another")
     with pytest.raises(Misconfigured, match="throttle_service_token is not the one"):
         client.check()
-    with pytest.raises(Refused, match="does not take the token"):
+    with pytest.raises(TokenRefused, match="does not take the token"):
         client.exchange(counted(1, 1))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.throttle.incident import SETTINGS, Night, holder, seen
-from throttle.errors import Away, Refused
+from throttle.errors import Away, TokenRefused
 from throttle.model import View
 from throttle.overview import Looking, Picture
 
@@ -130,8 +130,8 @@ def test_a_token_that_is_refused_is_told_too(
 
     def refuse() -> None:
         message = "the token was refused"
-        raise Refused(message)
+        raise TokenRefused(message)
 
     monkeypatch.setattr(night, "look", refuse)
     assert looking.look().away == "the token was refused"
-    assert isinstance(looking.failure, Refused)
+    assert isinstance(looking.failure, TokenRefused)

@@ -12,7 +12,7 @@ from throttle.errors import Away
 from throttle.model import Seen, View
 from throttle.service.app import WAIT
 from throttle.service.board import Board
-from throttle.service.desk import NONE
+from throttle.service.state import NONE
 
 
 def test_what_waited_too_long_is_not_asked() -> None:

@@ -21,7 +21,7 @@ UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class ServiceState:
     """One service."""
 
     settings: Settings
