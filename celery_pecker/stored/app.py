@@ -41,7 +41,7 @@ class Schedules:
     """Adds, changes, removes and shows the stored schedules of an app.
 
         schedules = Schedules(app)
-        schedules.set("report", task="proj.report", schedule={"cron": "0 7 * * *"})
+        schedules.set("report", task="proj.report", schedule={"every": 3600})
 
     Every scheduler of the app follows an edit within a second. Nothing is asked of any
     server until something is called.
