@@ -105,6 +105,13 @@ GUARDS = (
         f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
     ),
     Guard(
+        "stored: an edit joins the caller's transaction",
+        "celery_pecker/stored/app.py",
+        "        if connection is not None:\n            return drive(",
+        "        if connection is False:\n            return drive(",
+        f"{JOINED}::test_a_rollback_leaves_nothing",
+    ),
+    Guard(
         "stored: only allowed tasks",
         "celery_pecker/stored/definition.py",
         "        if not self.allowed(task):\n",

@@ -1,0 +1,98 @@
+"""Edits and listings cost the same, however many schedules are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.plans.test_claims_use_their_index import explain
+
+STORED = 50_000
+FILL = """
+insert into pecker_schedules (name, task, schedule, version, created_at, changed_at,
+    changed_by, removed_at)
+select 'name ' || lpad(n::text, 6, '0'), 'proj.task', '{"every": 60}', 1, now(), now(),
+    'ann', case when mod(n, 10) = 0 then now() end
+from generate_series(1, %(stored)s::integer) as n;
+"""
+HOT = """
+insert into pecker_tasks (name, executed_at, version)
+select name, now(), 1 from pecker_schedules;
+"""
+COLD = """
+insert into pecker_declarations (name, task, schedule, delivery, declared_until, stored)
+select name, task, schedule::text, 'at_most_once', 'infinity', true
+from pecker_schedules;
+"""
+CHANGES = """
+insert into pecker_schedule_changes (name, version, change, changed_at, changed_by)
+select name, 1, 'created', now(), 'ann' from pecker_schedules, generate_series(1, 3);
+"""
+PLANS = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+NAME = "name 025001"
+
+
+@pytest.fixture(scope="module")
+def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
+    """Give 50,000 stored schedules, with their hot rows and their history."""
+    with (
+        postgres_server.fresh(migrated=True) as dsn,  # type: ignore[attr-defined]
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        connection.execute(FILL, {"stored": STORED})
+        for text in (HOT, COLD, CHANGES, "vacuum analyze"):
+            connection.execute(text)
+        yield connection
+
+
+@PLANS
+@pytest.mark.parametrize(
+    ("label", "params"),
+    [
+        ("lock_entry", {}),
+        ("read_schedule", {"now": None}),
+        ("pause_entry", {"now": None, "paused": True, "by": None}),
+        ("read_schedule_changes", {"most": 100}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_is_asked_of_one_name_walks_to_it(
+    stored: psycopg.Connection[Any], label: str, params: dict[str, Any], mode: str
+) -> None:
+    """By the keys of all tables that are asked."""
+    _is_cheap(explain(stored, label, {"name": NAME, **params}, mode))
+
+
+@PLANS
+def test_a_page_begins_where_the_one_before_ended(
+    stored: psycopg.Connection[Any], mode: str
+) -> None:
+    """And ends with its last row."""
+    params = {"now": None, "search": None, "task": None, "names": None}
+    page = {**params, "after": NAME, "most": 100}
+    _is_cheap(explain(stored, "list_schedules", page, mode))
+
+
+def test_rows_of_some_names_are_found_by_them(
+    stored: psycopg.Connection[Any],
+) -> None:
+    """As pages ask for those that they show; nothing is prepared on the server."""
+    params = {"now": None, "search": None, "task": None, "after": None}
+    names = [f"name {n:06}" for n in range(100, 200)]
+    asked = {**params, "names": names, "most": 1_000}
+    _is_cheap(explain(stored, "list_schedules", asked, "force_custom_plan"))
+
+
+def _is_cheap(plan: str) -> None:
+    assert "Seq Scan on pecker_" not in plan.replace("Seq Scan on pecker_owner", ""), (
+        plan
+    )
+    walked = [
+        line
+        for line in plan.splitlines()
+        if "Rows Removed by Filter" in line and int(line.split(":")[1]) > 100
+    ]
+    assert walked == [], plan
