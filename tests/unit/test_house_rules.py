@@ -114,3 +114,14 @@ def test_names_are_plain_words() -> None:
         (1, "told"),
         (2, "said"),
     ]
+
+
+def test_the_reference_is_in_plain_words() -> None:
+    """What a table of the reference says is looked up by strangers."""
+    pages = sorted((Path(__file__).parents[2] / "docs/reference").glob("*.md"))
+    assert len(pages) > 8
+    assert [
+        f"{page.name}: {word}"
+        for page in pages
+        for word in sorted(parts(page.read_text(encoding="utf-8")) & IN_PROSE)
+    ] == []
