@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.subjects import EVERYBODY, Subject
+from benchmarks.subjects import EDITED, EVERYBODY, Subject
 
 FAST, SLOW, WORKER = Subject.FAST, Subject.SLOW, Subject.WORKER
 BEAT, REDBEAT = Subject.BEAT, Subject.REDBEAT
@@ -113,6 +113,14 @@ class Plan:
     """Observers, on four hosts, whose statements are timed."""
     forever: int
     """For which a task that never ends is watched, on each broker."""
+    edits: int
+    """Entries that are added to a running scheduler, and removed, one by one."""
+    stored: tuple[int, ...]
+    """Entries with which a scheduler starts."""
+    quiet: int
+    """For which a scheduler is watched while none of them is due."""
+    busy: int
+    """For which many are due, while others edit them."""
     stuck: int
     """For which a chord that lost a worker is waited for."""
     compared: tuple[Subject, ...] = EVERYBODY
@@ -189,6 +197,15 @@ class Plan:
             "observers_100k": sum(60 + many / 250 for many in self.swarms)
             + len(self.swarms) * self.still,
             "observers_endless": 100 + 2 * self.forever,
+            "stored_edit": sum(overhead(one) + self.edits * 4.1 for one in EDITED),
+            "stored_start": sum(
+                overhead(one, entries) + 5 + self.quiet
+                for one in EDITED
+                for entries in self.stored
+            ),
+            "stored_busy": 14
+            + self.busy
+            + 4 * (overhead(BEAT, 10_000) + 30 + self.busy),
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

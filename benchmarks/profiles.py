@@ -56,6 +56,10 @@ QUICK = Plan(
     frozen=10,
     swarms=(1_000, 10_000),
     forever=40,
+    edits=5,
+    stored=(100,),
+    quiet=4,
+    busy=10,
     stuck=20,
     compared=(FAST, BEAT, REDBEAT),
 )
@@ -108,6 +112,10 @@ MEDIUM = Plan(
     frozen=30,
     swarms=(10_000, 100_000),
     forever=90,
+    edits=20,
+    stored=(100, 10_000, 100_000),
+    quiet=15,
+    busy=20,
     stuck=40,
 )
 
@@ -161,6 +169,10 @@ FULL = Plan(
     frozen=30,
     swarms=(10_000, 100_000),
     forever=300,
+    edits=60,
+    stored=(100, 10_000, 100_000),
+    quiet=60,
+    busy=60,
     stuck=120,
 )
 

@@ -15,6 +15,7 @@ from benchmarks import (
     observers_targets,
     outbox_targets,
     sharding_targets,
+    stored_targets,
     tables,
     targets,
     throttle_targets,
@@ -32,6 +33,7 @@ PAGES = tuple(
         "outbox-performance.md",
         "groomer-performance.md",
         "observers-performance.md",
+        "stored-performance.md",
     )
 )
 PICTURES = DOCS / "_static" / "benchmarks"
@@ -44,6 +46,7 @@ TARGETS = {
     "targets_outbox": outbox_targets.verdicts,
     "targets_groomer": groomer_targets.verdicts,
     "targets_observers": observers_targets.verdicts,
+    "targets_stored": stored_targets.verdicts,
 }
 _BLOCK = re.compile(r"^% begin: (\w+)\n.*?^% end: \1$", re.DOTALL | re.MULTILINE)
 

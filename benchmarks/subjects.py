@@ -11,6 +11,7 @@ class Subject(StrEnum):
     FAST = "pecker"
     SLOW = "pecker, slow lane"
     WORKER = "pecker in a worker"
+    STORED = "pecker, stored"
     BEAT = "celery beat"
     REDBEAT = "RedBeat"
     DJANGO = "django-celery-beat"
@@ -19,7 +20,7 @@ class Subject(StrEnum):
     @property
     def ours(self) -> bool:
         """Whether its messages name their slot, and its log its wake-ups."""
-        return self in {Subject.FAST, Subject.SLOW, Subject.WORKER}
+        return self in {Subject.FAST, Subject.SLOW, Subject.WORKER, Subject.STORED}
 
     @property
     def peer(self) -> str:
@@ -33,10 +34,13 @@ class Subject(StrEnum):
 
 
 _PEERS = {
+    Subject.STORED: "stored",
     Subject.REDBEAT: "redbeat",
     Subject.DJANGO: "django",
     Subject.SQLALCHEMY: "sqlalchemy",
 }
 RIVALS = (Subject.BEAT, Subject.REDBEAT, Subject.DJANGO, Subject.SQLALCHEMY)
+EDITED = (Subject.STORED, Subject.REDBEAT, Subject.DJANGO)
+"""Whose entries people change while a scheduler runs."""
 EVERYBODY = (Subject.FAST, *RIVALS)
 """Each once: ours as it runs when nobody listens."""

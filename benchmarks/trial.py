@@ -30,6 +30,8 @@ from celery_pecker.testing.processes import ProcessContainer
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
+SLOWEST_LOAD = 200
+"""Entries a second that a peer writes at least."""
 SCHEDULERS = {
     Subject.REDBEAT: "redbeat.RedBeatScheduler",
     Subject.DJANGO: "django",
@@ -58,13 +60,13 @@ class Trial:
             msg = f"{broker} does not answer"
             raise LookupError(msg)
         self._broker = url
-        self._folder = Path(tempfile.mkdtemp(prefix="pecker-bench-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="pecker-bench-"))
         self._started: list[ProcessContainer] = []
         self._stopped: list[ProcessContainer] = []
         self._loaded: set[Subject] = set()
         self._app = Celery("bench-queue", broker=url)
         self._app.conf.task_default_queue = self.name
-        self._consumer = self._process(
+        self.consumer = self._process(
             "consumer",
             ["-m", "benchmarks.consumer", url, self.name, str(self._file)],
             {},
@@ -75,8 +77,8 @@ class Trial:
         with self._app.connection_for_write() as connection:
             self._app.amqp.queues[self.name].bind(connection.default_channel).declare()
         migrate(self.ground.dsn, schema=self.name)
-        self._consumer.start()
-        self.await_words(self._consumer, "consumer: ready")
+        self.consumer.start()
+        self.await_words(self.consumer, "consumer: ready")
         return self
 
     def __exit__(
@@ -88,7 +90,7 @@ class Trial:
         """Nothing of the trial is left."""
         for process in reversed(self._started):
             process.remove()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
         with psycopg.connect(self.ground.dsn, autocommit=True) as connection:
             named = sql.Identifier(self.name)
             connection.execute(sql.SQL("drop schema {} cascade").format(named))
@@ -112,6 +114,32 @@ class Trial:
     ) -> ProcessContainer:
         """Return a scheduler that has just been started; its entries are there."""
         words = self._words(subject, level)
+        settings = self._settings(subject, given)
+        if subject.peer and subject not in self._loaded:
+            self._load(subject, settings)
+        process = self._process(subject, words, settings)
+        process.start()
+        return process
+
+    def edit(self, subject: Subject, **given: str) -> ProcessContainer:
+        """Return a process that changes the entries of a trial while they run."""
+        process = self._process(
+            f"editing {subject}",
+            ["-m", "benchmarks.peers.editing"],
+            self._settings(subject, given),
+        )
+        process.start()
+        return process
+
+    def ended(self, process: ProcessContainer, within: float) -> None:
+        """A process that ends by itself has done so, and well."""
+        code = process.wait(within)
+        self._stopped.append(process)
+        if code:
+            msg = f"{process.name}: {process.life_log()[-2000:]}"
+            raise RuntimeError(msg)
+
+    def _settings(self, subject: Subject, given: dict[str, str]) -> dict[str, str]:
         environment = {
             "ENTRIES": str(self.entries),
             "BROKER": self._broker,
@@ -127,11 +155,7 @@ class Trial:
         settings = {ENVIRONMENT + key: value for key, value in environment.items()}
         if subject is Subject.DJANGO:
             settings["DJANGO_SETTINGS_MODULE"] = "benchmarks.peers.django_settings"
-        if subject.peer and subject not in self._loaded:
-            self._load(subject, settings)
-        process = self._process(subject, words, settings)
-        process.start()
-        return process
+        return settings
 
     def _words(self, subject: Subject, level: str) -> list[str]:
         """Return the command line of a scheduler."""
@@ -143,7 +167,7 @@ class Trial:
             return [*words, "--without-gossip", "--without-mingle"]
         words += ["beat", "--pidfile="]
         if subject is Subject.BEAT:
-            words += ["-s", str(self._folder / f"schedule-{len(self._started)}")]
+            words += ["-s", str(self.folder / f"schedule-{len(self._started)}")]
         if subject.ours:
             # One line a wake-up. The others would write one for each message at this
             # level: they keep their default, which is WARNING.
@@ -159,18 +183,14 @@ class Trial:
             f"loading {subject}", ["-m", "benchmarks.peers"], settings
         )
         process.start()
-        code = process.wait(READY_WITHIN)
-        self._stopped.append(process)
-        if code:
-            msg = f"{process.name}: {process.life_log()[-2000:]}"
-            raise RuntimeError(msg)
+        self.ended(process, READY_WITHIN + self.entries / SLOWEST_LOAD)
 
     def await_ready(self, process: ProcessContainer, subject: Subject) -> None:
         """The scheduler does its work."""
         if subject.ours:
             self.await_words(process, "pecker: ready")
         else:
-            self.await_words(self._consumer, "first message", of=process)
+            self.await_words(self.consumer, "first message", of=process)
 
     def await_words(
         self, who: ProcessContainer, words: str, *, of: ProcessContainer | None = None
@@ -206,19 +226,19 @@ class Trial:
 
     def count(self) -> Arrivals:
         """Stop to count; return what arrived."""
-        self._consumer.stop(timeout=60.0)
+        self.consumer.stop(timeout=60.0)
         if not self._file.exists():
-            raise RuntimeError(self._consumer.life_log()[-2000:])
+            raise RuntimeError(self.consumer.life_log()[-2000:])
         return Arrivals.load(self._file)
 
     @property
     def consumer_pid(self) -> int:
         """The process that counts: its CPU time is none of the scheduler's."""
-        return self._consumer.pid
+        return self.consumer.pid
 
     @property
     def _file(self) -> Path:
-        return self._folder / "arrivals.npz"
+        return self.folder / "arrivals.npz"
 
     def _process(
         self, name: str, words: list[str], environment: dict[str, str]

@@ -1,4 +1,7 @@
-"""Writes the entries of a trial: ``python -m benchmarks.peers``."""
+"""Writes the entries of a trial: ``python -m benchmarks.peers``.
+
+With ``PULSE`` one more of every second, by whose first message all are seen to work.
+"""
 
 from __future__ import annotations
 
@@ -7,4 +10,8 @@ from importlib import import_module
 from benchmarks.app import app
 from benchmarks.peers.given import given
 
-import_module(f"benchmarks.peers.{given('PEER')}").load(app, int(given("ENTRIES", "1")))
+entries = int(given("ENTRIES", "1"))
+peer = import_module(f"benchmarks.peers.{given('PEER')}")
+peer.load(app, entries)
+if given("PULSE"):
+    peer.put(app, entries, 1.0)

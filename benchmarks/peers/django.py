@@ -10,7 +10,7 @@ from celery import Celery
 from django.core.management import call_command
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.peers.given import PERIOD, TASK, entry, given
+from benchmarks.peers.given import TASK, entry, every, given
 
 BATCH = 1000
 
@@ -57,7 +57,7 @@ def load(_app: Celery, entries: int) -> None:
         PeriodicTasks,
     )
 
-    interval = IntervalSchedule.objects.create(every=PERIOD, period="seconds")
+    interval = IntervalSchedule.objects.create(**_interval(every()))
     PeriodicTask.objects.bulk_create(
         [
             PeriodicTask(
@@ -68,3 +68,40 @@ def load(_app: Celery, entries: int) -> None:
         batch_size=BATCH,
     )
     PeriodicTasks.update_changed()
+
+
+def put(_app: Celery, number: int, period: float) -> None:
+    """An entry of that period is stored."""
+    from django_celery_beat.models import (  # noqa: PLC0415 — as above
+        IntervalSchedule,
+        PeriodicTask,
+    )
+
+    interval, _ = IntervalSchedule.objects.get_or_create(**_interval(period))
+    PeriodicTask.objects.create(
+        name=entry(number), task=TASK, args=f"[{number}]", interval=interval
+    )
+
+
+def remove(_app: Celery, number: int) -> None:
+    """The entry is gone."""
+    _model().objects.get(name=entry(number)).delete()
+
+
+def edit(_app: Celery, number: int, edition: int) -> None:
+    """The entry's task is called with another argument from now on."""
+    changed = _model().objects.get(name=entry(number))
+    changed.kwargs = f'{{"edition": {edition}}}'
+    changed.save()
+
+
+def _model() -> Any:
+    from django_celery_beat.models import PeriodicTask  # noqa: PLC0415 — as above
+
+    return PeriodicTask
+
+
+def _interval(seconds: float) -> dict[str, Any]:
+    if seconds == int(seconds):
+        return {"every": int(seconds), "period": "seconds"}
+    return {"every": round(seconds * 1e6), "period": "microseconds"}

@@ -14,6 +14,11 @@ def given(name: str, default: str = "") -> str:
     return os.environ.get(ENVIRONMENT + name, default)
 
 
+def every() -> float:
+    """Return the period of the entries of a trial, in seconds."""
+    return float(given("EVERY", str(PERIOD)))
+
+
 def entry(number: int) -> str:
     """Return the name of an entry."""
     return f"entry-{number:05}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import Celery, schedules
 from redbeat import RedBeatSchedulerEntry
 
-from benchmarks.peers.given import PERIOD, TASK, entry, given
+from benchmarks.peers.given import TASK, entry, every, given
 
 LOCK = "60"
 """Seconds. RedBeat renews its lock once in a round, and a round takes as long as it
@@ -25,6 +25,28 @@ def configure(app: Celery) -> None:
 def load(app: Celery, entries: int) -> None:
     """The entries are in Redis."""
     for number in range(entries):
-        RedBeatSchedulerEntry(
-            entry(number), TASK, schedules.schedule(PERIOD), args=[number], app=app
-        ).save()
+        put(app, number, every())
+
+
+def put(app: Celery, number: int, period: float) -> None:
+    """An entry of that period is in Redis."""
+    RedBeatSchedulerEntry(
+        entry(number), TASK, schedules.schedule(period), args=[number], app=app
+    ).save()
+
+
+def remove(app: Celery, number: int) -> None:
+    """The entry is gone."""
+    _entry(app, number).delete()
+
+
+def edit(app: Celery, number: int, edition: int) -> None:
+    """The entry's task is called with another argument from now on."""
+    changed = _entry(app, number)
+    changed.kwargs = {"edition": edition}
+    changed.save()
+
+
+def _entry(app: Celery, number: int) -> RedBeatSchedulerEntry:
+    key = f"{given('SCHEMA')}:{entry(number)}"
+    return RedBeatSchedulerEntry.from_key(key, app=app)

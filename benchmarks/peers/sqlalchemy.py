@@ -9,7 +9,7 @@ from sqlalchemy_celery_beat.models import IntervalSchedule, Period, PeriodicTask
 from sqlalchemy_celery_beat.schedulers import session_manager
 from sqlalchemy_celery_beat.session import session_cleanup
 
-from benchmarks.peers.given import PERIOD, TASK, entry, given
+from benchmarks.peers.given import TASK, entry, every, given
 
 
 def address() -> str:
@@ -43,7 +43,7 @@ def load(_app: Celery, entries: int) -> None:
     session_manager.prepare_models(engine, schema=schema)
     session = new_session()
     with session_cleanup(session):
-        interval = IntervalSchedule(every=PERIOD, period=Period.SECONDS)
+        interval = IntervalSchedule(every=int(every()), period=Period.SECONDS)
         session.add(interval)
         session.flush()
         session.add_all(

@@ -17,6 +17,7 @@ from benchmarks.tables import (
     outbox,
     runs,
     sharding,
+    stored,
 )
 
 
@@ -93,5 +94,8 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "observers_100k": ("Very many observers", observers.swarm),
     "observers_endless": ("What never ends, as a task", observers.endless),
     "groomer": ("Reports with and without a lock", groomer.table),
+    "stored_edit": ("An edit and its effect", stored.edit),
+    "stored_start": ("A start with many entries stored", stored.start),
+    "stored_busy": ("Stored entries that are due, and edits", stored.busy),
     "sharding_flower": ("Flower's pages of sharded jobs", sharding.flower),
 }
