@@ -86,6 +86,12 @@ class Overview:
         )
         return [AlarmRow(**dict(zip(names, row, strict=True))) for row in rows]
 
+    def now(self) -> datetime:
+        """Return the database's time."""
+        [(now,)] = self._database.run("read_alarm_clock", now=self._now())
+        found: datetime = now
+        return found
+
     def targets(self) -> list[TargetRow]:
         """Return where notices went, or should."""
         names = [*TargetRow.__dataclass_fields__]

@@ -8,6 +8,7 @@
     run, pause, resume   what people do to an entry
     set, once, remove    stored schedules, changed while everything runs
     schedules            which there are, and who changed what
+    alarms               what rings, and a trial
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
@@ -31,6 +32,7 @@ declarations.watch_for_twins()
 worker.connect()
 
 COMMANDS = {
+    "alarms": "celery_pecker.cli.alarms:alarms",
     "doctor": "celery_pecker.cli.doctor:doctor",
     "explain": "celery_pecker.cli.explain:explain",
     "export": "celery_pecker.cli.transfer:export",

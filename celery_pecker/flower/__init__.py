@@ -9,6 +9,7 @@ or ``celery -A proj pecker flower``, which does the same and then is Flower.
     schedules   the list of entries and the page of one: what they show, what one can do
     outbox      what waits in the outbox, and what people do to it
     observers   hosts and their room, observers, the life of one
+    alarms      what rings, what has recovered, and where notices go
     upcoming    when crontabs are due next, by the app that Flower was started with
     loader      our templates beside Flower's
     reader      asks the database on threads of its own, so that Flower never waits

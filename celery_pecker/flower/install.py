@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from celery_pecker.flower import observers, outbox, schedules
+from celery_pecker.flower import alarms, observers, outbox, schedules
 from celery_pecker.flower.pages import Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
@@ -38,7 +38,7 @@ def install(*, read_only: bool = False) -> None:
         raise Misconfigured(MISSING) from error
     from celery_pecker.flower.loader import Loader  # noqa: PLC0415  # needs Tornado
 
-    for page in (*schedules.PAGES, *outbox.PAGES, *observers.PAGES, *_of_others()):
+    for page in _pages():
         register(page)
     there: set[str] = urls.settings.setdefault(KEY, set())
     first = not there
@@ -48,6 +48,12 @@ def install(*, read_only: bool = False) -> None:
     # In front, because Flower's last handler takes every address.
     urls.handlers[:0] = _handlers(new, first=first)
     urls.settings["template_loader"] = Loader(urls.settings["template_path"])
+
+
+def _pages() -> Iterable[Page]:
+    """Give all pages, in the order of the menu."""
+    yield from (*schedules.PAGES, *outbox.PAGES, *observers.PAGES, *alarms.PAGES)
+    yield from _of_others()
 
 
 def _of_others() -> Iterable[Page]:

@@ -10,11 +10,13 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from celery_pecker.alarms.overview import Overview as AlarmsOverview
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.metrics.alarms import Alarms
 from celery_pecker.metrics.observers import Observers
 from celery_pecker.metrics.outbox import Outboxes
 from celery_pecker.observers.overview import Overview as ObserversOverview
@@ -44,12 +46,14 @@ class TableCollector(Collector):
         overview: Overview,
         outboxes: Outboxes,
         observers: Observers,
+        alarms: Alarms,
         *,
         clock: Clock = SYSTEM,
     ) -> None:
         self._overview = overview
         self._outboxes = outboxes
         self._observers = observers
+        self._alarms = alarms
         self._clock = clock
         self._reading = threading.Lock()
         self._figures: tuple[Totals, list[EntryRow]] | None = None
@@ -70,6 +74,7 @@ class TableCollector(Collector):
             yield from _entries(rows, totals.now_us)
             yield _runs(rows, totals)
             yield from self._observers.collect()
+            yield from self._alarms.collect()
         yield from self._outboxes.collect()
 
     def close(self) -> None:
@@ -100,6 +105,7 @@ class TableCollector(Collector):
         try:
             totals = self._overview.totals()
             self._observers.refresh()
+            self._alarms.refresh()
             few = totals.entries <= MOST_SERIES
             return totals, self._overview.page(limit=MOST_SERIES).rows if few else []
         except PeckerError:
@@ -145,9 +151,10 @@ def _collector(
 ) -> TableCollector:
     database = Database.of(settings, role="metrics")
     named = outboxes or {"default": settings}
-    # One connection for both: they are read in one turn.
+    # One connection for all three: they are read in one turn.
     observers = Observers(ObserversOverview(database))
-    return TableCollector(Overview(database), Outboxes.of(named), observers)
+    alarms = Alarms(AlarmsOverview(database))
+    return TableCollector(Overview(database), Outboxes.of(named), observers, alarms)
 
 
 def up(read: bool) -> Metric:

@@ -13,7 +13,7 @@ from celery import Celery
 from celery_pecker import declarations
 from celery_pecker.alarms.looking import Looking, Shut
 from celery_pecker.alarms.model import Kind
-from celery_pecker.alarms.rules import read_rules
+from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
 from celery_pecker.alarms.step import Rounds
 from celery_pecker.alarms.tables import Tables
@@ -21,6 +21,7 @@ from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
@@ -48,11 +49,19 @@ class Alarms:
         settings: Settings,
         *,
         kind: str,
-        shut: Shut = frozenset,
+        shut: Shut | None = None,
     ) -> None:
         self._settings = settings
         rules = read_rules(settings.alarms, settings.alarms_to)
         targets = read_targets(settings.alarms_to or {})
+        for rule in rules:
+            if rule.kind is Kind.SHUT and shut is None:
+                message = (
+                    f"{SETTING}[{rule.name!r}] looks for {rule.kind!s}, and pecker_gate"
+                    f" is {settings.gate!r}; allowed: a gate that has a method shut(),"
+                    " such as 'throttle.gate.schedules:gate'"
+                )
+                raise Misconfigured(message)
         self.databases = [
             Database.of(settings, role="alarms"),
             Database.of(settings, role="alarms-send"),
@@ -69,7 +78,7 @@ class Alarms:
                 term=TERM,
                 instants=Instants(app, book) if silent else lambda _: {},
                 declares=book.schedule.__contains__,
-                shut=shut,
+                shut=shut or frozenset,
             ),
             interval=settings.alarms_interval,
             clock=SYSTEM,
@@ -189,15 +198,14 @@ def around(recurrence: Recurrence, until_us: int) -> tuple[int, int]:
     return last_us, following(last_us or until_us)
 
 
-def shut_of(gate: Any) -> Shut:
+def shut_of(gate: Any) -> Shut | None:
     """Return what a gate says of what it lets nothing through to.
 
-    A gate may have a method ``shut()``; one that has none holds entries back and says
-    nothing of why.
+    None where it has no method ``shut()``: it holds entries back and says no more.
     """
     shut = getattr(gate, "shut", None)
     if not callable(shut):
-        return frozenset
+        return None
 
     def ask() -> Collection[str]:
         answer = shut()

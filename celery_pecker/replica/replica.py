@@ -59,8 +59,8 @@ class Replica:
     history: Annals | None
     scribe: Scribe | None
     """None: it is another replica's, or nobody writes."""
-    shut: Shut
-    """What its gate lets nothing through to."""
+    shut: Shut | None
+    """What its gate lets nothing through to; None: it cannot say."""
     tally: Tally = field(default_factory=Tally)
     told: bool = False
     """Whether somebody said stop: an end before that is a failure."""

@@ -606,3 +606,9 @@ left join {schema}.pecker_alarms as alarm
     on alarm.rule = r.rule and alarm.state = 'ringing'
 group by r.rule, r.looked_at, clock.now
 order by r.rule
+
+/* celery_pecker:read_alarm_clock */
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select now from clock

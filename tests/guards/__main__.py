@@ -23,6 +23,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tests.guards import (
+    alarms,
     commands,
     groomer,
     intake,
@@ -42,6 +43,7 @@ COPIED = (
     *("tests", "pyproject.toml"),
 )
 GUARDS = (
+    *alarms.GUARDS,
     *pecker.GUARDS,
     *commands.GUARDS,
     *intake.GUARDS,

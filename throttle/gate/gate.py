@@ -181,6 +181,24 @@ class Gate:
             self._look(lane, now)
             return lane.left
 
+    def shut(self) -> list[str]:
+        """Return the databases to which nothing may start now; nothing is taken.
+
+        One that only has used up its cycle is not among them: it is open again in a
+        second. In shadow mode none is shut.
+        """
+        with self._turn:
+            now = self._clock()
+            if now >= self._ends:
+                self._begin(now)
+            for lane in self._lanes.values():
+                self._look(lane, now)
+            return [
+                name
+                for name, lane in self._lanes.items()
+                if not lane.open and not lane.limit.shadow
+            ]
+
     @property
     def tallies(self) -> Mapping[str, Tally]:
         """Return what was answered so far, by database."""

@@ -39,6 +39,13 @@ class ScheduleGate:
             if target is not None and not self._gate.admit(target.database).admitted
         ]
 
+    def shut(self) -> Collection[str]:
+        """Return the databases to which nothing may start now; takes nothing.
+
+        For the alarms of whoever asks this gate.
+        """
+        return self._gate.shut()
+
     def _target(self, entry: Any) -> Target | None:
         if entry is None:
             return None

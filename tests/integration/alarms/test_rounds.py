@@ -20,7 +20,8 @@ def test_two_replicas_that_see_the_same_ring_once(
 ) -> None:
     """One of them wins the round; the other has nothing to add, then or later."""
     caplog.set_level(logging.INFO, logger="celery_pecker.alarms")
-    one, other = watch(SILENT), watch(SILENT)
+    rules = {"silent": {"cooldown": 0}}  # it is not the cool-down that holds the next
+    one, other = watch(rules), watch(rules)
     rows.entry("sweep", last=200.0)
     got = [*one.turn(), *other.turn()]
     for _ in range(3):

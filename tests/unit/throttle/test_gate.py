@@ -159,6 +159,21 @@ def test_nothing_starts_above_the_limit(stage: Stage) -> None:
     assert stage.gate.admit("main").admitted
 
 
+def test_what_is_shut_is_at_its_limit_and_nothing_is_taken(stage: Stage) -> None:
+    """A cycle that is used up is not: the next one is a second away."""
+    assert stage.cycle(500) == 50
+    assert stage.gate.shut() == []
+    stage.heard.say(1000)
+    assert stage.gate.shut() == ["main"]
+    stage.heard.say(900)
+    stage.gate.cycle()
+    assert stage.gate.shut() == []
+    assert stage.gate.remaining("main") == 10
+    shadow = Stage(throttle_limits={"main": {"operations": 1000, "shadow": True}})
+    shadow.heard.say(5000)
+    assert shadow.gate.shut() == []
+
+
 def test_a_cycle_ends_after_its_seconds() -> None:
     """Who never says `cycle()` has one each second; refusals say when the next is."""
     stage = Stage(cycle=2.0)

@@ -1,0 +1,134 @@
+"""``pecker alarms``: what rings, where notices go, and a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.alarms.model import Event, Notice
+from celery_pecker.alarms.overview import AlarmRow, Overview, RuleRow, TargetRow
+from celery_pecker.alarms.rules import read_rules
+from celery_pecker.alarms.targets import read_targets
+from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.observers import limited, refuse_unknown
+from celery_pecker.console import instants
+from celery_pecker.console.listing import Listing
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.lease import SECOND
+
+TEXT = "a trial of `celery -A proj pecker alarms test`: nothing is wrong"
+
+
+@click.group(name="alarms", invoke_without_command=True)
+@click.option("--all", "every", is_flag=True, help="Also what has recovered lately.")
+@limited
+@as_json
+@click.pass_context
+def alarms(ctx: click.Context, /, *, every: bool, limit: int, json: bool) -> None:
+    """Show what rings, the newest first, and targets that fail."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with opened(ctx, json=json) as (context, overview):
+        rows = overview.alarms(every=every, limit=limit)
+        rules, targets = overview.rules(), overview.targets()
+        if not context.print_json({"alarms": rows, "rules": rules, "targets": targets}):
+            click.echo(sentence(rules))
+            _print_alarms(context, rows)
+            _print_failing(context, targets)
+        if any(one.ringing for one in rules):
+            context.leave(NO)
+
+
+@alarms.command(cls=CeleryCommand)
+@click.option("--to", "names", multiple=True, help="This target only; repeatable.")
+@as_json
+@click.pass_context
+def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
+    """Send a trial to each target, from this process and at once."""
+    with opened(ctx, json=json) as (context, overview):
+        settings = context.settings
+        read_rules(settings.alarms, settings.alarms_to)
+        targets = read_targets(settings.alarms_to or {})
+        for name in names:
+            if name not in targets:
+                refuse_unknown("--to", name, "there are", sorted(targets))
+        # The database's time, as in each notice: and it is reached.
+        now = overview.now()
+        told = {}
+        for name in names or targets:
+            notice = Notice(
+                id=0,
+                target=name,
+                rule="trial",
+                kind="trial",
+                subject=context.app.main or "celery",
+                event=Event.TRIAL,
+                detail=TEXT,
+                since=now,
+                at=now,
+            )
+            error = user_code.tried(targets[name], notice)[1]
+            told[name] = None if error is None else f"{type(error).__name__}: {error}"
+        if not context.print_json({"targets": told}):
+            for name, failed in told.items():
+                context.print("", f"{name}: {failed or 'sent'}")
+        if any(told.values()):
+            context.leave(NO)
+
+
+@contextmanager
+def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Overview]]:
+    """Give the context and what the tables say of alarms."""
+    with Context.open(ctx, json=json) as context:
+        yield context, Overview(context.database)
+
+
+def sentence(rules: Sequence[RuleRow]) -> str:
+    """Return how it stands, in one line. Pure."""
+    if not rules:
+        return (
+            "no replica looks for what is wrong: pecker_alarms names no rules, or no"
+            " scheduler runs"
+        )
+    ringing = sum(one.ringing for one in rules)
+    longest = seconds(round(max(one.looked for one in rules) * SECOND))
+    waiting = f"; {rules[0].waiting} notices wait" if rules[0].waiting else ""
+    return (
+        f"{ringing or 'nothing'} ringing by {len(rules)} rules, looked at {longest} ago"
+        f" or less{waiting}"
+    )
+
+
+def _print_alarms(context: Context, rows: Sequence[AlarmRow]) -> None:
+    listing = Listing("subject", "rule", "state", "since", "what", "not yet at")
+    for one in rows:
+        listing.add_row(
+            one.subject,
+            one.rule,
+            one.state,
+            instants.for_people(one.since, context.zone, timespec="seconds"),
+            one.detail,
+            ", ".join(one.waiting),
+        )
+    if rows:
+        context.console.print(listing)
+
+
+def _print_failing(context: Context, targets: Sequence[TargetRow]) -> None:
+    listing = Listing("target", "fails since", "failures", "waiting", "error")
+    for one in targets:
+        if one.failing_since is not None:
+            listing.add_row(
+                one.target,
+                instants.for_people(
+                    one.failing_since, context.zone, timespec="seconds"
+                ),
+                str(one.failures),
+                str(one.waiting),
+                one.last_error or "",
+            )
+    if listing.row_count:
+        context.console.print(listing)

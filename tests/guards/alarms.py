@@ -1,0 +1,104 @@
+"""The guards of alarms: once per cluster, none lost, none of what is well."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+SQL = "celery_pecker/sql/alarms.sql"
+ROUNDS = "tests/integration/alarms/test_rounds.py"
+SENDING = "tests/integration/alarms/test_sending.py"
+KINDS = "tests/integration/alarms/test_kinds.py"
+
+GUARDS = (
+    Guard(
+        "alarms: a look that was overtaken writes nothing (I3)",
+        SQL,
+        "    where rule = %(rule)s and epoch = %(epoch)s\n",
+        "    where rule = %(rule)s and 0 < %(epoch)s\n",
+        f"{ROUNDS}::test_a_look_that_was_overtaken_writes_nothing",
+    ),
+    Guard(
+        "alarms: what rings is noticed once",
+        SQL,
+        "judged.rings and not judged.noticed and coalesce(",
+        "judged.rings and coalesce(",
+        f"{ROUNDS}::test_two_replicas_that_see_the_same_ring_once",
+    ),
+    Guard(
+        "alarms: what comes back within the cool-down is not noticed",
+        SQL,
+        "judged.noticed_at + judged.cooldown * interval '1 second' <= clock.now,\n",
+        "null,\n",
+        f"{ROUNDS}::test_what_comes_back_within_the_cool_down_rings_after_it",
+    ),
+    Guard(
+        "alarms: an end whose beginning was not noticed is not noticed either",
+        SQL,
+        "known.state = 'ringing' and known.noticed and known.recovery as tells",
+        "known.state = 'ringing' and known.recovery as tells",
+        f"{ROUNDS}::test_what_comes_back_within_the_cool_down_rings_after_it",
+    ),
+    Guard(
+        "alarms: a notice that is being sent is left to its sender",
+        SQL,
+        "set held_until = clock.now + %(hold)s * interval '1 second',\n    holder",
+        "set held_until = clock.now,\n    holder",
+        f"{SENDING}::test_a_survivor_sends_what_a_dead_sender_held",
+    ),
+    Guard(
+        "alarms: a notice that was taken over is not closed by who had it (I3)",
+        SQL,
+        "    where n.id = %(id)s and n.epoch = %(epoch)s\n    returning n.id\n",
+        "    where n.id = %(id)s and 0 < %(epoch)s\n    returning n.id\n",
+        f"{SENDING}::test_one_that_was_taken_over_is_not_closed_by_who_had_it",
+    ),
+    Guard(
+        "alarms: a newer notice is not taken for the one that is being sent",
+        SQL,
+        "at = excluded.at, epoch = notice.epoch + 1\n",
+        "at = excluded.at\n",
+        f"{SENDING}::test_a_recovery_while_the_ringing_is_being_sent_is_sent_after_it",
+    ),
+    Guard(
+        "alarms: what a dead future holds is due after a step back",
+        SQL,
+        "or n.held_until > clock.now + 2 * %(hold)s * interval '1 second')\n",
+        "or false)\n",
+        f"{SENDING}::test_a_clock_that_stepped_back_keeps_no_notice_waiting",
+    ),
+    Guard(
+        "alarms: a rule is looked at after a step back",
+        SQL,
+        " or r.looked_at > clock.now + interval '1 second')\n",
+        ")\n",
+        f"{KINDS}::test_a_clock_that_steps_back_rings",
+    ),
+    Guard(
+        "alarms: notices for targets of newer code wait for it",
+        SQL,
+        "        and n.target = any (%(targets)s::text[])\n",
+        "",
+        f"{SENDING}::test_a_target_that_only_newer_code_knows_waits_for_it",
+    ),
+    Guard(
+        "alarms: an entry that code has dropped is not silent",
+        "celery_pecker/alarms/looking.py",
+        "if one.detail != UNSURE or self._declares(one.subject):",
+        "if one.detail != UNSURE or self._declares is not None:",
+        f"{KINDS}::test_silent_is_not_what_code_has_dropped",
+    ),
+    Guard(
+        "alarms: what was counted before the first look is no news",
+        SQL,
+        "case when %(first)s then counted.value else 0 end",
+        "0",
+        f"{KINDS}::test_misfires_ring_when_they_are_many_within_the_window",
+    ),
+    Guard(
+        "alarms: one target that fails holds up no other",
+        "celery_pecker/alarms/sending.py",
+        "            failed.add(notice.target)\n",
+        "            raise error\n",
+        f"{SENDING}::test_a_target_that_is_away_rests_and_holds_up_no_other",
+    ),
+)

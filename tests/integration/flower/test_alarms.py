@@ -1,0 +1,38 @@
+"""The page Alarms, as a browser gets it from a real Flower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from celery_pecker.testing import eventually
+from tests.integration.cli.test_alarms import RINGS
+from tests.integration.flower.outbox_rows import ANYBODY
+from tests.integration.flower.site import Site
+
+APP = 'app.conf.pecker_alarms = {"silent": {}}\n'
+
+
+@pytest.fixture(scope="module")
+def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
+    """Give a Flower over an app that has alarms."""
+    return start(shared_dsn, more=APP, env=ANYBODY)
+
+
+def test_what_rings_is_on_the_page(site: Site, shared_dsn: str) -> None:
+    """And what has recovered, the targets, and an entry in the menu."""
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(RINGS)
+    eventually(lambda: len(site.data("/alarms")["alarms"]) == 2, 30.0)
+    found = site.data("/alarms")
+    assert [(one["subject"], one["state"]) for one in found["alarms"]] == [
+        ("tick [bold]", "ringing"),
+        ("tock", "recovered"),
+    ]
+    assert found["alarms"][0]["since"] < found["now"]
+    assert found["rules"][0]["ringing"] == 1
+    assert found["targets"][0]["last_error"] == "ConnectionError: away"
+    page = site.get("/alarms").text
+    assert 'aria-current="page">Alarms</a>' in page
