@@ -16,6 +16,12 @@ Shut = Callable[[], Collection[str]]
 """Gives the names of what the gate of this process lets nothing through to."""
 
 
+PART = 20_000
+"""Entries of which one look reads the rows."""
+IN_PARTS = {Kind.SILENT, Kind.MISFIRE}
+"""Kinds that read entries, a part of all names in each look."""
+FROM_NOW = {Kind.MISFIRE, Kind.CLOCK}
+"""Kinds whose counters are read of each subject: what was before is no news."""
 UNSURE = "unsure"
 """Said of an entry that nobody may declare any more."""
 
@@ -28,7 +34,7 @@ def no_instants(until: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a
 class Looking:
     """Finds what is wrong; which of it rings the table decides."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its seams to code, gate and tables
         self,
         tables: Tables,
         *,
@@ -37,6 +43,7 @@ class Looking:
         instants: Instants = no_instants,
         declares: Callable[[str], bool] = bool,
         shut: Shut = frozenset,
+        part: int = PART,
     ) -> None:
         self._tables = tables
         self._slack = slack
@@ -44,19 +51,33 @@ class Looking:
         self._instants = instants
         self._declares = declares
         self._shut = shut
+        self._part = part
 
     def look(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
         """Look and record; return how many notices that made, None if overtaken."""
-        rings = judged(rule, self._found(rule, turn, now), now)
-        return self._tables.record(rule, turn, rings, ["log", *rule.to])
+        names = self._names(turn) if rule.kind in IN_PARTS else ("", "")
+        rings = judged(rule, self._found(rule, turn, now, names), now)
+        return self._tables.record(
+            rule, turn, rings, ["log", *rule.to], passed=names[1]
+        )
 
-    def _found(self, rule: Rule, turn: Turn, now: datetime) -> Sequence[Finding]:
+    def _names(self, turn: Turn) -> tuple[str, str]:
+        """Return after which name the part begins, and with which it ends."""
+        high = self._tables.part(turn.passed, self._part)
+        if high is None and turn.passed:  # all were read: from the first one on
+            return "", self._tables.part("", self._part) or ""
+        return turn.passed, high or ""
+
+    def _found(
+        self, rule: Rule, turn: Turn, now: datetime, names: tuple[str, str]
+    ) -> Sequence[Finding]:
         if rule.kind is Kind.SHUT:
-            names = user_code.call("the gate", frozenset[str](), self._shut)
-            return [Finding(subject=name, detail="", about=name) for name in names]
+            shut = user_code.call("the gate", frozenset[str](), self._shut)
+            return [Finding(subject=name, detail="", about=name) for name in shut]
         found: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
             params = self._params(label, rule, turn, now)
+            params |= {"rule": rule.name, "low": names[0], "high": names[1]}
             for one in self._tables.find(label, **params):
                 if one.detail != UNSURE or self._declares(one.subject):
                     found.setdefault(one.subject, one)
@@ -85,8 +106,7 @@ class Looking:
             text = f"the clock of the database stepped back by {stepped:.1f} s"
             params |= {
                 "kind": rule.kind,
-                "rule": rule.name,
-                "first": turn.first,
+                "first": turn.first or rule.kind in FROM_NOW,
                 "more": int(more),
                 "detail": text if more else "",
             }

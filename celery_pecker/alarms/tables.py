@@ -37,6 +37,8 @@ class Turn:
     epoch: int
     first: bool
     """Whether nobody ever looked before."""
+    passed: str
+    """The last name that was read, where entries are read a part at a time."""
     stepped: float | None
     """Seconds by which the clock reads earlier than at the last look, or None."""
 
@@ -89,8 +91,8 @@ class Tables:
         )
         now, *_, waiting = rows[0]
         turns = [
-            Turn(rule=rule, epoch=epoch, first=first, stepped=stepped)
-            for _, rule, epoch, first, stepped, _ in rows[1:]
+            Turn(rule=rule, epoch=epoch, first=first, stepped=stepped, passed=passed)
+            for _, rule, epoch, first, stepped, passed, _ in rows[1:]
         ]
         return now, turns, waiting
 
@@ -100,8 +102,20 @@ class Tables:
         names = ("subject", "since", "number", "detail", "about")
         return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
 
+    def part(self, low: str, most: int) -> str | None:
+        """Return the name with which a part of all entries ends; None: none left."""
+        [(high,)] = self.database.run("find_alarm_part", low=low, most=most)
+        found: str | None = high
+        return found
+
     def record(
-        self, rule: Rule, turn: Turn, rings: Sequence[Ring], targets: Sequence[str]
+        self,
+        rule: Rule,
+        turn: Turn,
+        rings: Sequence[Ring],
+        targets: Sequence[str],
+        *,
+        passed: str = "",
     ) -> int | None:
         """Record a look; return how many notices it made, None if it was overtaken."""
         row = self.database.run_one(
@@ -110,6 +124,7 @@ class Tables:
             rule=rule.name,
             kind=rule.kind,
             epoch=turn.epoch,
+            passed=passed,
             subjects=[one.finding.subject for one in rings],
             details=[one.detail for one in rings],
             sinces=[one.finding.since for one in rings],

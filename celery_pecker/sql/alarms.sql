@@ -35,26 +35,37 @@ taken as (
         holder = %(holder)s
     from due, clock
     where r.rule = due.rule
-    returning r.rule, r.epoch, due.first, extract(epoch from r.stepped)::float8 as stepped
+    returning r.rule, r.epoch, due.first, extract(epoch from r.stepped)::float8 as stepped, r.passed
 )
 select clock.now, null::text as rule, null::bigint as epoch, null::boolean as first,
-       null::float8 as stepped,
+       null::float8 as stepped, null::text as passed,
        (
            select count(*) from {schema}.pecker_alarm_notices as n
            where n.held_until <= clock.now
        ) as notices
 from clock
 union all
-select null, rule, epoch, first, stepped, null
+select null, rule, epoch, first, stepped, passed, null
 from taken
+
+/* celery_pecker:find_alarm_part */
+-- Names of entries are read a part at a time: where the next part ends. Null: none is left.
+select max(name)
+from (
+    select task.name
+    from {schema}.pecker_tasks as task
+    where task.name > %(low)s
+    order by task.name
+    limit %(most)s
+) as part
 
 /* celery_pecker:find_silent */
 -- Entries of which no slot was won although one has been due for long: of a grid the next one
 -- after the last win, of other schedules the instant that code gives. Expected for sure is an
 -- entry whose declaration was renewed after that slot was due, or which the last replica of
 -- its kind declared: that this one is gone is the alarm. Else code may have dropped the entry
--- meanwhile (unsure), and only who has that code can tell. Reads all entries: executed_at
--- changes with each slot, so no index may have it.
+-- meanwhile (unsure), and only who has that code can tell. executed_at changes with each
+-- slot, so no index may have it: a part of all names is read, and those that ring.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -81,7 +92,15 @@ from clock,
             task.executed_at + declared.period_us * interval '1 microsecond',
             given.due) as due
     ) as slot
-where slot.due < clock.now - %(after)s * interval '1 second'
+where (task.name > %(low)s and task.name <= %(high)s
+        or task.name = any (array(
+            select alarm.subject from {schema}.pecker_alarms as alarm
+            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+    and (declared.name > %(low)s and declared.name <= %(high)s
+        or declared.name = any (array(
+            select alarm.subject from {schema}.pecker_alarms as alarm
+            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+    and slot.due < clock.now - %(after)s * interval '1 second'
     and task.executed_at < slot.due
     and not task.paused
     and not exists (
@@ -116,9 +135,9 @@ limit 1000
 /* celery_pecker:find_counted */
 -- Counters that rose by so much within a window: missed slots, overruns, overtaken runs, eras.
 -- The first rise opens the window; one that rises enough rings until a window has passed
--- without as much. At the first look of a rule what was counted before is no news; later a
--- counter without a mark was zero. Missed slots and eras are read from all entries, the others
--- from those that had bad news within the window.
+-- without as much. At the first look, of a rule or of an entry, what was counted before is no
+-- news; else a counter without a mark was zero. Missed slots are read from a part of all entries, the
+-- others from those that had bad news within the window, the highest era from all.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -126,8 +145,11 @@ counted as materialized (
     select task.name as subject,
            task.missed + coalesce(outcome.not_sent, 0) as value
     from {schema}.pecker_tasks as task
-    left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
-    where %(kind)s::text = 'misfire' and task.missed + coalesce(outcome.not_sent, 0) > 0
+    left join {schema}.pecker_outcomes as outcome
+        on outcome.name = task.name
+        and outcome.name > %(low)s and outcome.name <= %(high)s
+    where %(kind)s::text = 'misfire'
+        and task.name > %(low)s and task.name <= %(high)s
     union all
     select outcome.name,
            case %(kind)s::text when 'overrun' then outcome.overrun
@@ -151,6 +173,8 @@ compared as materialized (
     from clock, counted
     left join {schema}.pecker_alarm_marks as mark
         on mark.rule = %(rule)s and mark.subject = counted.subject
+        and (%(kind)s::text <> 'misfire'
+            or mark.subject > %(low)s and mark.subject <= %(high)s)
 ),
 judged as materialized (
     select compared.*, diff >= %(count)s and not over as rises,
@@ -366,6 +390,12 @@ mine as materialized (
     where rule = %(rule)s and epoch = %(epoch)s
     for update skip locked
 ),
+moved as (
+    update {schema}.pecker_alarm_rules as r
+    set passed = %(passed)s
+    from mine
+    where r.rule = mine.rule and r.passed <> %(passed)s
+),
 found as materialized (
     select found.*
     from mine,
@@ -557,8 +587,9 @@ rules as (
 ),
 marks as (
     delete from {schema}.pecker_alarm_marks as mark
-    using rules
-    where mark.rule = rules.rule
+    where mark.rule in (select rule from rules)
+        or mark.subject <> 'database' and not exists (
+            select from {schema}.pecker_tasks as task where task.name = mark.subject)
 )
 delete from {schema}.pecker_alarms as alarm
 using clock

@@ -7,6 +7,7 @@ create table {schema}.pecker_alarm_rules (
     due_at timestamptz not null,
     looked_at timestamptz not null,
     stepped interval,
+    passed text not null default '',
     epoch bigint not null default 0,
     holder uuid
 ) with (
@@ -21,6 +22,8 @@ comment on column {schema}.pecker_alarm_rules.looked_at is
     'when a replica looked last: a clock that reads earlier has stepped back';
 comment on column {schema}.pecker_alarm_rules.stepped is
     'by how much the clock read earlier at the last look; null: it did not';
+comment on column {schema}.pecker_alarm_rules.passed is
+    'of rules that read all entries a part at a time: the last name that was read';
 comment on column {schema}.pecker_alarm_rules.epoch is
     'fencing token: each look raises it, and a look writes only under its own';
 

@@ -158,10 +158,12 @@ def test_misfires_ring_when_they_are_many_within_the_window(
 def test_a_new_entry_counts_from_nothing(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:
-    """One that appears after the first look and misses at once is seen."""
+    """One that appears after the first look of the rule has its own first look."""
     one = watch({"misfire": {"count": 3}})
     ringing(one)
     rows.entry("new", last=1.0)
+    pass_time(INTERVAL)
+    assert ringing(one) == {}
     rows.run("update pecker_tasks set missed = 5")
     pass_time(INTERVAL)
     assert list(ringing(one)) == ["new"]

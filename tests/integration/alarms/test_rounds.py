@@ -117,7 +117,15 @@ def test_a_look_that_was_overtaken_writes_nothing(
     assert isinstance(turn, Turn)
     [rule] = frozen.rules
     found = frozen.tables.find(
-        "find_silent", now=now, after=60.0, names=[], instants=[], term=180.0
+        "find_silent",
+        now=now,
+        after=60.0,
+        names=[],
+        instants=[],
+        term=180.0,
+        rule="silent",
+        low="",
+        high="z",
     )
     assert [one.subject for one in found] == ["sweep"]
     pass_time(INTERVAL)
@@ -139,3 +147,27 @@ def test_a_replica_that_dies_in_a_round_costs_one_interval(
     assert other.turn() == []
     pass_time(INTERVAL)
     assert [notice.subject for notice in other.turn()] == ["sweep"]
+
+
+def test_entries_are_read_a_part_at_a_time_and_what_rings_each_time(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Whoever looks goes on where the last one ended, and begins anew at the end."""
+    one, other = (watch(SILENT, part=2) for _ in "ab")
+    for name in ("a", "b", "c", "d", "e"):
+        rows.entry(name, last=1.0)
+    rows.entry("a", last=200.0)
+    rows.entry("e", last=200.0)
+    parts = []
+    for nth in range(4):
+        got = (one, other)[nth % 2].turn()
+        parts.append([(notice.subject, notice.event) for notice in got])
+        pass_time(INTERVAL)
+        for name in ("b", "c", "d"):
+            rows.entry(name, last=1.0)
+        if nth == 2:
+            rows.entry("a", last=1.0)
+    # "a" has not recovered while others were read; it has in a look of others.
+    assert parts == [[("a", "ringing")], [], [("e", "ringing")], [("a", "recovered")]]
+    rows.entry("d", last=200.0)
+    assert one.turn() != []
