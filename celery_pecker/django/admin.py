@@ -1,4 +1,4 @@
-"""The outbox in Django's admin."""
+"""What Django's admin shows: the outbox, and stored schedules."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from celery_pecker.django import arguments
 from celery_pecker.django.looking import Looking
 from celery_pecker.django.models import OutboxDone, OutboxMessage
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
+from celery_pecker.django.stored.admin import ScheduleAdmin, ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import Overview, Summary
+
+__all__ = [
+    "OutboxDoneAdmin",
+    "OutboxMessageAdmin",
+    "ScheduleAdmin",
+    "ScheduleChangeAdmin",
+]
 
 SHORT = 120
 """Characters of an error in the list."""

@@ -1,4 +1,4 @@
-"""An admin of rows that others change: to be looked at, and cheap on a deep table."""
+"""Admins of our tables: cheap on a deep table, and by default only to be looked at."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from celery_pecker.django import places
 from celery_pecker.django.statements import SECONDS, Alias
+from celery_pecker.kernel.errors import PeckerError
 
 MOST = 1_000
 """Rows of a list; filters lead to the others."""
 UNREAD = (
-    "The tables of celery-pecker cannot be read: {error}. They are looked for in"
+    "The tables of celery-pecker cannot be used: {error}. They are looked for in"
     " schema {schema!r} of the database {alias!r} (PECKER_ADMIN_SCHEMA,"
     " PECKER_ADMIN_DATABASE), made by `celery -A proj pecker migrate`, and a statement"
     " ends after {seconds} s."
@@ -39,10 +41,9 @@ class Window(ChangeList):
         return self.root_queryset.filter(pk__in=keys[:MOST]).order_by(*order)
 
 
-class Looking(admin.ModelAdmin):
-    """Shows rows; nothing can be added, changed or deleted."""
+class Bounded(admin.ModelAdmin):
+    """Shows rows of one database, within a few seconds for each statement."""
 
-    actions = None
     list_per_page = 100
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -77,6 +78,33 @@ class Looking(admin.ModelAdmin):
         view = super().changeform_view
         return self._bounded(request, lambda: view(request, *args, **kwargs))
 
+    def require(self) -> None:
+        """Raise ImproperlyConfigured or PeckerError if the pages cannot be shown."""
+
+    def _bounded(self, request: Any, view: Callable[[], Any]) -> Any:
+        tables = self.tables()
+        try:
+            with tables.bounded():
+                self.require()
+                return view()
+        except (Error, ImproperlyConfigured, PeckerError) as error:
+            known = UNREAD if isinstance(error, Error) else "{error}"
+            text = known.format(
+                error=" ".join(str(error).split()),
+                schema=tables.schema,
+                alias=tables.alias,
+                seconds=SECONDS,
+            )
+            self.message_user(request, text, messages.ERROR)
+            index = reverse("admin:index", current_app=self.admin_site.name)
+            return HttpResponseRedirect(index)
+
+
+class Looking(Bounded):
+    """Shows rows; nothing can be added, changed or deleted."""
+
+    actions = None
+
     def has_add_permission(self, request: Any) -> bool:
         """Say no."""
         del request
@@ -91,19 +119,3 @@ class Looking(admin.ModelAdmin):
         """Say no."""
         del request, obj
         return False
-
-    def _bounded(self, request: Any, view: Callable[[], Any]) -> Any:
-        tables = self.tables()
-        try:
-            with tables.bounded():
-                return view()
-        except Error as error:
-            text = UNREAD.format(
-                error=" ".join(str(error).split()),
-                schema=tables.schema,
-                alias=tables.alias,
-                seconds=SECONDS,
-            )
-            self.message_user(request, text, messages.ERROR)
-            index = reverse("admin:index", current_app=self.admin_site.name)
-            return HttpResponseRedirect(index)

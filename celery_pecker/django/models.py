@@ -1,4 +1,4 @@
-"""Unmanaged models over the tables of the outbox."""
+"""Unmanaged models over our tables."""
 
 from __future__ import annotations
 
@@ -86,3 +86,95 @@ class OutboxDone(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task} {self.message}"
+
+
+class Schedule(models.Model):
+    """A stored schedule; its hot row says when it ran, and whether it is paused."""
+
+    name = models.TextField(primary_key=True)
+    task = models.TextField()
+    args = models.JSONField()
+    kwargs = models.JSONField()
+    options = models.JSONField()
+    schedule = models.JSONField()
+    policies = models.JSONField()
+    run = models.TextField()
+    starts_at = models.DateTimeField(null=True)
+    ends_at = models.DateTimeField(null=True)
+    once = models.BooleanField()
+    once_at = models.DateTimeField(null=True)
+    version = models.BigIntegerField()
+    removed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    changed_by = models.TextField()
+
+    class Meta:
+        """Changed by `celery_pecker.stored.Schedules` only."""
+
+        managed = False
+        db_table = places.table("pecker_schedules")
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class ScheduleChange(models.Model):
+    """Who changed which schedule, when, and to what; a hundred of each name."""
+
+    id = models.BigIntegerField(primary_key=True)
+    name = models.TextField(verbose_name="schedule")
+    version = models.BigIntegerField(help_text="0: an entry of code")
+    change = models.TextField()
+    changed_at = models.DateTimeField()
+    changed_by = models.TextField()
+    definition = models.JSONField(null=True)
+
+    class Meta:
+        """Written by edits."""
+
+        managed = False
+        db_table = places.table("pecker_schedule_changes")
+        default_permissions = ("view",)
+        verbose_name = "change of a schedule"
+        verbose_name_plural = "changes of schedules"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class HotRow(models.Model):
+    """When an entry ran last; for stored schedules only."""
+
+    name = models.TextField(primary_key=True)
+    executed_at = models.DateTimeField()
+    holder = models.UUIDField(null=True)
+    paused = models.BooleanField()
+
+    class Meta:
+        """Written by schedulers."""
+
+        managed = False
+        db_table = places.table("pecker_tasks")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class Declaration(models.Model):
+    """Until when code declares an entry; for stored schedules only."""
+
+    name = models.TextField(primary_key=True)
+    stored = models.BooleanField()
+    declared_until = models.DateTimeField()
+
+    class Meta:
+        """Written by schedulers."""
+
+        managed = False
+        db_table = places.table("pecker_declarations")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.name)

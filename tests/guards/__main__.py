@@ -25,6 +25,7 @@ from rich.table import Table
 from tests.guards import (
     alarms,
     commands,
+    django_admin,
     groomer,
     intake,
     observers,
@@ -48,6 +49,7 @@ GUARDS = (
     *commands.GUARDS,
     *intake.GUARDS,
     *outbox.GUARDS,
+    *django_admin.GUARDS,
     *groomer.GUARDS,
     *observers.GUARDS,
     *observers_seen.GUARDS,

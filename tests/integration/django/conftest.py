@@ -60,7 +60,7 @@ class Site:
             method="get", user=user, path=f"/admin/celery_pecker/{path}", data=query
         )
 
-    def post(self, path: str, *, user: str = "boss", **data: str) -> dict[str, Any]:
+    def post(self, path: str, *, user: str = "boss", **data: Any) -> dict[str, Any]:
         """Return the answer to a form."""
         return self._ask(
             method="post", user=user, path=f"/admin/celery_pecker/{path}", data=data
@@ -73,6 +73,11 @@ class Site:
     def run(self, *words: str, **settings: Any) -> dict[str, Any]:
         """Return how a command of manage.py has ended, and what it printed."""
         return self._ask(command=words, settings=settings)
+
+    def serve(self, user: str) -> tuple[str, str]:
+        """Serve a browser; return the address and the key of the user's session."""
+        answer = self._ask(serve=user)
+        return f"http://127.0.0.1:{answer['port']}", answer["session"]
 
     def test_database(self, alias: str) -> list[int]:
         """Return the steps that a test database has, as test runners make it."""

@@ -10,17 +10,22 @@ import io
 import json
 import os
 import sys
+import threading
 from typing import Any
 
 import django
 from celery import Celery
 from django.core.management import CommandError, call_command
+from django.db.models.signals import pre_save
 from django.test.utils import override_settings
 from psycopg.conninfo import conninfo_to_dict
 
 given: dict[str, Any] = conninfo_to_dict(os.environ["PROJECT_DSN"])
 DATABASES = {
-    "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ.get("PROJECT_USERS", ":memory:"),
+    },
     "outbox": {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": given["dbname"],
@@ -38,6 +43,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "django.contrib.staticfiles",
     "celery_pecker.django",
 ]
 MIDDLEWARE = [
@@ -58,12 +64,19 @@ TEMPLATES = [
         },
     }
 ]
-if "PROJECT_PECKER_DSN" in os.environ:
+if __name__ != "__main__" and "PROJECT_PECKER_DSN" in os.environ:
     app = Celery("proj", broker="memory://")
     app.conf.pecker_dsn = os.environ["PROJECT_PECKER_DSN"]
+    app.conf.beat_schedule = {"in code": {"task": "proj.code", "schedule": 60.0}}
+    app.conf.update(json.loads(os.environ.get("PROJECT_CONF", "{}")))
+
+    @app.task(name="proj.report")
+    def report() -> None:
+        """Be offered to who fills in a form."""
+
     other = Celery("other", broker="memory://", set_as_current=False)
     other.conf.pecker_dsn = f"{os.environ['PROJECT_PECKER_DSN']}_other"
-ALLOWED_HOSTS = ["testserver"]
+ALLOWED_HOSTS = ["testserver", "127.0.0.1"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ROOT_URLCONF = "tests.integration.django.addresses"
 SECRET_KEY = "a test's own"  # noqa: S105
@@ -87,14 +100,23 @@ def main() -> None:
     from django.contrib.auth.models import Permission, User  # noqa: PLC0415
     from django.test import Client  # noqa: PLC0415
 
+    pre_save.connect(fail, sender="admin.LogEntry")
     User.objects.create_superuser("boss")
     User.objects.create_user("nobody", is_staff=True)
     reader = User.objects.create_user("reader", is_staff=True)
-    view = Permission.objects.get(codename="view_outboxmessage")
-    reader.user_permissions.add(view)
+    watcher = User.objects.create_user("watcher", is_staff=True)
+    editor = User.objects.create_user("editor", is_staff=True)
+    for user, codenames in (
+        (reader, ["view_outboxmessage"]),
+        (watcher, ["view_schedule"]),
+        (editor, ["view_schedule", "change_schedule"]),
+    ):
+        found = Permission.objects.filter(codename__in=codenames)
+        assert found.count() == len(codenames)
+        user.user_permissions.set(found)
     clients = {}
     for user in User.objects.all():
-        clients[user.get_username()] = Client()
+        clients[user.get_username()] = Client(raise_request_exception=False)
         clients[user.get_username()].force_login(user)
     print("{}", flush=True)  # noqa: T201
     for line in sys.stdin:
@@ -113,6 +135,8 @@ def answer(clients: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
         except CommandError as error:
             return {"status": 1, "out": str(error)}
         return {"status": 0, "out": out.getvalue()}
+    if "serve" in asked:
+        return serve(clients[asked["serve"]])
     if "test_database" in asked:
         return {"steps": test_database(asked["test_database"])}
     client = clients[asked["user"]]
@@ -122,6 +146,33 @@ def answer(clients: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
         "html": reply.content.decode(),
         "path": reply.request["PATH_INFO"],
     }
+
+
+def fail(instance: Any, **_: Any) -> None:
+    """Fail where the admin logs what was done with an object of that name."""
+    if instance.object_repr.startswith("fails"):
+        message = "the test wants it"
+        raise RuntimeError(message)
+
+
+def serve(client: Any) -> dict[str, Any]:
+    """Serve a browser over HTTP from now on; return where, and a session's key.
+
+    A thread of its own has connections of its own: the database of users is a file.
+    """
+    from django.contrib.staticfiles.handlers import (  # noqa: PLC0415
+        StaticFilesHandler,
+    )
+    from django.core.handlers.wsgi import WSGIHandler  # noqa: PLC0415
+    from django.core.servers.basehttp import (  # noqa: PLC0415
+        ThreadedWSGIServer,
+        WSGIRequestHandler,
+    )
+
+    server = ThreadedWSGIServer(("127.0.0.1", 0), WSGIRequestHandler)
+    server.set_app(StaticFilesHandler(WSGIHandler()))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return {"port": server.server_port, "session": client.cookies["sessionid"].value}
 
 
 def test_database(alias: str) -> list[int]:

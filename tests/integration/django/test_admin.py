@@ -65,7 +65,7 @@ def listed(answer: dict[str, Any]) -> list[tuple[str, ...]]:
     table = re.search(r'id="result_list".*?</table>', answer["html"], re.DOTALL)
     if table is None:
         return []
-    rows = re.findall(r"<tr>(<th.*?)</tr>", table[0], re.DOTALL)
+    rows = re.findall(r"<tr>(<t[hd].*?)</tr>", table[0], re.DOTALL)
     cell = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
     return [
         tuple(html.unescape(re.sub(r"<[^>]+>", "", one)) for one in cell.findall(row))

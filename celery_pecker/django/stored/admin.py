@@ -1,0 +1,342 @@
+"""Stored schedules in Django's admin: list, form, preview, history, actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from celery_pecker.django import places
+from celery_pecker.django.looking import Bounded, Looking
+from celery_pecker.django.models import Schedule, ScheduleChange
+from celery_pecker.django.stored import rows
+from celery_pecker.django.stored.differences import differences
+from celery_pecker.django.stored.filters import (
+    MOST_TASKS,
+    KindFilter,
+    StateFilter,
+    TaskFilter,
+)
+from celery_pecker.django.stored.form import ScheduleForm, fieldsets
+from celery_pecker.django.stored.store import Store, schedules
+from celery_pecker.kernel.errors import PeckerError
+
+KEPT = 100
+"""Changes that the page of a schedule shows: as many as there are."""
+DONE = {
+    "run": "Asked for a run of {name}.",
+    "pause": "Paused {name}: slots pass without a run.",
+    "resume": "Resumed {name}, with the next slot.",
+}
+"""By what can be done with a button or an action: what is said then."""
+INSTANT = "%Y-%m-%d %H:%M:%S"
+DAY = "%Y-%m-%d"
+PARTS = (
+    *("task", "schedule", "start", "end", "once", "args", "kwargs", "options"),
+    *("policies", "run"),
+)
+"""Of a definition, in the order in which people look for them."""
+
+
+@cache
+def zones() -> Sequence[str]:
+    """Return the names of time zones that a browser offers."""
+    return sorted(available_timezones())
+
+
+def names() -> Sequence[str]:
+    """Return the names of tasks that a browser offers: those of this process."""
+    ours = [name for name in schedules().app.tasks if not name.startswith("celery.")]
+    return sorted(filter(schedules().allowed, ours))
+
+
+OFFERED = {"pecker_zones": zones, "pecker_names": names}
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(Bounded):
+    """Everything that is edited goes through `Schedules`, in the user's name."""
+
+    change_form_template = "celery_pecker/schedule_form.html"
+    change_list_template = "celery_pecker/schedule_list.html"
+    list_display = (
+        *("name", "task", "words", "state_shown", "next_run", "last_run", "who"),
+    )
+    list_filter = (TaskFilter, KindFilter, StateFilter)
+    search_fields = ("name", "task")
+    search_help_text = "Part of the name, or of the task's"
+    window_order = ("name",)
+    actions = ("run_now", "pause", "resume")
+    shown = (
+        *("name", "task", "words", "state_shown", "problem", "next_run", "last_run"),
+        *("schedule", "starts_at", "ends_at", "once", "args", "kwargs", "options"),
+        *("policies", "run", "version", "changed"),
+    )
+    """What those see who may not change anything."""
+
+    class Media:
+        """Shows the next runs while somebody types."""
+
+        js = ("celery_pecker/schedule.js",)
+        css = {"all": ("celery_pecker/schedule.css",)}  # noqa: RUF012  # Django's form
+
+    def require(self) -> None:
+        """Raise ImproperlyConfigured where no Celery app is known."""
+        schedules()
+
+    def get_queryset(self, request: Any) -> Any:
+        """Return the schedules that were not removed."""
+        return rows.whole(super().get_queryset(request))
+
+    def tasks(self, request: Any) -> list[str]:
+        """Return the names of tasks that are stored, in order."""
+        del request
+        found = Schedule.objects.using(places.alias()).filter(removed_at__isnull=True)
+        names = found.order_by("task").values_list("task", flat=True).distinct()
+        return [*names[:MOST_TASKS]]
+
+    # Columns
+
+    @admin.display(description="schedule")
+    def words(self, schedule: Any) -> str:
+        """Return the schedule in a sentence."""
+        return rows.row(schedule).words
+
+    @admin.display(description="state")
+    def state_shown(self, schedule: Any) -> str:
+        """Return the state; why, if there is a problem."""
+        known = rows.row(schedule)
+        found = rows.state_of(known)
+        shown = f"{found}, paused" if known.paused and found == "problem" else found
+        text = '<span class="pecker-state pecker-{}" title="{}">{}</span>'
+        marked: str = format_html(text, found, known.problem or "", shown)
+        return marked
+
+    @admin.display
+    def problem(self, schedule: Any) -> str | None:
+        """Return why no scheduler runs it."""
+        return rows.row(schedule).problem
+
+    @admin.display
+    def next_run(self, schedule: Any) -> str | None:
+        """Return when its next slot is."""
+        return _instant(rows.row(schedule).next_due)
+
+    @admin.display
+    def last_run(self, schedule: Any) -> str | None:
+        """Return its last slot that was won."""
+        return _instant(rows.row(schedule).last_slot)
+
+    @admin.display(description="changed by")
+    def who(self, schedule: Any) -> str:
+        """Return who changed the definition last, and on which day."""
+        return f"{schedule.changed_by}, {_instant(schedule.changed_at, DAY)}"
+
+    @admin.display(description="changed")
+    def changed(self, schedule: Any) -> str:
+        """Return who changed the definition last, and when."""
+        return f"{schedule.changed_by}, {_instant(schedule.changed_at)}"
+
+    # The form
+
+    def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
+        """Return the fields of the form, or what those see who may not change it."""
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets(adding=obj is None)
+        return [(None, {"fields": self.shown})]
+
+    def get_form(
+        self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form, with whose edit it is."""
+        if change and not self.has_change_permission(request, obj):
+            return super().get_form(request, obj, change=change, **kwargs)
+        asked = {
+            "store": Store(request.user),
+            "previewing": "_preview" in request.POST,
+            "__module__": __name__,
+        }
+        return type("Form", (ScheduleForm,), asked)
+
+    def changeform_view(
+        self,
+        request: Any,
+        object_id: Any = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> Any:
+        """Show the form, with what a browser offers below its fields."""
+        context = {**OFFERED, **(extra_context or {})}
+        return super().changeform_view(request, object_id, form_url, context)
+
+    def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
+        """Do nothing: a valid form is written."""
+
+    def delete_view(
+        self, request: Any, object_id: str, extra_context: Any = None
+    ) -> Any:
+        """Ask, and remove it."""
+        view = super().delete_view
+        return self._bounded(request, lambda: view(request, object_id, extra_context))
+
+    def delete_model(self, request: Any, obj: Any) -> None:
+        """Remove a schedule; its history stays for a day."""
+        Store(request.user).remove(obj.name)
+
+    def delete_queryset(self, request: Any, queryset: Any) -> None:
+        """Remove the chosen schedules."""
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    # Other pages
+
+    def get_urls(self) -> list[Any]:
+        """Return the addresses of the model, and those of preview and buttons."""
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        view = self.admin_site.admin_view
+        ours = [
+            path("preview/", view(self.preview_view), name=f"{name}_preview"),
+            path("<path:object_id>/act/", view(self.act_view), name=f"{name}_act"),
+        ]
+        return [*ours, *super().get_urls()]
+
+    def preview_view(self, request: Any) -> Any:
+        """Show what a form would do: the next runs, or what is wrong."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not (
+            self.has_add_permission(request) or self.has_change_permission(request)
+        ):
+            raise PermissionDenied
+        form = self.get_form(request)(request.POST)
+        template = "celery_pecker/schedule_preview.html"
+        return TemplateResponse(
+            request, template, {"preview": form.preview, "zone": form.runs_zone}
+        )
+
+    def act_view(self, request: Any, object_id: str) -> Any:
+        """Do what a button of the page of a schedule says, and show the page again."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        name, word = unquote(object_id), request.POST.get("act", "")
+        if word in DONE:
+            self._act(request, word, [name])
+        address = reverse(
+            f"admin:{self.opts.app_label}_{self.opts.model_name}_change",
+            args=[quote(name)],
+            current_app=self.admin_site.name,
+        )
+        return HttpResponseRedirect(address)
+
+    def history_view(
+        self, request: Any, object_id: str, extra_context: Any = None
+    ) -> Any:
+        """Show who changed what, also of a schedule that was removed."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        name = unquote(object_id)
+        kept = ScheduleChange.objects.using(places.alias()).filter(name=name)
+
+        def view() -> Any:
+            changes = compared([*kept.order_by("-id")[:KEPT]])
+            context = {
+                **self.admin_site.each_context(request),
+                "title": f"Changes of {name}",
+                "name": name,
+                "there": self.get_queryset(request).filter(pk=name).exists(),
+                "changes": changes,
+                "opts": self.opts,
+                "module_name": str(self.opts.verbose_name_plural).capitalize(),
+                **(extra_context or {}),
+            }
+            template = "celery_pecker/schedule_history.html"
+            return TemplateResponse(request, template, context).render()
+
+        return self._bounded(request, view)
+
+    # Actions
+
+    @admin.action(description="Run now", permissions=["change"])
+    def run_now(self, request: Any, queryset: Any) -> None:
+        """Ask for a run of each."""
+        self._act(request, "run", [one.name for one in queryset])
+
+    @admin.action(description="Pause", permissions=["change"])
+    def pause(self, request: Any, queryset: Any) -> None:
+        """Let their slots pass."""
+        self._act(request, "pause", [one.name for one in queryset])
+
+    @admin.action(description="Resume", permissions=["change"])
+    def resume(self, request: Any, queryset: Any) -> None:
+        """Let their slots run."""
+        self._act(request, "resume", [one.name for one in queryset])
+
+    def _act(self, request: Any, word: str, names: Sequence[str]) -> None:
+        act: Callable[[str], bool] = getattr(Store(request.user), word)
+        done = []
+        for name in names:
+            try:
+                act(name)
+            except PeckerError as error:
+                self.message_user(
+                    request, f"Not done for {name}: {error}", messages.ERROR
+                )
+            else:
+                done.append(name)
+        if len(done) == 1:
+            self.message_user(request, DONE[word].format(name=done[0]))
+        elif done:
+            some = f"{len(done)} schedules: {', '.join(done[:5])}"
+            self.message_user(request, DONE[word].format(name=some))
+
+
+@admin.register(ScheduleChange)
+class ScheduleChangeAdmin(Looking):
+    """Who changed which schedule, newest first."""
+
+    list_display = ("name", "change", "version", "changed_by", "at")
+    list_filter = ("change",)
+    search_fields = ("name", "changed_by")
+    search_help_text = "Part of a schedule's name, or of who changed it"
+    window_order = ("-id",)
+    fields = readonly_fields = (*list_display, "definition")
+
+    @admin.display(description="changed at")
+    def at(self, change: Any) -> str | None:
+        """Return when it was changed."""
+        return _instant(change.changed_at)
+
+
+def compared(changes: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return changes, newest first, each with what it made different."""
+    found: list[dict[str, Any]] = []
+    before: dict[str, Any] = {}
+    for change in reversed(changes):
+        kept = change.definition
+        after = None if kept is None else {part: kept.get(part) for part in PARTS}
+        found.append(
+            {
+                "change": change,
+                "at": _instant(change.changed_at),
+                "differences": [] if after is None else differences(before, after),
+            }
+        )
+        before = before if after is None else after
+    return found[::-1]
+
+
+def _instant(value: Any, form: str = INSTANT) -> str | None:
+    """Return an instant in the time zone of the page."""
+    return None if value is None else timezone.localtime(value).strftime(form)

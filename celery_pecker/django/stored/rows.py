@@ -1,0 +1,83 @@
+"""Rows of stored schedules with what the hot row says, read as replicas read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Subquery
+from django.db.models.functions import Now
+
+from celery_pecker.django import places
+from celery_pecker.django.models import Declaration, HotRow
+from celery_pecker.django.stored.store import reading
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.stored.model import ScheduleRow
+from celery_pecker.stored.reading import Found
+
+
+def hot(**where: Any) -> Any:
+    """Return the hot rows of the schedules of a query."""
+    rows = HotRow.objects.using(places.alias())
+    return rows.filter(name=OuterRef("name"), **where)
+
+
+def whole(rows: Any) -> Any:
+    """Return schedules that were not removed, with what is known of their runs."""
+    declared = Declaration.objects.using(places.alias()).filter(
+        name=OuterRef("name"), stored=False, declared_until__gt=Now()
+    )
+    return rows.filter(removed_at__isnull=True).annotate(
+        executed_at=Subquery(hot().values("executed_at")[:1]),
+        ran=Exists(hot(holder__isnull=False)),
+        paused=Subquery(hot().values("paused")[:1]),
+        by_code=Exists(declared),
+        now=Now(),
+    )
+
+
+def row(schedule: Any) -> ScheduleRow:
+    """Return a schedule of `whole` as people see it; what it costs is paid once."""
+    known: ScheduleRow | None = getattr(schedule, "pecker_row", None)
+    if known is None:
+        known = schedule.pecker_row = reading().row(_found(schedule))
+    return known
+
+
+def state_of(known: ScheduleRow) -> str:
+    """Return the state of a schedule in a word."""
+    if known.problem is not None:
+        return "problem"
+    if known.done:
+        return "done"
+    return "paused" if known.paused else "active"
+
+
+def _found(schedule: Any) -> Found:
+    executed_at = schedule.executed_at
+    return Found(
+        now_us=to_us(schedule.now),
+        who="",
+        owner=None,
+        name=schedule.name,
+        task=schedule.task,
+        args=json.dumps(schedule.args),
+        kwargs=json.dumps(schedule.kwargs),
+        options=json.dumps(schedule.options),
+        schedule=json.dumps(schedule.schedule),
+        policies=json.dumps(schedule.policies),
+        run=schedule.run,
+        start=schedule.starts_at,
+        end=schedule.ends_at,
+        once=schedule.once,
+        once_at=schedule.once_at,
+        stored_version=schedule.version,
+        removed_at=schedule.removed_at,
+        created_at=schedule.created_at,
+        changed_at=schedule.changed_at,
+        changed_by=schedule.changed_by,
+        executed_us=None if executed_at is None else to_us(executed_at),
+        ran=schedule.ran,
+        stored_paused=schedule.paused,
+        by_code=schedule.by_code,
+    )

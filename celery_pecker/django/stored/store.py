@@ -1,0 +1,106 @@
+"""Edits of stored schedules in a request of Django, in the name of its user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from celery import Celery
+from django.db import connections, transaction
+
+from celery_pecker.django import places, project
+from celery_pecker.django.statements import Alias
+from celery_pecker.kernel.database import Database
+from celery_pecker.overview import Overview
+from celery_pecker.stored.app import Schedules
+from celery_pecker.stored.model import ScheduleRow
+from celery_pecker.stored.reading import Reading
+
+MAX_BY = 200
+"""Characters of who made an edit."""
+
+
+@cache
+def _schedules(app: Celery) -> Schedules:
+    return Schedules(app)
+
+
+@cache
+def _reading(app: Celery) -> Reading:
+    return Reading(_schedules(app).timings)
+
+
+def schedules() -> Schedules:
+    """Return the stored schedules of the project's Celery app.
+
+    Raises:
+        ImproperlyConfigured: there is no app.
+    """
+    return _schedules(project.celery_app())
+
+
+def reading() -> Reading:
+    """Return what reads their rows."""
+    return _reading(project.celery_app())
+
+
+class Store:
+    """What a user does to stored schedules.
+
+    Each edit is part of the open ``atomic`` block of the admin's database, if that is
+    the one of ``pecker_dsn``; else it is committed at once, over a connection of ours.
+    """
+
+    def __init__(self, user: Any) -> None:
+        self.by = str(user.get_username())[:MAX_BY]
+
+    def get(self, name: str) -> ScheduleRow | None:
+        """Return a schedule."""
+        with self._joined() as connection:
+            return schedules().get(name, connection=connection)
+
+    def set(self, **fields: Any) -> ScheduleRow:
+        """Create or change a schedule. Raises what `Schedules.set` raises."""
+        with self._joined() as connection:
+            return schedules().set(**fields, by=self.by, connection=connection)
+
+    def remove(self, name: str) -> bool:
+        """Remove a schedule; say whether there was one."""
+        with self._joined() as connection:
+            return schedules().remove(name, by=self.by, connection=connection)
+
+    def pause(self, name: str) -> bool:
+        """Let its slots pass; say whether that is new."""
+        with self._joined() as connection:
+            return schedules().pause(name, by=self.by, connection=connection)
+
+    def resume(self, name: str) -> bool:
+        """Let its slots run; say whether that is new."""
+        with self._joined() as connection:
+            return schedules().resume(name, by=self.by, connection=connection)
+
+    def run(self, name: str) -> bool:
+        """Ask for a run now."""
+        with self._joined() as connection:
+            if connection is not None:
+                tables: Any = Alias(places.alias(), places.schema())
+                Overview(tables).ask(name, by=self.by)
+                return True
+            database = Database.of(project.app_settings(), role="django")
+            try:
+                Overview(database).ask(name, by=self.by)
+            finally:
+                database.close()
+            return True
+
+    @contextmanager
+    def _joined(self) -> Iterator[Any]:
+        """Give the connection to join, or None; a refusal leaves the block usable."""
+        alias = places.alias()
+        if project.elsewhere(alias) is not None:
+            yield None
+            return
+        with transaction.atomic(using=alias):
+            yield connections[alias]

@@ -1,0 +1,64 @@
+"""Guards of stored schedules in Django's admin."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+TESTS = "tests/integration/django/test_schedules.py"
+ADMIN = "celery_pecker/django/stored/admin.py"
+FORM = "celery_pecker/django/stored/form.py"
+STORE = "celery_pecker/django/stored/store.py"
+
+GUARDS = (
+    Guard(
+        "django: an edit is part of the request's transaction",
+        STORE,
+        "if project.elsewhere(alias) is not None:",
+        "if True:",
+        f"{TESTS}::test_an_edit_is_part_of_the_requests_transaction",
+    ),
+    Guard(
+        "django: an edit is in the name of Django's user",
+        STORE,
+        "schedules().set(**fields, by=self.by, connection=connection)",
+        "schedules().set(**fields, connection=connection)",
+        f"{TESTS}::test_a_schedule_is_added_by_its_form",
+    ),
+    Guard(
+        "django: a form is for the version that it showed",
+        FORM,
+        "self.store.set(**found)",
+        'self.store.set(**{**found, "version": None})',
+        f"{TESTS}::test_an_edit_of_an_old_version_shows_both",
+    ),
+    Guard(
+        "django: a preview writes nothing",
+        FORM,
+        "            if self.previewing:\n                return\n",
+        "",
+        f"{TESTS}::test_the_next_runs_are_shown_before_anything_is_saved",
+    ),
+    Guard(
+        "django: the form of a definition does not resume",
+        FORM,
+        'del self.fields["paused"]',
+        'self.fields["paused"].required = False',
+        f"{TESTS}::test_a_schedule_is_changed_by_its_form",
+    ),
+    Guard(
+        "django: buttons of a schedule need the permission to change",
+        ADMIN,
+        "        if not self.has_change_permission(request):\n"
+        "            raise PermissionDenied\n"
+        "        name, word",
+        "        name, word",
+        f"{TESTS}::test_who_may_not_change_only_looks",
+    ),
+    Guard(
+        "django: actions on schedules need the permission to change",
+        ADMIN,
+        '@admin.action(description="Pause", permissions=["change"])',
+        '@admin.action(description="Pause")',
+        f"{TESTS}::test_who_may_not_change_only_looks",
+    ),
+)
