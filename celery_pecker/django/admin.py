@@ -10,6 +10,7 @@ from django.db.models import F, Q
 from celery_pecker.django import arguments
 from celery_pecker.django.looking import Looking
 from celery_pecker.django.models import OutboxDone, OutboxMessage
+from celery_pecker.django.outboxes import OfOneOutbox, OutboxFilter, kept
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
 from celery_pecker.django.stored.admin import ScheduleAdmin, ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
@@ -27,7 +28,7 @@ SHORT = 120
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(Looking):
+class OutboxMessageAdmin(OfOneOutbox, Looking):
     """What waits, is held or parked; counts of each task stand above."""
 
     change_list_template = "celery_pecker/outbox_list.html"
@@ -42,7 +43,7 @@ class OutboxMessageAdmin(Looking):
         "dedupe_key",
         "error",
     )
-    list_filter = (StateFilter, TaskFilter, "mode")
+    list_filter = (OutboxFilter, StateFilter, TaskFilter, "mode")
     search_fields = ("task_id", "dedupe_key")
     search_help_text = "The id of a task, or a dedupe_key, as a whole"
     window_order = (F("attempt").desc(nulls_last=True), "id")
@@ -81,12 +82,16 @@ class OutboxMessageAdmin(Looking):
         """Return the counts of all tasks; read once for a page."""
         known: Summary | None = getattr(request, "pecker_summary", None)
         if known is None:
-            known = request.pecker_summary = Overview(self.tables()).summary()
+            known = request.pecker_summary = Overview(self.tables(request)).summary()
         return known
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         """Show the counts above the list."""
-        context = {"summary": lambda: self.summary(request), **(extra_context or {})}
+        context = {
+            "summary": lambda: self.summary(request),
+            "pecker_outbox": kept(request.GET),
+            **(extra_context or {}),
+        }
         return super().changelist_view(request, context)
 
     @admin.display
@@ -126,14 +131,14 @@ class OutboxMessageAdmin(Looking):
 
 
 @admin.register(OutboxDone)
-class OutboxDoneAdmin(Looking):
+class OutboxDoneAdmin(OfOneOutbox, Looking):
     """What was done lately, of modes until_done and local."""
 
     list_display = (
         *("message", "task", "task_id", "attempt", "emergency"),
         *("created_at", "done_at"),
     )
-    list_filter = ("emergency",)
+    list_filter = (OutboxFilter, "emergency")
     search_fields = ("task_id",)
     search_help_text = "The id of a task, as a whole"
     window_order = ("-number",)

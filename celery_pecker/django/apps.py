@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core.checks import register
 from django.db.models.signals import pre_migrate
 
 
@@ -15,9 +16,10 @@ class PeckerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Note how the project began; let ``manage.py migrate`` make the tables."""
+        """Note how the project began; check settings; have ``migrate`` make tables."""
         # Imports models, which may not be loaded before.
-        from celery_pecker.django import migrating, project  # noqa: PLC0415
+        from celery_pecker.django import checks, migrating, project  # noqa: PLC0415
 
         project.begin()
+        register(checks.settings)
         pre_migrate.connect(migrating.before, sender=self)

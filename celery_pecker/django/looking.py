@@ -55,13 +55,18 @@ class Bounded(admin.ModelAdmin):
         keys = asked.order_by(*self.window_order).values_list("pk", flat=True)
         return [*keys[:most]]
 
-    def tables(self) -> Alias:
+    def alias(self, request: Any) -> str:
+        """Return the alias of the database that a request is about."""
+        del request
+        return places.alias()
+
+    def tables(self, request: Any) -> Alias:
         """Return where the tables are."""
-        return Alias(places.alias(), places.schema())
+        return Alias(self.alias(request), places.schema())
 
     def get_queryset(self, request: Any) -> Any:
         """Return all rows, from the database that has the tables."""
-        return super().get_queryset(request).using(places.alias())
+        return super().get_queryset(request).using(self.alias(request))
 
     def get_changelist(self, request: Any, **kwargs: Any) -> type[ChangeList]:
         """Return the class of the list."""
@@ -82,7 +87,7 @@ class Bounded(admin.ModelAdmin):
         """Raise ImproperlyConfigured or PeckerError if the pages cannot be shown."""
 
     def _bounded(self, request: Any, view: Callable[[], Any]) -> Any:
-        tables = self.tables()
+        tables = self.tables(request)
         try:
             with tables.bounded():
                 self.require()

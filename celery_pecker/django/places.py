@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-DATABASE, SCHEMA, NAMESPACED = (
+DATABASE, OUTBOXES, SCHEMA, NAMESPACED = (
     "PECKER_ADMIN_DATABASE",
+    "PECKER_ADMIN_OUTBOXES",
     "PECKER_ADMIN_SCHEMA",
     "CELERY_PECKER_SCHEMA",
 )
@@ -20,6 +21,32 @@ def alias() -> str:
         message = f"{DATABASE} is {name!r}; allowed are those of DATABASES: {allowed}"
         raise ImproperlyConfigured(message)
     return str(name)
+
+
+def outboxes() -> dict[str, str]:
+    """Return the alias of each outbox by its name, the first of them first.
+
+    Raises:
+        ImproperlyConfigured: an alias is none of DATABASES, or there is no outbox.
+    """
+    given = getattr(settings, OUTBOXES, None)
+    if given is None:
+        return {"default": alias()}
+    if not isinstance(given, dict) or not given:
+        message = (
+            f"{OUTBOXES} is {given!r}; allowed is a dict of the names of outboxes and"
+            ' their aliases of DATABASES, as {"default": "default", "eu": "eu"}'
+        )
+        raise ImproperlyConfigured(message)
+    for name, place in given.items():
+        if place not in settings.DATABASES:
+            allowed = ", ".join(sorted(settings.DATABASES))
+            message = (
+                f"{OUTBOXES} has {name!r}: {place!r}; allowed are aliases of"
+                f" DATABASES: {allowed}"
+            )
+            raise ImproperlyConfigured(message)
+    return {str(name): str(place) for name, place in given.items()}
 
 
 def schema() -> str:

@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.db.models import BigIntegerField, Case, Func, Q, TextField, Value, When
 from django.db.models.functions import Coalesce, Now
 
-from celery_pecker.django import places
 from celery_pecker.django.models import OutboxBatch
 
 STATES = ("waiting", "held", "later", "parked")
@@ -18,7 +17,7 @@ MOST_TASKS = 200
 
 def with_state(rows: Any) -> Any:
     """Return the messages with `state` and `due`, by the database's clock."""
-    batches = OutboxBatch.objects.using(places.alias())
+    batches = OutboxBatch.objects.using(rows.db)
     ids = Func("ids", function="unnest", output_field=BigIntegerField())
     taken = batches.annotate(one=ids).values("one")
     running = Q(running=True, held_until__gt=Now())

@@ -11,6 +11,14 @@ STORE = "celery_pecker/django/stored/store.py"
 
 GUARDS = (
     Guard(
+        "django: a page of a message is of the outbox of its list",
+        "celery_pecker/django/outboxes.py",
+        'parse_qs(query.get(PRESERVED, ""))',
+        'parse_qs("")',
+        "tests/integration/django/test_outboxes.py"
+        "::test_the_page_of_a_message_is_of_the_same_outbox",
+    ),
+    Guard(
         "django: an edit is part of the request's transaction",
         STORE,
         "if project.elsewhere(alias) is not None:",

@@ -36,6 +36,10 @@ DATABASES = {
     },
 }
 PECKER_ADMIN_DATABASE = os.environ.get("PROJECT_ALIAS", "outbox")
+if "PROJECT_EU" in os.environ:
+    eu = conninfo_to_dict(os.environ["PROJECT_EU"])
+    DATABASES["eu"] = {**DATABASES["outbox"], "NAME": eu["dbname"], "PORT": eu["port"]}
+    PECKER_ADMIN_OUTBOXES = {"main": "outbox", "eu": "eu"}
 CELERY_PECKER_SCHEMA = os.environ.get("PROJECT_SCHEMA", "public")
 INSTALLED_APPS = [
     "django.contrib.admin",
