@@ -11,6 +11,13 @@ STORE = "celery_pecker/django/stored/store.py"
 
 GUARDS = (
     Guard(
+        "django: who may only add changes nothing",
+        FORM,
+        "adding = self.known is None",
+        "adding = False",
+        f"{TESTS}::test_a_name_that_is_there_is_not_overwritten",
+    ),
+    Guard(
         "django: a page of a message is of the outbox of its list",
         "celery_pecker/django/outboxes.py",
         'parse_qs(query.get(PRESERVED, ""))',

@@ -121,6 +121,9 @@ class ScheduleForm(forms.ModelForm):
             asked = {name: _text(value) for name, value in self.cleaned_data.items()}
             found = fields.arguments(asked, zone=schedules().app.timezone)
             self.instance.name = found["name"]
+            # Whoever may only add changes nothing, whatever the request says.
+            adding = self.known is None
+            found["version"] = 0 if adding else found.get("version", 0)
             if self.previewing:
                 return
             try:

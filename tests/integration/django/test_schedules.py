@@ -169,10 +169,11 @@ def test_what_is_refused_is_said_at_its_field(
 def test_a_name_that_is_there_is_not_overwritten(
     site: Site, schedules: Schedules
 ) -> None:
-    """Adding is no way to change."""
+    """Adding is no way to change, whichever version the request names."""
     store(schedules, "report")
-    answer = site.post(f"{LIST}add/", **FORM)
-    assert "exists already" in errors(answer)["name"]
+    for version in ("0", "1", ""):
+        answer = site.post(f"{LIST}add/", **{**FORM, "version": version})
+        assert "exists already" in errors(answer)["name"]
     row = schedules.get("report")
     assert row is not None
     assert (row.version, row.changed_by) == (1, "alice")
