@@ -7,6 +7,8 @@ or ``celery -A proj pecker flower``, which does the same and then is Flower.
 
     pages       what a page is, and which there are: further ones only register
     schedules   the list of entries and the page of one: what they show, what one can do
+    stored      what pages know of stored schedules, and whether people may edit them
+    editing     the form of a stored schedule: added, previewed, changed, removed
     outbox      what waits in the outbox, and what people do to it
     observers   hosts and their room, observers, the life of one
     alarms      what rings, what has recovered, and where notices go

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from celery_pecker.flower import alarms, observers, outbox, schedules
+from celery_pecker.flower import alarms, editing, observers, outbox, schedules
 from celery_pecker.flower.pages import Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
@@ -52,7 +52,8 @@ def install(*, read_only: bool = False) -> None:
 
 def _pages() -> Iterable[Page]:
     """Give all pages, in the order of the menu."""
-    yield from (*schedules.PAGES, *outbox.PAGES, *observers.PAGES, *alarms.PAGES)
+    yield from (*schedules.PAGES, *editing.PAGES, *outbox.PAGES)
+    yield from (*observers.PAGES, *alarms.PAGES)
     yield from _of_others()
 
 

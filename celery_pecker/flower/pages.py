@@ -22,6 +22,17 @@ class Unreadable(PeckerError):
     """What a page shows cannot be read; the message says why, and what to mend."""
 
 
+class Refused(PeckerError):
+    """A form was not accepted, and nothing was written; the message says why."""
+
+    def __init__(self, message: str, *, status: int = 422, **more: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        """Of the answer: 422 for a wrong field, 409 where somebody else was faster."""
+        self.more = more
+        """What the page's script gets beside the message, as JSON."""
+
+
 def always(app: Celery) -> bool:
     """Whether an app has the page: yes."""
     del app
@@ -32,6 +43,7 @@ def always(app: Celery) -> bool:
 class Source:
     """What a page reads from, on the thread that it was given."""
 
+    app: Celery
     database: Database
     upcoming: Upcoming
     settings: Settings
@@ -44,6 +56,19 @@ Query = Mapping[str, str]
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
 Act = Callable[[Source, str, str], "dict[str, Any]"]
+Fields = Mapping[str, str]
+"""What was typed into a form, by the names of its fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Something that can be done with what was typed into a form of a page."""
+
+    does: Callable[[Source, str, str, Fields], dict[str, Any]]
+    """Given a source, a name, who asks and the fields; on a thread. It raises `Refused`
+    for what is not accepted."""
+    writes: bool = True
+    """Whether it changes anything: a preview does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +87,8 @@ class Page:
     """What it shows, as JSON; on a thread. None: there is no such thing (404)."""
     acts: Mapping[str, Act] = field(default_factory=dict)
     """What can be done: given a source, a name and who asks; on a thread."""
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """What can be done with fields that were filled in."""
     under: str = ""
     """The page in whose part of the menu it lies; none: it has its own."""
     folder: Path = HERE

@@ -16,7 +16,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from celery import Celery
 
-from celery_pecker.flower.pages import PLACE, Act, Page, Query, Source
+from celery_pecker.flower.pages import (
+    PLACE,
+    Act,
+    Fields,
+    Form,
+    Page,
+    Query,
+    Source,
+)
 from celery_pecker.flower.upcoming import Upcoming
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
@@ -68,6 +76,7 @@ class Lane:
     """Questions to one database, on threads of their own."""
 
     def __init__(self, app: Celery, settings: Callable[[], Settings]) -> None:
+        self._app = app
         self._settings = settings
         self._upcoming = Upcoming(app)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
@@ -145,7 +154,10 @@ class Lane:
             settings = self._settings()
             database = Database.of(settings, role="flower")
             source = self._mine.source = Source(
-                database=database, upcoming=self._upcoming, settings=settings
+                app=self._app,
+                database=database,
+                upcoming=self._upcoming,
+                settings=settings,
             )
         return source
 
@@ -259,6 +271,18 @@ class Reader:
             return await self._lane(place, places[place]).tell(act, name, by)
         finally:
             self._recent.clear()  # who did it wants to see it
+
+    async def fill(
+        self, form: Form, name: str, by: str, fields: Fields
+    ) -> dict[str, Any]:
+        """Do something with what was typed into a form of a page.
+
+        Raises:
+            Refused: it was not accepted, and nothing was written.
+        """
+        if form.writes:
+            return await self.tell(form.does, name, by, fields)
+        return await self.ask(form.does, name, by, fields)
 
     def _lane(self, place: str, settings: Settings) -> Lane:
         """Return the lane of a place: its server may hang, and the others go on."""

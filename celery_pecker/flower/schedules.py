@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
 from celery_pecker.flower.pages import Page, Query, Source
+from celery_pecker.flower.stored import (
+    brief,
+    changes_of,
+    full,
+    removed_of,
+    schedules_of,
+    stored_of,
+    why_read_only,
+)
+from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.overview import ORDERS, EntryRow, Overview
+from celery_pecker.overview import ORDERS, EntryRow, Overview, Totals
 from celery_pecker.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.schedules.model import task_id
+
+if TYPE_CHECKING:
+    from celery_pecker.stored import ScheduleRow
 
 ROWS = 50
 """On one page of the list."""
@@ -19,8 +34,45 @@ DIGITS = 9
 """Of a page's number, at most: Python refuses to read thousands."""
 LISTED = 20
 """Slots whose tasks can be opened."""
+SPARED = 10
+"""Readings of all figures that would fit between two of them."""
 SLOTS = 600
 """In the strip of an entry: ten minutes of a per-second entry."""
+
+
+class LastTotals:
+    """The figures of all entries, read the more rarely the longer that takes.
+
+    Each row is counted: of 100,000 entries every two seconds for every browser, that
+    would be a core of the database.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._totals: Totals | None = None
+        self._until = 0.0
+
+    def read(self, overview: Overview) -> Totals:
+        """Return figures that are as old as ten readings take, at most."""
+        with self._reading:
+            begun = self._clock.monotonic()
+            if self._totals is None or begun >= self._until:
+                self._totals = overview.totals()
+                ended = self._clock.monotonic()
+                self._until = ended + SPARED * (ended - begun)
+            return self._totals
+
+    def forget(self) -> None:
+        """Read them anew: somebody has changed something."""
+        self._until = 0.0
+
+
+@cache
+def totals_of(app: Celery) -> LastTotals:
+    """Return the figures of an app; one for all threads."""
+    del app
+    return LastTotals()
 
 
 def read_list(source: Source, query: Query) -> dict[str, Any]:
@@ -36,12 +88,19 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
         limit=ROWS,
         offset=(max(at, 1) - 1) * ROWS,
     )
+    stored = stored_of(source, [row.name for row in page.rows])
+    gone = [row.name for row in page.rows if not row.declared]
+    removed = removed_of(source, gone)
     return {
         "now": page.now_us,
         "total": page.total,
-        "rows": [plain(row, source, page.now_us) for row in page.rows],
+        "rows": [
+            plain(row, source, page.now_us, stored.get(row.name), row.name in removed)
+            for row in page.rows
+        ],
         "size": ROWS,
-        "totals": asdict(overview.totals()),
+        "totals": asdict(totals_of(source.app).read(overview)),
+        "why": why_read_only(source.app),
     }
 
 
@@ -50,6 +109,9 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
     detail = Overview(source.database).entry(query.get("name", ""), limit=SLOTS)
     if detail is None:
         return None
+    name = detail.row.name
+    stored = stored_of(source, [name]).get(name)
+    removed = not detail.row.declared and name in removed_of(source, [name])
     holders: dict[str, int] = {}
     hosts: list[str | None] = []
     for slot in detail.slots:
@@ -57,7 +119,10 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
             hosts.append(slot.host)
     return {
         "now": detail.now_us,
-        "row": plain(detail.row, source, detail.now_us),
+        "row": plain(detail.row, source, detail.now_us, stored, removed),
+        "stored": None if stored is None else full(stored),
+        "changes": changes_of(source, name),
+        "why": why_read_only(source.app),
         "declared_until": detail.declared_until_us,
         "holder_seen": detail.holder_seen_us,
         "slots": [  # without names: there are many, and they come every two seconds
@@ -74,7 +139,7 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
         ],
         "holders": [*zip(holders, hosts, strict=True)],
         "tasks": [
-            task_id(source.settings.schema, detail.row.name, slot.due_us, slot.era)
+            task_id(source.settings.schema, name, slot.due_us, slot.era)
             for slot in detail.slots[:LISTED]
         ],
         "bad": _bad(detail.row, source),
@@ -93,16 +158,27 @@ def _bad(row: EntryRow, source: Source) -> dict[str, Any] | None:
     return {**asdict(bad), "task": task}
 
 
-def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
+def plain(
+    row: EntryRow,
+    source: Source,
+    now_us: int,
+    stored: ScheduleRow | None = None,
+    removed: bool = False,
+) -> dict[str, Any]:
     """Return a row as JSON has it."""
     next_us, overdue_us, state = row.next_us, row.overdue_us, row.state
     if next_us is None and row.declared:
-        next_us = source.upcoming.next_us(
-            row.name, row.schedule, last_us=row.last_us, now_us=now_us
-        )
+        next_us = _next(row, source, now_us, stored)
         overdue_us = max(now_us - next_us, 0) if next_us is not None else 0
         if overdue_us > OVERDUE_TIMEOUT * SECOND and not row.paused:
             state = "overdue"
+    if removed:
+        state = "removed"
+    elif stored is not None and not stored.declared_by_code:
+        if stored.problem is not None:
+            state, next_us, overdue_us = "unreadable", None, 0
+        elif stored.done:
+            state, next_us, overdue_us = "done", None, 0
     return {
         "name": row.name,
         "task": row.task,
@@ -126,7 +202,19 @@ def plain(row: EntryRow, source: Source, now_us: int) -> dict[str, Any]:
         "failing": row.outcomes.failing,
         "why": _why(row),
         "spark": row.spark,
+        "stored": None if stored is None else brief(stored),
     }
+
+
+def _next(
+    row: EntryRow, source: Source, now_us: int, stored: ScheduleRow | None
+) -> int | None:
+    """Return the slot after the last: by what is stored, or by Flower's own code."""
+    if stored is not None and not stored.declared_by_code:
+        return None if stored.next_due is None else to_us(stored.next_due)
+    return source.upcoming.next_us(
+        row.name, row.schedule, last_us=row.last_us, now_us=now_us
+    )
 
 
 def _why(row: EntryRow) -> str:
@@ -144,15 +232,15 @@ def _texts(values: dict[str, Any]) -> dict[str, Any]:
 
 def pause(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let the slots of the entry pass."""
-    del by
-    Overview(source.database).pause(name)
+    schedules_of(source.app).pause(name, by=by)
+    totals_of(source.app).forget()
     return {"said": f"Paused {name}: its slots pass without a run."}
 
 
 def resume(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let the slots of the entry run again."""
-    del by
-    Overview(source.database).resume(name)
+    schedules_of(source.app).resume(name, by=by)
+    totals_of(source.app).forget()
     return {"said": f"Resumed {name}: it runs again from its next slot on."}
 
 

@@ -20,12 +20,20 @@ from tornado.web import HTTPError, RequestHandler, authenticated
 from celery_pecker.flower.files import version_of
 from celery_pecker.flower.install import READ_ONLY
 from celery_pecker.flower.loader import OURS
-from celery_pecker.flower.pages import PLACE, Page, Query, Unreadable
+from celery_pecker.flower.pages import (
+    PLACE,
+    Fields,
+    Page,
+    Query,
+    Refused,
+    Unreadable,
+)
 from celery_pecker.flower.reader import NotAsked, Reader
 from celery_pecker.flower.schedules import SCHEDULES
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
+    InvalidField,
     Misconfigured,
     PeckerError,
     SchemaOutdated,
@@ -95,7 +103,7 @@ class View(BaseHandler):
             # Flower has compared it by now, so it can be read.
             _, _, given = self.request.headers.get("Authorization", "").partition(" ")
             return b64decode(given).decode().partition(":")[0][:LONGEST]
-        return "flower"
+        return f"flower:{self.request.remote_ip}"
 
     @property
     def refusal(self) -> str:
@@ -224,34 +232,51 @@ class ActView(ScriptView):
         if self.refusal:
             answer(self, 403, error=self.refusal)
             return
-        name, act = self.asked()
+        name, act, fields = self.asked()
+        form = self.page.forms.get(act)
         try:
-            told = await self.reader.act(
-                self.page, self.query, self.page.acts[act], name, self.user
-            )
+            if form is None:
+                reply = await self.reader.act(
+                    self.page, self.query, self.page.acts[act], name, self.user
+                )
+            else:
+                reply = await self.reader.fill(form, name, self.user, fields)
         except NotAsked as error:
             answer(self, 503, error=f"Not done: {error}")
+        except InvalidField as error:
+            answer(self, 422, error=str(error), field=error.field)
         except AWAY as error:
             answer(self, 503, error=f"Nobody knows whether it was done: {error}")
+        except Refused as error:
+            answer(self, error.status, error=str(error), **error.more)
         except PeckerError as error:
             unknown = isinstance(error, LookupError)
             answer(self, 404 if unknown else 409, error=str(error))
         else:
-            logger.info("pecker: %s asked: %s %r", self.user, act, name)
-            answer(self, 200, **told)
+            if form is None or form.writes:
+                logger.info("pecker: %s asked: %s %r", self.user, act, name)
+            answer(self, 200, **reply)
 
-    def asked(self) -> tuple[str, str]:
-        """Return the name and what to do with it, or refuse."""
+    def asked(self) -> tuple[str, str, Fields]:
+        """Return the name, what to do with it, and the fields of a form; or refuse."""
+        if len(self.request.body) > LARGEST:
+            raise HTTPError(413, f"Send at most {LARGEST} bytes.")
         try:
-            given = json.loads(self.request.body[:LARGEST])
-            name, act = given["name"], given["act"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            name = act = None
-        known = isinstance(act, str) and act in self.page.acts
+            body = json.loads(self.request.body)
+            name, act, fields = body["name"], body["act"], body.get("fields", {})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            name = act = fields = None
+        acts = [*self.page.acts, *self.page.forms]
+        known = isinstance(act, str) and act in acts
         if not isinstance(name, str) or not known:
-            allowed = ", ".join(self.page.acts) or "nothing"
+            allowed = ", ".join(acts) or "nothing"
             raise HTTPError(400, f"Send JSON with 'name' and 'act', one of: {allowed}.")
-        return name, act
+        texts = isinstance(fields, dict) and all(
+            isinstance(value, str) for value in fields.values()
+        )
+        if not texts:
+            raise HTTPError(400, "Send 'fields' as an object of texts.")
+        return name, act, fields
 
 
 def answer(view: View, status: int, **told: Any) -> None:

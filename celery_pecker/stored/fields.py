@@ -223,9 +223,14 @@ def preview(
         runs = schedules.next_runs(
             found["schedule"], **when, once=once, name=found["name"], count=count
         )
-        wanted = schedules.check(
+        words = schedules.timings.words(
+            found["name"], found["schedule"], **when, once=once
+        )
+        if not str(asked.get("task") or "").strip():
+            return Preview(words, runs)  # nobody can say yet whether it is allowed
+        schedules.check(
             found["name"],
-            task=found["task"] if asked.get("task") else "preview",
+            task=found["task"],
             schedule=found["schedule"],
             policies={
                 key: found.get(key)
@@ -236,13 +241,6 @@ def preview(
                 for key in ("args", "kwargs", "options", "run", "start", "end", "once")
                 if key in found
             },
-        )
-        words = schedules.timings.words(
-            wanted.name,
-            wanted.schedule,
-            start=wanted.start,
-            end=wanted.end,
-            once=wanted.once,
         )
     except InvalidField as error:
         return Preview(words, runs, form_field(error), str(error))

@@ -12,8 +12,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
+from celery import Celery
 
 from celery_pecker.kernel.migrations import migrate
+from celery_pecker.stored import Schedules
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.browser.chromium import chromium
 from tests.integration.flower.rows import Row, write
@@ -21,6 +23,7 @@ from tests.integration.flower.site import Site
 
 TARGET = Path(__file__).parents[2] / "docs" / "_static"
 OTHER = "5c2e9a41-7d30-4b6f-9a52-64f0c1d7e8b3"
+CRON = "30 7 * * mon-fri"
 SECONDS = ("check-meetings", "heartbeat")
 TICK = """
 update pecker_tasks
@@ -108,6 +111,23 @@ def rows(chance: random.Random) -> Iterator[Row]:
     )
 
 
+def store(dsn: str) -> None:
+    """A schedule that two people have edited."""
+    app = Celery("proj", broker="redis://127.0.0.1:1/0", set_as_current=False)
+    app.conf.pecker_dsn = dsn
+    schedules = Schedules(app)
+    for by, cron, timeout in (("anna", "0 7 * * mon-fri", None), ("bob", CRON, 600)):
+        schedules.set(
+            "bill-customers",
+            task="shop.tasks.bill",
+            schedule={"cron": cron, "zone": "Europe/Paris"},
+            kwargs={"currency": "EUR"},
+            timeout=timeout,
+            by=by,
+        )
+    schedules.close()
+
+
 @contextmanager
 def scene() -> Iterator[tuple[str, Site]]:
     """Give the database's address, and a Flower that shows it."""
@@ -117,7 +137,9 @@ def scene() -> Iterator[tuple[str, Site]]:
         migrate(dsn, schema="public")
         write(dsn, rows(random.Random(7)))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        site = Site(folder=folder, broker_url=redis.url, conf={"pecker_dsn": dsn})
+        conf = {"pecker_dsn": dsn, "pecker_allowed_tasks": ["shop.tasks.*"]}
+        store(dsn)
+        site = Site(folder=folder, broker_url=redis.url, conf=conf)
         stack.callback(site.close)
         yield dsn, site.start(env={"FLOWER_UNAUTHENTICATED_API": "true"})
 
@@ -128,6 +150,7 @@ def main() -> None:
         for path, file, height in (
             ("/schedules", "flower-schedules.png", 1030),
             ("/schedules/entry?name=check-meetings", "flower-entry.png", 1030),
+            ("/schedules/edit?name=bill-customers", "flower-edit.png", 1030),
         ):
             driver.set_window_size(1400, height)
             with psycopg.connect(dsn) as connection:

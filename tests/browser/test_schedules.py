@@ -209,7 +209,7 @@ def test_an_entry_is_paused_and_run_by_button_and_by_key(
     screen.until(lambda: "Asked" in screen.text("#pecker-said"), "it is asked for")
     assert one(
         shared_dsn, "select asked_by from pecker_pending where name = 'plain-007'"
-    ) == ("flower",)
+    ) == ("flower:127.0.0.1",)
     assert screen.stayed
 
 

@@ -12,6 +12,7 @@ stands there without it, and the tests that must fail then.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.guards import (
     alarms,
     commands,
     django_admin,
+    flower_stored,
     groomer,
     intake,
     observers,
@@ -50,6 +52,7 @@ GUARDS = (
     *intake.GUARDS,
     *outbox.GUARDS,
     *django_admin.GUARDS,
+    *flower_stored.GUARDS,
     *groomer.GUARDS,
     *observers.GUARDS,
     *observers_seen.GUARDS,
@@ -82,6 +85,8 @@ def red_without(guard: Guard) -> tuple[bool, str]:
         run = subprocess.run(  # our own tests
             [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", guard.tests],
             cwd=copy,
+            # Flower, workers and schedulers that a test starts are of the copy, too.
+            env={**os.environ, "PYTHONPATH": str(copy)},
             capture_output=True,
             text=True,
             check=False,

@@ -55,7 +55,8 @@
         attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
         byId("state").replaceChildren(pictures.badge(row.state));
         text(byId("name"), pecker.shown(row.name));
-        const parts = [row.task === row.name ? "" : row.task, pecker.schedule(row.schedule, row.period)];
+        const words = row.stored && !row.stored.by_code && row.stored.words || pecker.schedule(row.schedule, row.period);
+        const parts = [row.task === row.name ? "" : row.task, words];
         if (row.run) {
             parts.push(row.run === "local" ? "runs in the worker that wins it" : "sent to the broker");
             parts.push(row.delivery.replaceAll("_", " "));
@@ -86,7 +87,8 @@
         text(byId("sub-last"), (never ? "first seen " : "") + ago(at - row.last));
         if (row.next === null || !row.declared) {
             text(byId("next"), "–");
-            text(byId("sub-next"), row.declared ? "only the app's own code can say" : "no living scheduler declares it");
+            text(byId("sub-next"), !row.declared ? row.state === "removed" ? "it was removed" : "no living scheduler declares it"
+                : row.stored ? "none is due" : "only the app's own code can say");
             card("card-next", row.declared ? "active" : "danger");
             return;
         }
@@ -101,7 +103,8 @@
     const ask = () => again();
     const run = act("run", "Run now");
     const pause = act("pause", "Pause");
-    byId("acts").append(run, pause);
+    const edit = el("a", {class: "pecker-act pecker-wide", id: "edit", href: pecker.editUrl(name), hidden: ""}, "Edit");
+    byId("acts").append(run, pause, edit);
 
     function act(what, words) {
         const made = pecker.button(what, words, async does => { if (await pecker.act(does, name)) { ask(); } });
@@ -114,6 +117,12 @@
         const words = row.paused ? "Resume" : "Pause";
         pecker.relabel(pause, words.toLowerCase(), words);
         text(pause.querySelector("span"), words);
+        edit.hidden = !row.stored;
+        const why = pecker.root.dataset.refusal || last.why;
+        attribute(edit, "title", why || "Change or remove this schedule");
+        text(edit, why ? "Look at it" : "Edit");
+        byId("problem").hidden = !(row.stored && row.stored.problem);
+        text(byId("problem"), row.stored && row.stored.problem || "");
     }
 
     // The strip: for a grid each row begins at a round instant, so that cells stay where
@@ -270,8 +279,8 @@
             ["Holder", row.holder ? `${row.host || "seen no more"} · ${row.holder}` : "nobody yet",
                 data.holder_seen ? "last seen " + ago(now() - data.holder_seen) : ""],
             ["Epoch", row.epoch, "era " + row.era],
-            ["Declared", row.declared ? "until " + time(data.declared_until) : "by nobody that lives",
-                row.declared ? "renewed by living schedulers" : "its rows are removed after a day"],
+            declared(data),
+            ...stored(data.stored),
             ["Last run that started", fence ? time(fence.due_us, true) : "–", fence
                 ? `${span(fence.started_us - fence.due_us)} after its slot · epoch ${fence.epoch}`
                     + (fence.attempt ? ` · retry ${fence.attempt}` : "")
@@ -293,6 +302,23 @@
         while (rows.length > facts.length) { rows[rows.length - 1].remove(); }
     }
 
+    function declared({row, stored, declared_until}) {
+        if (row.state === "removed") { return ["Removed", "a stored schedule", "its rows go after a day"]; }
+        if (stored && !stored.by_code) {
+            return ["Stored", `version ${stored.version}`, `by ${stored.by}, ${ago(now() - stored.changed)}`];
+        }
+        return ["Declared by code", row.declared ? "until " + time(declared_until) : "by nobody that lives",
+            row.declared ? "renewed by living schedulers; changed in beat_schedule alone" : "its rows are removed after a day"];
+    }
+
+    function stored(one) {
+        if (!one) { return []; }
+        const bounds = [one.start && "from " + time(one.start, false), one.end && "until " + time(one.end, false)];
+        const facts = [["Schedule", one.schedule, bounds.filter(Boolean).join(" ")],
+            ["Arguments", `${one.args} ${one.kwargs}`, one.options === "{}" ? "" : "options " + one.options]];
+        return one.policies === "{}" ? facts : [...facts, ["Policies", one.policies, ""]];
+    }
+
     function drawSlots(data) {
         byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map((told, nth) => {
             const one = slot(data, told);
@@ -312,6 +338,7 @@
         drawHead(data);
         drawBad(data);
         drawFacts(data);
+        pecker.changes.show(data.changes);
         if (same) { return; }
         drawLegend(data);
         drawStrip(data);

@@ -150,7 +150,7 @@ window.pecker = (function () {
         } catch {
             throw new Error("Flower answered " + answer.status);
         }
-        if (!answer.ok) { throw new Error(told.error || "Flower answered " + answer.status); }
+        if (!answer.ok) { throw Object.assign(new Error(told.error || "Flower answered " + answer.status), {reply: told}); }
         return told;
     }
 
@@ -196,16 +196,20 @@ window.pecker = (function () {
         setTimeout(() => toast.remove(), bad ? 10000 : 5000);
     }
 
+    // The reply to something done, with what was typed into a form; a refusal is thrown, with its reply.
+    function send(what, name, fields, where) {
+        return question(root.dataset.url + "/act" + (where || ""), {
+            method: "POST", body: JSON.stringify(fields ? {act: what, name: name, fields: fields} : {act: what, name: name}),
+            headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
+    }
+
     async function act(what, name, where) {
         if (root.dataset.refusal) {
             say(root.dataset.refusal, true);
             return false;
         }
         try {
-            const told = await question(root.dataset.url + "/act" + (where || ""), {
-                method: "POST", body: JSON.stringify({act: what, name: name}),
-                headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
-            say(told.said);
+            say((await send(what, name, null, where)).said);
             return true;
         } catch (error) {
             say(error.message, true);
@@ -217,6 +221,7 @@ window.pecker = (function () {
         pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
         resume: "M4 2.2v11.6L13.5 8z",
         run: "M9.5 1 3 9h4l-1 6 7-8.5H8.8z",
+        edit: "M11.3 1.3 14.7 4.7 5.4 14H2v-3.4zM3.6 11.3v1.1h1.1L12.4 4.7l-1.1-1.1z",
     };
 
     function icon(path) {
@@ -252,6 +257,15 @@ window.pecker = (function () {
         return name.trim() ? name : "“" + name + "”";
     }
 
+    // A link that looks like a button.
+    function link(what, words, url) {
+        return el("a", {class: "pecker-act", href: url, title: words, "aria-label": words}, icon(ICONS[what]));
+    }
+
+    function editUrl(name) {
+        return root.dataset.edit + "?name=" + encodeURIComponent(name);
+    }
+
     function entryUrl(name) {
         return root.dataset.entry + "?name=" + encodeURIComponent(name);
     }
@@ -279,5 +293,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, act, button, relabel, entryUrl, taskUrl, rows};
+        schedule, short, watch, say, act, send, button, link, relabel, entryUrl, editUrl, taskUrl, rows};
 })();

@@ -12,6 +12,9 @@ pecker.pictures = (function () {
         failing: ["Failing", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
         paused: ["Paused", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
         undeclared: ["Undeclared", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
+        unreadable: ["Unreadable", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-.8 3h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
+        done: ["Done", "M13.9 3.1 15 4.2 6 13.2 1 8.2l1.1-1.1L6 11z"],
+        removed: ["Removed", "M3.3 2.2 8 6.9l4.7-4.7 1.1 1.1L9.1 8l4.7 4.7-1.1 1.1L8 9.1l-4.7 4.7-1.1-1.1L6.9 8 2.2 3.3z"],
         new: ["New", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
     };
     const WHY = {
@@ -20,6 +23,9 @@ pecker.pictures = (function () {
         failing: "Its last slot was not sent, its last run ended badly, or one did within a minute",
         paused: "Its slots pass without a run until somebody resumes it",
         undeclared: "No living scheduler's code declares it; it is forgotten after a day",
+        unreadable: "Its stored row cannot be read: nobody runs it until somebody mends it",
+        done: "It was to run once, and that instant is over; it is forgotten after a day",
+        removed: "Somebody removed it; it is forgotten after a day",
         new: "It has had no slot yet",
     };
 

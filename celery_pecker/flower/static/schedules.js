@@ -13,6 +13,7 @@
         descending: given.get("descending") === "1",
         page: Math.max(parseInt(given.get("page"), 10) || 1, 1),
     };
+    const fresh = document.getElementById("new");
     let last = null, rows = new Map();
 
     function query() {
@@ -57,12 +58,13 @@
         const does = what => act(what, name);
         parts.run_now = pecker.button("run", "Run " + name + " now", does);
         parts.pause = pecker.button("pause", "Pause " + name, does);
-        cells.acts.append(parts.run_now, parts.pause);
+        parts.edit = pecker.link("edit", "Edit " + name, pecker.editUrl(name));
+        cells.acts.append(parts.edit, parts.run_now, parts.pause);
         return parts;
     }
 
     function drawRow(parts, entry) {
-        const why = entry.state === "failing" ? entry.why : "";
+        const why = entry.state === "failing" ? entry.why : entry.state === "unreadable" ? entry.stored.problem : "";
         if (parts.state !== entry.state || parts.why !== why) {
             Object.assign(parts, {state: entry.state, why});
             parts.cells.state.replaceChildren(pictures.badge(entry.state, why));
@@ -70,10 +72,14 @@
         }
         text(parts.task, entry.task === entry.name ? "" : entry.task);
         attribute(parts.task, "title", entry.task);
-        text(parts.schedule, pecker.schedule(entry.schedule, entry.period));
-        attribute(parts.schedule, "title", entry.schedule);
-        text(parts.run, entry.run === "local" ? "local" : "");
-        attribute(parts.run, "title", "Runs in the worker that wins it, without a broker");
+        const stored = entry.stored, words = stored && !stored.by_code && stored.words || pecker.schedule(entry.schedule, entry.period);
+        text(parts.schedule, words);
+        attribute(parts.schedule, "title", words === entry.schedule ? words : words + "\n" + entry.schedule);
+        text(parts.run, [stored && stored.problem, entry.run === "local" ? "local" : ""].filter(Boolean).join(" · "));
+        attribute(parts.run, "title", stored && stored.problem || (entry.run === "local" ? "Runs in the worker that wins it, without a broker" : null));
+        parts.run.classList.toggle("pecker-bad", Boolean(stored && stored.problem));
+        parts.edit.style.visibility = stored ? "" : "hidden";
+        for (const button of [parts.run_now, parts.pause]) { button.style.visibility = entry.state === "removed" ? "hidden" : ""; }
         pictures.drawSpark(parts.spark, entry.spark, entry.period);
         text(parts.late, entry.late === null ? "" : span(entry.late));
         text(parts.host, entry.host || (entry.holder ? "gone" : "–"));
@@ -99,8 +105,8 @@
         text(parts.lastSub, never ? "seen " + ago(at - entry.last) : ago(at - entry.last));
         if (entry.next === null || !entry.declared) {
             text(parts.next, "–");
-            attribute(parts.next, "title", entry.declared
-                ? "Only the app's own code can say" : "Nobody would run it");
+            attribute(parts.next, "title", !entry.declared ? "Nobody would run it"
+                : entry.stored ? "None is due" : "Only the app's own code can say");
             text(parts.nextSub, "");
             return;
         }
@@ -126,6 +132,9 @@
         while (body.children.length > data.rows.length) { body.lastChild.remove(); }
         drawTotals(data.totals);
         drawFooter(data);
+        const why = pecker.root.dataset.refusal || data.why;
+        attribute(fresh, "aria-disabled", why ? "true" : null);
+        attribute(fresh, "title", why || "Add a schedule that is stored in the database");
     }
 
     function drawTotals(totals) {
@@ -253,6 +262,8 @@
             // Once for each time that it is pressed, however long it is held.
             p: here && !event.repeat && (() => act("pause", here.entry.name)),
             r: here && !event.repeat && (() => act("run", here.entry.name)),
+            e: here && here.entry.stored && (() => here.edit.click()),
+            n: () => fresh.click(),
         }[event.key];
         if (does) { event.preventDefault(); does(); }
     });

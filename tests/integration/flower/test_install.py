@@ -130,7 +130,7 @@ def test_where_everybody_may_the_token_is_asked_for_all_the_same(
     assert site.post("/schedules/act", act="run", name="tock").status_code == 200
     assert one(
         shared_dsn, "select asked_by from pecker_pending where name = 'tock'"
-    ) == ("flower",)
+    ) == ("flower:127.0.0.1",)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_further_page_only_registers(
     assert 'href="/fl/jobs"' in site.get("/workers").text
     assert site.data("/jobs", more="1") == {"schema": "public", "more": "1"}
     told = site.post("/jobs/act", act="stop", name="import").json()
-    assert told == {"said": "flower stopped import"}
+    assert told == {"said": "flower:127.0.0.1 stopped import"}
     for file in ("/jobs/static/jobs.js", "/schedules/static/pecker.css"):
         assert f"/fl{file}?v=" in page
         assert site.get(file).status_code == 200

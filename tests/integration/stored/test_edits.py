@@ -334,6 +334,9 @@ def test_listing_by_name_task_and_page(desk: Desk) -> None:
     assert names(limit=1) == [first]
     assert names(after=first, limit=1) == [second]
     assert names(after=third) == []
+    assert names(names=["b%", "nobody's", "a\0"]) == ["b%"]
+    assert desk.schedules.remove("b%")
+    assert names(names=["b%"]) == names(names=[]) == []
 
 
 def test_a_row_that_cannot_be_read_is_shown_with_the_reason(desk: Desk) -> None:

@@ -1,0 +1,36 @@
+// Who changed a schedule, when, and what: on its page and beside its form.
+pecker.changes = (function () {
+    "use strict";
+
+    const {el, text, attribute, time, iso} = pecker;
+    const WORDS = {created: "added it", changed: "changed it", removed: "removed it", returned: "added it anew",
+        paused: "paused it", resumed: "resumed it"};
+
+    function what(change) {
+        const words = el("span", {}, WORDS[change.change] || change.change);
+        const fields = change.fields.map(one => el("small", {}, el("b", {}, one.field), " ",
+            el("del", {}, one.before), " → ", el("ins", {}, one.after)));
+        return el("td", {class: "pecker-changed"}, words, ...fields);
+    }
+
+    function make(change) {
+        return {row: el("tr", {}, el("td", {class: "pecker-time", title: iso(change.at)}), el("td", {class: "pecker-who"}),
+            what(change), el("td", {class: "text-end"}))};
+    }
+
+    function draw(parts, change) {
+        text(parts.row.children[0], time(change.at));
+        text(parts.row.children[1], change.by);
+        attribute(parts.row.children[1], "title", change.by);
+        text(parts.row.children[3], change.version ? String(change.version) : "–");
+    }
+
+    let known = new Map();
+
+    function show(changes) {
+        document.getElementById("changes-card").hidden = !changes.length;
+        known = pecker.rows(document.querySelector("#changes tbody"), known, changes, "id", make, draw);
+    }
+
+    return {show};
+})();

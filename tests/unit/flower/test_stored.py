@@ -1,0 +1,88 @@
+"""What pages make of the changes of a schedule, and how often figures are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from celery_pecker.flower.schedules import SPARED, LastTotals
+from celery_pecker.flower.stored import LONGEST, changes, differences
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.overview import Overview
+from celery_pecker.stored import Change
+
+AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+
+
+def change(number: int, words: str, definition: dict[str, Any] | None) -> Change:
+    """Return a change of a schedule."""
+    return Change(
+        id=number,
+        name="bills",
+        version=number,
+        change=words,
+        changed_at=AT,
+        changed_by="anna",
+        definition=definition,
+    )
+
+
+def test_a_change_is_compared_with_the_last_that_had_a_definition() -> None:
+    """A pause between two versions has none, and the oldest that is kept no older."""
+    rows = [
+        change(4, "changed", {"task": "b", "once": True}),
+        change(3, "paused", None),
+        change(2, "changed", {"task": "a", "args": [1]}),
+        change(1, "created", {"task": "a", "args": []}),
+    ]
+    assert [
+        [(one["field"], one["before"], one["after"]) for one in row["fields"]]
+        for row in changes(rows)
+    ] == [
+        [("task", "a", "b"), ("args", "[1]", "none"), ("once", "none", "true")],
+        [],
+        [("args", "[]", "[1]")],
+        [],
+    ]
+
+
+def test_a_long_value_is_cut() -> None:
+    """A browser gets no megabytes of arguments with each look."""
+    [found] = differences({"args": []}, {"args": ["x" * 10_000]})
+    assert len(found["after"]) == LONGEST
+
+
+@dataclass
+class Server:
+    """A clock, and figures that take a second to count."""
+
+    now: float = 100.0
+    readings: int = 0
+
+    def monotonic(self) -> float:
+        """Return what the clock says."""
+        return self.now
+
+    def totals(self) -> int:
+        """Count for a second."""
+        self.now += 1.0
+        self.readings += 1
+        return self.readings
+
+
+def test_figures_that_take_long_are_read_rarely() -> None:
+    """As often as ten such readings would fit between two; after an action anew."""
+    server = Server()
+    totals = LastTotals(cast("Clock", server))
+
+    def read() -> int:
+        return cast("int", totals.read(cast("Overview", server)))
+
+    assert [read(), read()] == [1, 1]
+    server.now += SPARED - 0.1
+    assert read() == 1
+    server.now += 0.2
+    assert [read(), read()] == [2, 2]
+    totals.forget()
+    assert read() == 3
