@@ -10,8 +10,7 @@ from celery.bin.base import CeleryCommand
 from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.cli.stored import stored_entry
 from celery_pecker.overview import EntryRow, UnknownEntry
-from celery_pecker.recurrence import NEVER_US
-from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.model import NEVER_US, Entry
 
 MOST = 10_000
 

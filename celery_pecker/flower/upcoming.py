@@ -15,8 +15,8 @@ from celery import Celery
 
 from celery_pecker.declarations import Book
 from celery_pecker.kernel import user_code
-from celery_pecker.recurrence import NEVER_US, described, period_us, recurrence
-from celery_pecker.schedules.model import Recurrence
+from celery_pecker.recurrence import described, period_us, recurrence
+from celery_pecker.schedules.model import NEVER_US, Recurrence
 
 logger = logging.getLogger(__name__)
 

@@ -131,6 +131,8 @@ class Database:
         self._package = package
         self._statements = _rendered(package, schema)
         self._connection: Patient | None = None
+        self.made = 0
+        """How many connections were made."""
         self._hurried = False
         self._calling_off = 0.0
 
@@ -390,6 +392,7 @@ class Database:
         )
         connection.budget = self._timeout
         self._connection = connection
+        self.made += 1
         return connection
 
 

@@ -94,6 +94,10 @@ class LocalRunner:
         ready = make_ready(entry, self._app.tasks)
         self._ready[ready.name] = ready
 
+    def forget(self, name: str) -> None:
+        """The entry is not known any more; its run that goes on is."""
+        self._ready.pop(name, None)
+
     def ensure(self) -> None:
         """Check that slots are taken.
 

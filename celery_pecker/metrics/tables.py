@@ -188,6 +188,11 @@ def _totals(totals: Totals) -> Iterator[Metric]:
         ("runs_asked", "Runs asked for by hand, not taken yet", totals.asked),
         ("replicas", "Schedulers that live", totals.replicas),
         (
+            "stored_unreadable",
+            "Stored schedules that some scheduler cannot read",
+            totals.unreadable,
+        ),
+        (
             "overdue_seconds",
             "For how long the most overdue slot has been due",
             totals.worst_us / SECOND,

@@ -198,6 +198,8 @@ class Totals:
     """Those of them whose last slot was not sent."""
     stuck: int
     """Slots claimed long ago that the broker has not confirmed."""
+    unreadable: int = 0
+    """Stored schedules that some living replica cannot read, and so does not run."""
     counts: dict[str, int]
     """What became of all runs; the columns of pecker_outcomes."""
 

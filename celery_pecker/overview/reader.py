@@ -199,7 +199,7 @@ class Overview:
         )
         now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
         overdue, missed, worst_us, failing, undelivered, worst, *rest = rest
-        pending, asked, stuck, replicas, counts = rest
+        pending, asked, stuck, replicas, unreadable, counts = rest
         return Totals(
             now_us=now_us,
             entries=entries,
@@ -219,6 +219,7 @@ class Overview:
             failing=failing,
             undelivered=undelivered,
             stuck=stuck,
+            unreadable=unreadable,
             counts={
                 column: count or 0
                 for column, count in zip(COLUMNS, counts, strict=True)

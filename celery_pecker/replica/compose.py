@@ -19,6 +19,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher import Publisher
 from celery_pecker.replica.alarms import shut_of
 from celery_pecker.replica.annals import Annals
+from celery_pecker.replica.definitions import Definitions
 from celery_pecker.replica.replica import Replica
 from celery_pecker.replica.way_out import Both, Prepared, Runs, WayOut, gate_of
 from celery_pecker.schedules.model import RunMode
@@ -37,13 +38,15 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     way_out: WayOut | None = None,
     history: Annals | None = None,
     ended: Callable[[str], None] = lambda _: None,
+    elsewhere: Callable[[], None] = lambda: None,
     freeze_heap: bool = True,
 ) -> Replica:
     """Return a replica, not yet started, for the entries of its kind.
 
     ``kind`` is 'beat' or 'worker' (they publish) or 'local' (which needs a way out).
     ``history`` is another replica's, in the same process.
-    ``ended`` is called on the replica's thread if that ends untold.
+    ``ended`` is called on the replica's thread if that ends untold, ``elsewhere`` when
+    it sees stored schedules that replicas of the other kind run.
     """
     mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
     declared = declarations.entries(book.schedule, app, conf=app.conf)
@@ -79,6 +82,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         clock=SYSTEM,
         pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
         history=history or NoHistory(),
+        definitions=Definitions(app, publisher, elsewhere),
     )
     if runs is not None:
         # Else a run without a deadline would be reported by this host's clock.

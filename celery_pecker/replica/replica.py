@@ -125,7 +125,8 @@ class Replica:
         return {
             "kind": self.kind,
             "holder": self.holder,
-            "entries": len(self.entries),
+            "entries": self.service.entries,
+            "unreadable": self.service.unreadable,
             "won": self.tally.won,
             "missed": self.tally.missed,
             "last_turn": None if idle is None else round(idle, 3),

@@ -33,6 +33,10 @@ class WayOut(Protocol):
         """Make ready what can be made ready before a claim."""
         ...
 
+    def forget(self, name: str) -> None:
+        """Forget what was made ready for an entry."""
+        ...
+
     def close(self) -> None:
         """Leave nothing open; never waits."""
         ...

@@ -45,23 +45,46 @@ class Agenda:
         self._beliefs: dict[str, _Belief] = {}
         self._heap: list[tuple[int, str]] = []
         for entry in entries:
-            period_us = entry.period_us
-            self._beliefs[entry.name] = _Belief(
-                entry=entry,
-                stagger_us=min((period_us or 10 * STAGGER_US) // 10, STAGGER_US),
-                ahead_us=max(slack_us, period_us or 0),
-                last_us=0,
-                wake_us=0,
-            )
+            self._beliefs[entry.name] = self._belief(entry)
+        self.declared = [*self._beliefs]
+        """The entries of code, in the order of their declaration."""
+
+    def __len__(self) -> int:
+        """Return how many entries there are, of code and stored."""
+        return len(self._beliefs)
 
     @property
     def names(self) -> list[str]:
-        """The entries, in the order of their declaration."""
+        """All entries, those of code first."""
         return [*self._beliefs]
 
     def knows(self, name: str) -> bool:
-        """Whether this replica's code declares the entry."""
+        """Whether it is an entry of this replica, of code or stored."""
         return name in self._beliefs
+
+    def put(self, entry: Entry, row: Row, now_us: int) -> None:
+        """Take in a stored entry, new or edited; what it was before is forgotten.
+
+        Who keeps its pace is not: an edit must not make all replicas contend.
+        """
+        known = self._beliefs.get(entry.name)
+        belief = self._beliefs[entry.name] = self._belief(entry)
+        belief.behind = known is not None and known.behind
+        self.learn({entry.name: row}, now_us)
+
+    def drop(self, name: str) -> None:
+        """Forget an entry."""
+        self._beliefs.pop(name, None)
+
+    def _belief(self, entry: Entry) -> _Belief:
+        period_us = entry.period_us
+        return _Belief(
+            entry=entry,
+            stagger_us=min((period_us or 10 * STAGGER_US) // 10, STAGGER_US),
+            ahead_us=max(self._slack_us, period_us or 0),
+            last_us=0,
+            wake_us=0,
+        )
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that name."""
@@ -70,6 +93,18 @@ class Agenda:
     def last_us(self, name: str) -> int:
         """Return the last slot that is known of."""
         return self._beliefs[name].last_us
+
+    def current(self, entry: Entry) -> bool:
+        """Whether the entry is known as it is, not removed or edited meanwhile."""
+        belief = self._beliefs.get(entry.name)
+        return belief is not None and belief.entry is entry
+
+    def stored(self, name: str) -> Entry | None:
+        """Return the entry of that name if it is a stored one."""
+        belief = self._beliefs.get(name)
+        if belief is None or belief.entry.version is None:
+            return None
+        return belief.entry
 
     def ahead_us(self, name: str) -> int:
         """How far the row may lie ahead before the clock counts as stepped back.
@@ -97,8 +132,9 @@ class Agenda:
         heap = self._heap
         while heap and heap[0][0] <= now_us:
             wake_us, name = heappop(heap)
-            belief = self._beliefs[name]
-            if belief.wake_us == wake_us:  # else a later plan replaced this one
+            belief = self._beliefs.get(name)
+            # Else a later plan replaced this one.
+            if belief is not None and belief.wake_us == wake_us:
                 belief.wake_us = 0
                 found.append(belief.entry)
         return found
@@ -106,9 +142,13 @@ class Agenda:
     def next_wake_us(self) -> int | None:
         """Return the next wake-up by the database's clock, if there is one."""
         heap = self._heap
-        while heap and self._beliefs[heap[0][1]].wake_us != heap[0][0]:
+        while heap:
+            wake_us, name = heap[0]
+            belief = self._beliefs.get(name)
+            if belief is not None and belief.wake_us == wake_us:
+                return wake_us
             heappop(heap)
-        return heap[0][0] if heap else None
+        return None
 
     def last_win(self, name: str) -> tuple[int, int]:
         """Return (epoch, slot) of the last win here that is known of."""
@@ -146,7 +186,9 @@ class Agenda:
 
     def again(self, name: str, wake_us: int) -> None:
         """Ask for the entry again at that instant; its slot stays where it is."""
-        self._wake(self._beliefs[name], wake_us)
+        belief = self._beliefs.get(name)
+        if belief is not None:  # else it was removed meanwhile
+            self._wake(belief, wake_us)
 
     def replan(self, now_us: int) -> None:
         """Plan every entry anew: the database's clock was stepped."""

@@ -9,6 +9,7 @@ then, so that the next one waits for it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 
 from celery_pecker.history import Report
 from celery_pecker.schedules import asking
@@ -30,7 +31,7 @@ Given = tuple[Asked, str]
 class Answering:
     """The looks of one replica; a look that finds nothing only reads."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its seams, and time
         self,
         agenda: Agenda,
         repository: Repository,
@@ -39,6 +40,7 @@ class Answering:
         *,
         every: float,
         timeout: float,
+        recall: Callable[[Iterable[str]], None],
     ) -> None:
         self._agenda = agenda
         self._repository = repository
@@ -46,6 +48,7 @@ class Answering:
         self._outgoing = outgoing
         self._every = every
         self._timeout = timeout
+        self._recall = recall
         self.next = 0.0
         """When the next look is due by the monotonic clock."""
 
@@ -69,6 +72,7 @@ class Answering:
         over = [one for one in found if one.over(now_us)]
         if over:
             self._repository.drop_asked(over)
+        self._recall(one.name for one in found)
         ours = [one for one in found if self._agenda.knows(one.name)]
         take, give_up = self._sort(ours, now_us)
         if give_up:
@@ -104,7 +108,9 @@ class Answering:
     def _take(self, take: list[Taken], sent: float) -> list[Slot]:
         time = self._timekeeper
         wins = self._repository.take_asked(
-            take, until_us=time.at_us(sent + self._timeout)
+            take,
+            [self._agenda.entry(one.name).version for one, _ in take],
+            until_us=time.at_us(sent + self._timeout),
         )
         ends = {one.name: ends_us for one, ends_us in take}
         sent_us = time.at_us(sent)

@@ -9,8 +9,11 @@ import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha1
-from typing import Protocol
+from typing import Any, Protocol
 
+NEVER_US = 221_845_392_000_000_000
+"""The next slot of a schedule that has none left: the year 9000, before 9999, as times
+of it are shown in zones east of Greenwich."""
 NAMESPACE = uuid.UUID("5c0ff3ab-9a1d-5d5e-8f0b-7e6a3c1d2b49")
 """Of the task ids of slots. It and the form below never change (I5)."""
 
@@ -85,6 +88,10 @@ class Entry:
     recurrence: Recurrence | None = None
     words: str = ""
     """The schedule, for people."""
+    version: int | None = None
+    """Of a stored schedule, as it was read; None: code declares the entry."""
+    edit: int = 0
+    """The transaction in which a stored schedule was last edited."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,6 +163,43 @@ class Row:
     era: int
     holder: uuid.UUID | None
     paused: bool = False
+    version: int | None = None
+    """Of the stored schedule that counts; None: what code declares counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored schedule as a replica reads it, without what its message is made of."""
+
+    name: str
+    version: int
+    edit: int
+    over: bool
+    """It was removed, or it was for one run and had it."""
+    local: bool
+    run: str
+    task: str
+    schedule: str
+    """As JSON text; equal schedules have equal texts."""
+    policies: str
+    starts_us: int | None
+    ends_us: int | None
+    once: bool
+    once_us: int | None
+    """When it is to run, if that is once."""
+    row: Row | None
+    """What its row in pecker_tasks says; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the message of a stored schedule is made of."""
+
+    name: str
+    task: str
+    args: Any
+    kwargs: Any
+    options: Any
 
 
 @dataclass(frozen=True, slots=True)

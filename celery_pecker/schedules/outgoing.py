@@ -85,6 +85,8 @@ class Outgoing:
         """What became of slots, not yet told to the history."""
         self.before: Callable[[int], float] | None = None
         """By which moment of this process an instant of the database has not come."""
+        self.unready: Callable[[Iterable[str]], set[str]] = lambda _: set()
+        """Builds messages of stored entries; returns those that cannot be sent."""
 
     @property
     def waiting(self) -> int:
@@ -108,17 +110,17 @@ class Outgoing:
             return False
         return True
 
-    def prepare(self, names: Iterable[str]) -> bool:
-        """Build the messages of entries that are due; return whether they may be sent.
+    def prepare(self, names: Sequence[str]) -> set[str] | None:
+        """Build the messages of entries that are due; return those that cannot be sent.
 
-        A broker that goes away meanwhile leaves their slots to other replicas.
+        None: none of them, as the broker went away; others may win their slots.
         """
         try:
             self._publisher.prepare(names)
+            return self.unready(names)
         except BrokerUnavailable as error:
             logger.warning("pecker: broker went away, nothing claimed: %s", error)
-            return False
-        return True
+            return None
 
     def prepare_more(self, *, within: float) -> bool:
         """Build other messages for so many seconds; return whether there are more."""
@@ -127,15 +129,39 @@ class Outgoing:
         except BrokerUnavailable:
             return False  # reported before the next claim
 
-    def send(self, slots: list[Slot], now_us: int) -> int:
-        """Publish newly won slots; return how many the broker has."""
+    def send(self, slots: list[Slot], now_us: int, *, prepared: bool = False) -> int:
+        """Publish newly won slots; return how many the broker has.
+
+        ``prepared``: their messages were built a moment ago, before the claim.
+        """
         self._batches += 1
-        return self._send(_Kept(f"{self._holder}:{self._batches}", slots), now_us)
+        kept = _Kept(f"{self._holder}:{self._batches}", slots)
+        if prepared:
+            return self._send(kept, now_us)
+        self._kept.append(kept)  # the database may be away: then it is tried again
+        self._keep_ready()
+        self._kept.remove(kept)
+        return self._send(kept, now_us)
 
     def retry(self, now_us: int) -> int:
         """Try again what was kept; return how many the broker has now."""
+        self._keep_ready()
         kept, self._kept = self._kept, []
         return sum(self._send(one, now_us) for one in kept)
+
+    def _keep_ready(self) -> None:
+        """Have the messages of what is kept; what was removed does not run."""
+        if not self._kept:
+            return
+        names = [slot.entry.name for kept in self._kept for slot in kept.slots]
+        try:
+            gone = self.unready(names)
+        except BrokerUnavailable:
+            return  # as its next try says
+        for kept in self._kept if gone else ():
+            removed = [slot for slot in kept.slots if slot.entry.name in gone]
+            kept.slots = [slot for slot in kept.slots if slot.entry.name not in gone]
+            self.refuse(removed, "their schedule was removed", Report.MISSED)
 
     def expire(self, now_us: int) -> None:
         """Count what has become too late, without asking the broker."""

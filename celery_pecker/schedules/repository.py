@@ -19,6 +19,7 @@ from celery_pecker.schedules.model import (
     Wanted,
     Win,
 )
+from celery_pecker.schedules.stored_rows import StoredRows, columns
 
 CHUNK = 1_000
 """A claim takes at most so many rows, and its answer stays under 64 kB: a client that
@@ -38,6 +39,7 @@ class Repository:
     ) -> None:
         self._database = database
         self._kind = kind
+        self.stored = StoredRows(database, local=kind == "local", now=now)
         self._now = now
         """None in production: the database reads its own clock. Tests say when."""
         self.holder = holder
@@ -83,6 +85,7 @@ class Repository:
                 usual=False,
             ),
             timeouts=_column([one.entry.policy.timeout_us for one in wanted]),
+            versions=_column([one.entry.version for one in wanted]),
         )
         if not rows:
             return None, []
@@ -113,7 +116,7 @@ class Repository:
 
     def reclaim(
         self,
-        names: Sequence[str],
+        entries: Sequence[Entry],
         *,
         lease: float,
         until_us: int,
@@ -121,7 +124,8 @@ class Repository:
         """Take over slots whose claimer did not confirm within the lease."""
         rows = self._database.run(
             "reclaim_pending",
-            names=[*names],
+            names=[entry.name for entry in entries],
+            versions=_column([entry.version for entry in entries]),
             lease=lease,
             until=from_us(until_us),
             holder=self.holder,
@@ -135,12 +139,16 @@ class Repository:
         return rows[0][0], [Asked(*row[1:]) for row in rows if row[1] is not None]
 
     def take_asked(
-        self, wanted: Sequence[tuple[Asked, int | None]], *, until_us: int
+        self,
+        wanted: Sequence[tuple[Asked, int | None]],
+        versions: Sequence[int | None],
+        *,
+        until_us: int,
     ) -> list[tuple[str, int, int, int]]:
         """Take runs with their deadlines; return (name, due_us, epoch, era) of each.
 
         Only where the entry's row says what it said when it was read: no slot and no
-        other question came in between.
+        other question came in between. ``versions`` are those of the entries.
         """
         rows = self._database.run(
             "take_asked",
@@ -152,6 +160,7 @@ class Repository:
             eras=[one.era for one, _ in wanted],
             epochs=[one.task_epoch for one, _ in wanted],
             deadlines=[_instant(ends_us) for _, ends_us in wanted],
+            versions=_column([*versions]),
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
@@ -180,13 +189,7 @@ class Repository:
             "declare",
             now=self._now(),
             term=term,
-            names=[entry.name for entry in entries],
-            tasks=[entry.task for entry in entries],
-            schedules=[entry.described for entry in entries],
-            deliveries=[entry.policy.delivery.value for entry in entries],
-            periods=[entry.period_us for entry in entries],
-            timeouts=[entry.policy.timeout_us for entry in entries],
-            runs=[entry.policy.run.value for entry in entries],
+            **columns(entries),
         )
 
     def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
@@ -202,7 +205,9 @@ class Repository:
         )
         return [name for (name,) in rows]
 
-    def announce(self, *, host: str, pid: int, version: str, entries: int) -> None:
+    def announce(  # columns
+        self, *, host: str, pid: int, version: str, entries: int, unreadable: int = 0
+    ) -> None:
         """Say that this process life is there."""
         self._database.change(
             "announce",
@@ -212,6 +217,7 @@ class Repository:
             pid=pid,
             version=version,
             entries=entries,
+            unreadable=unreadable,
             kind=self._kind,
         )
 

@@ -21,6 +21,7 @@ from celery_pecker.schedules import debts, misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.answering import Answering
 from celery_pecker.schedules.doubts import Doubts
+from celery_pecker.schedules.following import Definitions, Following
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -52,6 +53,7 @@ class Service:
         clock: Clock,
         pace: Pace,
         history: Historian | None = None,
+        definitions: Definitions | None = None,
     ) -> None:
         self._repository = repository
         self._outgoing = outgoing
@@ -63,7 +65,23 @@ class Service:
         self._telling = Telling(
             self._agenda, outgoing, self._time, history or NoHistory()
         )
-        self._upkeep = Upkeep(self._agenda, repository, self._time, pace=pace)
+        self._following: Following | None = None
+        if definitions is not None:
+            self._following = Following(
+                self._agenda,
+                repository.stored,
+                self._time,
+                definitions,
+                every=pace.follow_every,
+            )
+            outgoing.unready = self._following.unready
+        self._upkeep = Upkeep(
+            self._agenda,
+            repository,
+            self._time,
+            pace=pace,
+            following=self._following,
+        )
         self._answering = Answering(
             self._agenda,
             repository,
@@ -71,6 +89,7 @@ class Service:
             outgoing,
             every=pace.look_every,
             timeout=pace.timeout,
+            recall=self._following.recall if self._following else lambda _: None,
         )
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
@@ -81,6 +100,16 @@ class Service:
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""
         self._stopping = True
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are, of code and stored."""
+        return len(self._agenda)
+
+    @property
+    def unreadable(self) -> int:
+        """How many stored schedules cannot be read here."""
+        return 0 if self._following is None else self._following.unreadable
 
     def now_us(self) -> int:
         """Return the database's time, as far as is known; on any thread."""
@@ -102,6 +131,9 @@ class Service:
             self._fire_all()
         else:
             self._failures += 1
+        following = self._following
+        if following is not None and following.due:
+            following.look()
         if self._answering.due:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:
@@ -116,7 +148,8 @@ class Service:
         """
         if not self._outgoing.reachable():
             return False
-        if not self._ready:
+        loaded = self._following is None or self._following.loaded
+        if not self._ready and loaded:
             self._ready = True
             self._telling.ready(self._repository.holder)
         self._outgoing.retry(self._time.now_us())
@@ -141,13 +174,16 @@ class Service:
         """Claim what is due and not held back, publish what was won."""
         names = [entry.name for entry in chunk]
         held = held_by(self._gate, names)
-        if not self._outgoing.prepare(name for name in names if name not in held):
+        unready = self._outgoing.prepare([name for name in names if name not in held])
+        if unready is None:
             for name in names:
                 self._agenda.again(name, self._time.now_us())
             return
         now_us = self._time.now_us()
         wanted: list[Wanted] = []
         for entry in chunk:
+            if entry.name in unready or not self._agenda.current(entry):
+                continue  # edited or removed meanwhile: it is planned anew, or gone
             if entry.name in held:
                 self._telling.held(entry.name, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
@@ -170,7 +206,7 @@ class Service:
         claimed = self._time.now()
         slots, unknown = self._sort(wanted, wins, self._time.at_us(sent), now_us)
         before = self._outgoing.missed.total()
-        published = self._outgoing.send(slots, self._time.now_us())
+        published = self._outgoing.send(slots, self._time.now_us(), prepared=True)
         missed = self._outgoing.missed.total() - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.tell()
@@ -272,5 +308,7 @@ class Service:
             if wake_us is not None:
                 until = min(until, self._time.until(wake_us))
             until = min(until, self._answering.next)
+        if self._following is not None:
+            until = min(until, self._following.next)
         self._telling.idle(until)
         return max(until - now, 0.0)

@@ -35,9 +35,7 @@ class Telling:
 
     def ready(self, holder: object) -> None:
         """Tables and broker are there."""
-        logger.info(
-            "pecker: ready, %d entries, holder %s", len(self._agenda.names), holder
-        )
+        logger.info("pecker: ready, %d entries, holder %s", len(self._agenda), holder)
 
     def fates(self) -> None:
         """Hand on what became of slots: a thousand take a millisecond."""

@@ -76,12 +76,21 @@ class Timekeeper:
         self.tell()
         return now_us, rows
 
-    def learn(self, names: Sequence[str]) -> None:
-        """Bring the agenda up to date with the table."""
+    def learn(self, names: Sequence[str]) -> list[str]:
+        """Bring the agenda up to date with the table.
+
+        Return entries of code for which a stored definition counts in the table.
+        """
         now_us, rows = self.read(names)
-        missing = [name for name in names if name not in rows]
+        stored = self._agenda.stored
+        missing = [name for name in names if name not in rows and not stored(name)]
         if missing:  # new, removed by hand, or forgotten: an entry of ours comes back
             self._repository.enroll(missing)
             now_us, again = self.read(missing)
             rows |= again
         self._agenda.learn(rows, now_us)
+        return [
+            name
+            for name, row in rows.items()
+            if row.version is not None and not stored(name)
+        ]

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from celery_pecker.history import Silence
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.following import Following
 from celery_pecker.schedules.model import Orphan
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
@@ -42,6 +43,8 @@ class Pace:
     """How long a statement may take; one that arrives later takes nothing."""
     round_every: float = 5.0
     """Between looks at what no wake-up shows."""
+    follow_every: float = 0.5
+    """Between looks for edits: half of the second within which one acts."""
 
     @property
     def look_every(self) -> float:
@@ -59,14 +62,18 @@ class Upkeep:
         timekeeper: Timekeeper,
         *,
         pace: Pace,
+        following: Following | None = None,
     ) -> None:
         self._agenda = agenda
         self._repository = repository
         self._timekeeper = timekeeper
+        self._following = following
         self._every = pace.round_every
         self._timeout = pace.timeout
         self._version = version("celery-pecker")
         self._cursor = 0
+        self._names: list[str] = []
+        """The entries of the rounds, as they were when the first of them began."""
         self._declared = 0
         self._next_forgetting = 0.0
         self._silence = Silence()
@@ -80,9 +87,10 @@ class Upkeep:
 
     def begin(self) -> None:
         """Enroll and learn every entry, and declare them: once, before all else."""
-        names = self._agenda.names
+        names = self._agenda.declared
         for start in range(0, max(1, len(names)), CHUNK):
             chunk = names[start : start + CHUNK]
+            self._take_over(chunk)
             changed = self._repository.anchor_changed(
                 [self._agenda.entry(name) for name in chunk], term=TERM
             )
@@ -103,18 +111,19 @@ class Upkeep:
     def go(self, *, reclaim: bool) -> list[Orphan]:
         """Make a round; return slots of others that are to be sent again."""
         self.next = self._timekeeper.now() + self._every
-        names = self._agenda.names
-        if self._cursor >= len(names):
-            self._cursor = 0
+        if self._cursor >= len(self._names):
+            self._cursor, self._names = 0, self._agenda.names
         self._timekeeper.read(())  # a short round trip tells the time best
-        self._timekeeper.learn(names[self._cursor : self._cursor + CHUNK])
+        chunk = self._names[self._cursor : self._cursor + CHUNK]
+        known = [name for name in chunk if self._agenda.knows(name)]
+        self._take_over(self._timekeeper.learn(known))
         self._cursor += CHUNK
         return self._orphans() if reclaim else []
 
     def keep_house(self) -> None:
         """Renew what people see: after a round, so that nothing waits for it."""
         self._announce()
-        names = len(self._agenda.names)
+        names = len(self._agenda.declared)
         rounds = max(int(TERM / 3 / self._every), 1)
         for _ in range(-(-names // (CHUNK * rounds))):
             self._declare()
@@ -122,6 +131,7 @@ class Upkeep:
         now = self._timekeeper.now()
         if now >= self._next_forgetting:
             self._next_forgetting = now + TERM
+            self._give_back()
             for name in self._repository.forget(after=FORGET):
                 logger.warning("pecker: %s was declared by nobody for a day", name)
 
@@ -143,12 +153,41 @@ class Upkeep:
             host=socket.gethostname(),
             pid=os.getpid(),
             version=self._version,
-            entries=len(self._agenda.names),
+            entries=len(self._agenda),
+            unreadable=0 if self._following is None else self._following.unreadable,
         )
+
+    def _take_over(self, names: list[str]) -> None:
+        """Let code's definition count where a stored one did."""
+        taken = self._repository.stored.take_over(names, term=TERM) if names else []
+        if taken:
+            logger.warning(
+                "pecker: %d stored schedules are declared by code, which counts from"
+                " now on: %s%s",
+                len(taken),
+                ", ".join(taken[:SAMPLE]),
+                " …" if len(taken) > SAMPLE else "",
+            )
+
+    def _give_back(self) -> None:
+        """Let stored definitions count whose name no living code declares any more."""
+        if self._following is None:
+            return
+        names = self._repository.stored.read_given_up()
+        entries = self._following.read(names) if names else []
+        given = self._repository.stored.give_back(entries) if entries else []
+        if given:
+            logger.warning(
+                "pecker: %d stored schedules are declared by no code any more, and"
+                " count from now on: %s%s",
+                len(given),
+                ", ".join(given[:SAMPLE]),
+                " …" if len(given) > SAMPLE else "",
+            )
 
     def _declare(self) -> None:
         """Renew one chunk of declarations, each in turn."""
-        names = self._agenda.names
+        names = self._agenda.declared
         if self._declared >= len(names):
             self._declared = 0
         chunk = names[self._declared : self._declared + CHUNK]
@@ -157,12 +196,14 @@ class Upkeep:
 
     def _orphans(self) -> list[Orphan]:
         found = self._repository.orphaned(lease=PENDING_LEASE)
+        if self._following is not None:
+            self._following.recall(found)
         ours = [name for name in found if self._agenda.knows(name)]
         if not ours:
             return []
         sent = self._timekeeper.now()
         return self._repository.reclaim(
-            ours,
+            [self._agenda.entry(name) for name in ours],
             lease=PENDING_LEASE,
             until_us=self._timekeeper.at_us(sent + self._timeout),
         )

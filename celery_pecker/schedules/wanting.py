@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.asking import PATIENCE_US as ASKED_US
+from celery_pecker.schedules.bounds import following
 from celery_pecker.schedules.model import (
     Delivery,
     Entry,
@@ -34,22 +35,19 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
     if recurrence is None:
         return Wanted(entry=entry, ahead_us=ahead_us)
 
-    def following(last_us: int) -> int:
-        return recurrence.next(last_us, now_us)
+    after = following(recurrence, seen_us, now_us)
 
     passed = 0
     if seen_us > now_us + ahead_us:  # the clock stepped back: count from now
-        before_us = (
-            None if recurrence.asks else misfire.latest_before(following, now_us)
-        )
+        before_us = None if recurrence.asks else misfire.latest_before(after, now_us)
         instant_us = before_us or now_us
     else:
-        instant_us = following(seen_us)
+        instant_us = after(seen_us)
         if instant_us > now_us:
             return instant_us
         if not recurrence.asks:
             instant_us, passed = misfire.choose(
-                following, instant_us, now_us, entry.policy.depth
+                after, instant_us, now_us, entry.policy.depth
             )
     return Wanted(
         entry=entry,

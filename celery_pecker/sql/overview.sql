@@ -258,7 +258,8 @@ known as materialized (
         left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       entries.*, worst.name as worst, waiting.*, replicas.living, ended.counts
+       entries.*, worst.name as worst, waiting.*, replicas.living,
+       replicas.unreadable, ended.counts
 from clock,
     (
         select count(*) as entries,
@@ -312,7 +313,10 @@ from clock,
     (
         select count(*) filter (
             where replica.seen_at > clock.now - %(term)s * interval '1 second'
-        ) as living
+        ) as living,
+        coalesce(max(replica.unreadable) filter (
+            where replica.seen_at > clock.now - %(term)s * interval '1 second'
+        ), 0) as unreadable
         from {schema}.pecker_replicas as replica, clock
     ) as replicas
 

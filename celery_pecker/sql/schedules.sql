@@ -9,12 +9,15 @@
 -- stepped back:  executed_at lies further ahead than clock slack and period: the clock of the
 --                database went back. The era rises and claiming goes on (I1).
 -- columns:       one that says the usual for every entry comes as an empty array, which
---                unnest fills up with nulls; the others come in binary. Writing nine
+--                unnest fills up with nulls; the others come in binary. Writing ten
 --                arrays as text cost a third of the claim.
 -- paused:        the row moves on as ever and its slots are not counted, so that there is no
 --                backlog when the entry is resumed; nobody runs them.
 -- until:         a statement that reaches the server after its sender gave up on it (frozen
 --                server, lost packet) must claim nothing (I2).
+-- versions:      of stored schedules, as this replica read them; null for entries of code.
+--                The row has the version that is committed, so nothing is claimed under an
+--                older definition.
 --
 -- FOR UPDATE SKIP LOCKED in a lateral subselect per name walks the primary key whatever
 -- the number of rows (joining on name = any(...) turned to a sequential scan from 1,000
@@ -39,9 +42,10 @@ due as materialized (
             %(names)b::text[], %(periods)b::bigint[], %(depths)b::integer[],
             %(instants)s::timestamptz[], %(seen)s::timestamptz[],
             %(passed)b::integer[], %(ahead)b::bigint[],
-            %(kept)b::boolean[], %(timeouts)b::bigint[]
+            %(kept)b::boolean[], %(timeouts)b::bigint[], %(versions)b::bigint[]
         ) with ordinality as wanted (
-            name, period, depth, instant, seen, passed, ahead, kept, timeout, nth
+            name, period, depth, instant, seen, passed, ahead, kept, timeout, version,
+            nth
         ),
         lateral (
             select task.ctid, task.executed_at,
@@ -49,6 +53,7 @@ due as materialized (
                        + wanted.ahead * interval '1 microsecond' as stepped
             from {schema}.pecker_tasks as task
             where task.name = wanted.name
+                and task.version is not distinct from wanted.version
                 and clock.now < %(until)s::timestamptz
                 and case
                     when task.executed_at > clock.now
@@ -168,6 +173,7 @@ set task = excluded.task,
     period_us = excluded.period_us,
     timeout_us = excluded.timeout_us,
     run = excluded.run,
+    stored = false,
     declared_until = excluded.declared_until
 
 /* celery_pecker:anchor_changed */
@@ -231,23 +237,53 @@ forgotten as (
     where seen_at < clock.now - interval '1 day' and holder <> %(holder)s
 )
 insert into {schema}.pecker_replicas as replica
-    (holder, host, pid, version, entries, kind, started_at, seen_at)
-select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(kind)s,
+    (holder, host, pid, version, entries, unreadable, kind, started_at, seen_at)
+select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(unreadable)s, %(kind)s,
        clock.now, clock.now
 from clock
 on conflict (holder) do update
-set entries = excluded.entries, seen_at = excluded.seen_at
+set entries = excluded.entries,
+    unreadable = excluded.unreadable,
+    seen_at = excluded.seen_at
 
 /* celery_pecker:forget_undeclared */
--- Rows that no living code has declared for a day go, with all that hangs on them.
+-- Rows that no living code has declared for a day go, with all that hangs on them: stored
+-- schedules that were removed a day ago too (removing ends their declaration), and those
+-- of one run that had it a day ago. A stored schedule that stands is never forgotten: its
+-- declaration may have been that of code that is no more, until it is given back.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
+had_their_run as materialized (
+    select stored.name
+    from clock, {schema}.pecker_schedules as stored
+    join {schema}.pecker_tasks as task on task.name = stored.name
+    where stored.once
+        and stored.once_at < clock.now - %(after)s * interval '1 second'
+        and task.version = stored.version
+        and task.executed_at >= stored.once_at
+    limit 1000
+),
 undeclared as (
-    delete from {schema}.pecker_declarations
+    delete from {schema}.pecker_declarations as declared
     using clock
-    where declared_until < clock.now - %(after)s * interval '1 second'
-    returning name
+    where declared.name in (select name from had_their_run)
+        or declared.declared_until < clock.now - %(after)s * interval '1 second'
+        and not exists (
+            select from {schema}.pecker_schedules as stored
+            where stored.name = declared.name and stored.removed_at is null
+        )
+    returning declared.name
+),
+unstored as (
+    delete from {schema}.pecker_schedules as stored
+    using undeclared
+    where stored.name = undeclared.name
+),
+unchanged as (
+    delete from {schema}.pecker_schedule_changes as change
+    using undeclared
+    where change.name = undeclared.name
 ),
 unconfirmed as (
     delete from {schema}.pecker_pending as pending
@@ -285,7 +321,8 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        task.epoch,
        task.era,
        task.holder,
-       task.paused
+       task.paused,
+       task.version
 from clock
 left join {schema}.pecker_tasks as task on task.name = any (%(names)s::text[])
 
@@ -336,8 +373,20 @@ limit 1000
 -- by whoever comes first, under a higher epoch and the same task id. Runs that were asked
 -- for have taken_at, and an infinite claimed_at. The epoch passes that of the entry's row,
 -- too: with a clock that stepped back it would stay below, and its run be "overtaken".
+-- Only under the version that the row has: it is sent with the committed definition.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+outdated as materialized (
+    select known.name
+    from unnest(%(names)s::text[], %(versions)s::bigint[]) as known (name, version),
+        lateral (
+            select task.version
+            from {schema}.pecker_tasks as task
+            where task.name = known.name
+            limit 1
+        ) as task
+    where task.version is distinct from known.version
 ),
 orphaned as materialized (
     select pending.name, pending.due_at, pending.era
@@ -346,6 +395,7 @@ orphaned as materialized (
             < clock.now - %(lease)s * interval '1 second'
         and pending.name = any (%(names)s::text[])
         and clock.now < %(until)s::timestamptz
+        and pending.name not in (select name from outdated)
     order by least(pending.claimed_at, pending.taken_at)
     limit 1000
     for update of pending skip locked
@@ -405,6 +455,7 @@ order by asked.due_at
 -- Takes runs that people asked for, each once (I5). The entry's row must have the epoch
 -- that was read: then no slot was claimed and no other such run taken in between, and
 -- the deadline, worked out from that row, still keeps this run apart from all others.
+-- And the version that this replica read: it runs no older definition than the committed.
 -- The epoch of the row rises (I3): an older run that writes after this one is refused.
 -- The row's slot and holder stay: no slot was won.
 with clock as materialized (
@@ -416,13 +467,14 @@ held as materialized (
     from clock
     cross join unnest(
         %(names)s::text[], %(dues)s::timestamptz[], %(eras)s::integer[],
-        %(epochs)s::bigint[], %(deadlines)s::timestamptz[]
-    ) as wanted (name, due_at, era, epoch, deadline),
+        %(epochs)s::bigint[], %(deadlines)s::timestamptz[], %(versions)s::bigint[]
+    ) as wanted (name, due_at, era, epoch, deadline, version),
         lateral (
             select row.ctid
             from {schema}.pecker_tasks as row
             where row.name = wanted.name
                 and row.epoch = wanted.epoch
+                and row.version is not distinct from wanted.version
                 and clock.now < %(until)s::timestamptz
                 and clock.now < coalesce(wanted.deadline, 'infinity')
             for update skip locked

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from celery_pecker.schedules import misfire
+from celery_pecker.schedules import bounds, misfire
 from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import Entry
 from celery_pecker.stored.timing import following
@@ -69,8 +69,12 @@ def due_slots(entry: Entry, hot: Hot) -> list[int]:
     """Return the slots that are due and still run, oldest first, as a claim would."""
     period_us, now_us = entry.period_us, hot.now_us
 
-    def after(last_us: int) -> int:
-        return following(entry, last_us, now_us)
+    if entry.recurrence is not None:
+        after = bounds.following(entry.recurrence, hot.executed_us, now_us)
+    else:
+
+        def after(last_us: int) -> int:
+            return following(entry, last_us, now_us)
 
     first_us = after(hot.executed_us)
     if first_us > now_us:

@@ -22,8 +22,7 @@ from celery_pecker.kernel.errors import (
     UnknownSchedule,
     VersionConflict,
 )
-from celery_pecker.recurrence import NEVER_US
-from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.sql import statements
 from celery_pecker.stored import anchor
 from celery_pecker.stored.definition import Definition

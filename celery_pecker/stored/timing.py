@@ -20,9 +20,17 @@ from celery_pecker.calendars import Jittered, Splayed
 from celery_pecker.declarations import POLICIES, policy
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.recurrence import NEVER_US, in_words, period_us, recurrence
+from celery_pecker.recurrence import Remembered, in_words, period_us, recurrence
+from celery_pecker.schedules.bounds import Bounded, Grid, Single
 from celery_pecker.schedules.grid import latest
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Recurrence, RunMode
+from celery_pecker.schedules.model import (
+    NEVER_US,
+    Delivery,
+    Entry,
+    Policy,
+    Recurrence,
+    RunMode,
+)
 from celery_pecker.stored import forms
 
 SECOND = 1_000_000
@@ -30,59 +38,6 @@ SHARED = 4_096
 """Different timings that are kept, for the entries that have the same."""
 ORDER = ("run", "misfire", "catch_up", "timeout", "delivery", "grace")
 """In which policies are checked: what a policy depends on comes before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Single:
-    """One instant."""
-
-    at_us: int
-    asks = False
-
-    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
-        """Return the instant until it is over."""
-        return self.at_us if last_us < self.at_us else NEVER_US
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A plain interval, counted from its start, or else from the last slot."""
-
-    period_us: int
-    start_us: int | None
-    asks = False
-
-    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
-        """Return the first slot after the last."""
-        start_us = self.start_us
-        if start_us is None:
-            return last_us + self.period_us
-        if last_us < start_us:
-            return start_us
-        return start_us + ((last_us - start_us) // self.period_us + 1) * self.period_us
-
-
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """A schedule with a start and an end; both belong to it."""
-
-    inner: Recurrence
-    start_us: int | None
-    end_us: int | None
-
-    @property
-    def asks(self) -> bool:
-        """Whether it can only be asked "is it due now?"."""
-        return self.inner.asks
-
-    def next(self, last_us: int, now_us: int) -> int:
-        """Return the first slot after the last that lies within."""
-        if self.start_us is not None:
-            last_us = max(last_us, self.start_us - 1)
-        found_us = self.inner.next(last_us, now_us)
-        if self.end_us is not None and found_us > self.end_us:
-            return NEVER_US
-        return found_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +49,8 @@ class Timing:
     period_us: int | None
     recurrence: Recurrence | None
     """None: a grid, or it goes by the entry's name."""
+    given: Any
+    """The schedule."""
 
 
 class Timings:
@@ -115,6 +72,8 @@ class Timings:
         start: datetime | None = None,
         end: datetime | None = None,
         once_at: datetime | None = None,
+        version: int | None = None,
+        edit: int = 0,
     ) -> Entry:
         """Return the entry of a row; JSON columns as text or read.
 
@@ -125,7 +84,7 @@ class Timings:
         timing = self._shared(when, how, run, start, end, once_at)
         found = timing.recurrence
         if found is None and timing.period_us is None:
-            found = self._recurrence(forms.of_json(_read(when)), name, start, end)
+            found = self._recurrence(timing.given, name, start, end)
         return Entry(
             name=name,
             task=task,
@@ -133,6 +92,8 @@ class Timings:
             policy=timing.policy,
             period_us=timing.period_us,
             recurrence=found,
+            version=version,
+            edit=edit,
         )
 
     def words(
@@ -191,6 +152,7 @@ class Timings:
             policy=self._policy(_read(how), run, recurs, every_us, once_at is not None),
             period_us=period,
             recurrence=found,
+            given=recurs,
         )
 
     def _recurrence(
@@ -201,6 +163,8 @@ class Timings:
         if every is not None:
             return Bounded(Grid(every, start_us), None, end_us)
         found = recurrence(recurs, self._app, name)
+        if not name and type(recurs) is not schedule:  # a relative one has no instants
+            found = Remembered(found)
         if start is None and end is None:
             return found
         return Bounded(found, start_us, end_us)

@@ -25,6 +25,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.following import Definitions
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
@@ -125,6 +126,8 @@ class ManualPecker:
         gate: Gate | None = None,
         pace: Pace | None = None,
         history: int = 0,
+        definitions: Definitions | None = None,
+        kind: str = "beat",
     ) -> None:
         self.clock = clock or ManualClock()
         self.publisher = RecordingPublisher()
@@ -132,12 +135,13 @@ class ManualPecker:
         holder = new_id()
         self.service = Service(
             entries_of(app) if isinstance(app, Celery) else app,
-            Repository(self._database, holder, now=self.clock.now),
+            Repository(self._database, holder, kind=kind, now=self.clock.now),
             Outgoing(self.publisher, schema=schema, holder=str(holder), skew=2.0),
             gate or OpenGate(),
             clock=self.clock,
             pace=pace or Pace(),
             history=_History(Recorder(holder, history), self._database),
+            definitions=definitions,
         )
         try:
             self.turn()

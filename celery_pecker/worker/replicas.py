@@ -41,6 +41,8 @@ class Replicas:
     """One that publishes, and one for local runs if there are any."""
 
     def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self._leaving = False
         self._runner: LocalRunner | None = None
         self._close: Callable[[], None] = lambda: None
         try:
@@ -67,34 +69,57 @@ class Replicas:
     def _composed(self, worker: Any) -> list[Replica]:
         app, settings = worker.app, self._settings
         book = self._book = Book(worker.app)
-        pool = kind_of(worker.pool_cls)
-        # Elsewhere the tasks of this very process would be frozen with it.
-        freeze_heap = pool == "prefork"
         made = compose(
-            *(app, book, settings), kind="worker", ended=_end, freeze_heap=freeze_heap
+            *(app, book, settings),
+            kind="worker",
+            ended=_end,
+            elsewhere=self._begin_local,
+            freeze_heap=self._freeze_heap,
         )
         if len(made.entries) == len(book.schedule):
             return [made]
-        self._runner = LocalRunner(
+        return [made, self._local(made)]
+
+    @property
+    def _freeze_heap(self) -> bool:
+        # Elsewhere the tasks of this very process would be frozen with it.
+        return kind_of(self._worker.pool_cls) == "prefork"
+
+    def _begin_local(self) -> None:
+        """Run stored schedules here that are to run in workers; on a replica's thread.
+
+        A worker without such entries in its code has no replica for them until then.
+        """
+        if self._runner is None and not self._leaving:
+            local = self._local(self._all[0])
+            self._all = [*self._all, local]
+            local.start()
+
+    def _local(self, made: Replica) -> Replica:
+        """Return a replica that runs local entries, beside the one that publishes."""
+        worker, book, settings = self._worker, self._book, self._settings
+        app = worker.app
+        runner = LocalRunner(
             app,
             hostname=worker.hostname,
             threads=settings.local_threads,
             recorder=made.history,
             schema=settings.schema,
-            pool_kind=pool,
+            pool_kind=kind_of(worker.pool_cls),
             wanted=sends_events(worker),
         )
         local = compose(
             *(app, book, settings),
             kind="local",
-            way_out=self._runner,
+            way_out=runner,
             history=made.history.another() if made.history is not None else None,
             ended=_end,
-            freeze_heap=freeze_heap,
+            freeze_heap=self._freeze_heap,
         )
         for entry in local.entries:  # what cannot run here is refused before the start
-            self._runner.prepare(book.schedule[entry.name])
-        return [made, local]
+            runner.prepare(book.schedule[entry.name])
+        self._runner = runner
+        return local
 
     def start(self) -> None:
         """Start all replicas: they compete."""
@@ -106,6 +131,7 @@ class Replicas:
 
     def leave(self) -> None:
         """Claim nothing more. Safe in a signal handler, idempotent."""
+        self._leaving = True
         for replica in self._all:
             replica.stop()
         self._relays.stop()

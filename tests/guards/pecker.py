@@ -142,8 +142,8 @@ GUARDS = (
     Guard(
         "pecker: what is due is built before it is claimed",
         "celery_pecker/schedules/service.py",
-        "if not self._outgoing.prepare(name for name in names if name not in held):",
-        "if False:",
+        "self._outgoing.prepare([name for name in names if name not in held])",
+        "set[str]()",
         PREPARE,
     ),
     Guard(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import psycopg
@@ -87,11 +87,12 @@ def claim_params(due: int) -> dict[str, object]:
         "ahead": [5_000_000] * due,
         "kept": [False] * due,
         "timeouts": [None] * due,
+        "versions": [],
     }
 
 
 def explain(
-    connection: psycopg.Connection, label: str, params: dict[str, object], mode: str
+    connection: psycopg.Connection, label: str, params: Mapping[str, object], mode: str
 ) -> str:
     """Return the plan of a prepared statement, executed and rolled back."""
     text = render(statements()[label], "public")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.recurrence import NEVER_US
+from celery_pecker.schedules.model import NEVER_US
 from celery_pecker.stored import forms
 from celery_pecker.stored.timing import Timings, following
 from tests.unit.stored.documents import DOCUMENTS, START

@@ -115,6 +115,7 @@ def test_tables_are_told_as_they_are(dsn: str, settings: Settings) -> None:
     assert found["celery_pecker_entries_declared"] == {(): 3}
     assert found["celery_pecker_entries_paused"] == {(): 1}
     assert found["celery_pecker_replicas"] == {(): 1}
+    assert found["celery_pecker_stored_unreadable"] == {(): 0}
     assert found["celery_pecker_slots_missed_total"] == {(): 0}
     ages = found["celery_pecker_last_slot_age_seconds"]
     assert [dict(labels)["name"] for labels in ages] == ["shop.look"] * 3

@@ -188,14 +188,14 @@ def test_at_least_once_leaves_a_pending_row_that_only_its_epoch_confirms(
     instant.now = START + timedelta(seconds=1)
     [win] = repository.claim([kept], until_us=FAR)[1]
     successor = Repository(database, uuid.uuid4(), now=instant)
-    assert successor.reclaim(["sweep"], lease=15, until_us=FAR) == []
+    assert successor.reclaim([kept.entry], lease=15, until_us=FAR) == []
     instant.now = START + timedelta(seconds=17)
-    [orphan] = successor.reclaim(["sweep"], lease=15, until_us=FAR)
+    [orphan] = successor.reclaim([kept.entry], lease=15, until_us=FAR)
     assert (orphan.due_us, orphan.era, orphan.attempt) == (win.due_us, win.era, 2)
     assert orphan.epoch > win.epoch
     assert repository.confirm([("sweep", win.epoch)]) == 0
     assert successor.confirm([("sweep", orphan.epoch)]) == 1
-    assert successor.reclaim(["sweep"], lease=0, until_us=FAR) == []
+    assert successor.reclaim([kept.entry], lease=0, until_us=FAR) == []
 
 
 def test_an_epoch_never_goes_back_even_if_the_clock_and_the_row_do(

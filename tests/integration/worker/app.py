@@ -19,8 +19,8 @@ app.conf.update(
     task_ignore_result=True,
     worker_prefetch_multiplier=4,
     broker_connection_retry_on_startup=True,
-    **json.loads(os.environ["PECKER_TEST_CONF"]),
 )
+app.conf.update(json.loads(os.environ["PECKER_TEST_CONF"]))
 celery_pecker.worker.connect()
 
 

@@ -22,8 +22,8 @@ from celery_pecker.calendars import (
 )
 from celery_pecker.declarations.reading import entries
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.recurrence import NEVER_US, RETRY, Computed
-from celery_pecker.schedules.model import Delivery, Entry
+from celery_pecker.recurrence import RETRY, Computed
+from celery_pecker.schedules.model import NEVER_US, Delivery, Entry
 
 NOW = datetime(2026, 5, 4, 12, 34, 56, 789_012, tzinfo=UTC)
 NOW_US = to_us(NOW)

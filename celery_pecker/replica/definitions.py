@@ -1,0 +1,83 @@
+"""What a stored schedule means to a replica: its entry, and its message."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+from celery import Celery
+
+from celery_pecker.declarations import PeckerEntry
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.user_code import Exited, no_exit
+from celery_pecker.replica.way_out import WayOut
+from celery_pecker.schedules.model import Entry, Message, Stored
+from celery_pecker.stored.timing import Timings
+
+
+class Definitions:
+    """Reads rows for one replica; not for several threads."""
+
+    def __init__(
+        self,
+        app: Celery,
+        way_out: WayOut,
+        elsewhere: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._app = app
+        self.elsewhere = elsewhere
+        self._way_out = way_out
+        self._timings = Timings(app)
+
+    def entry(self, row: Stored) -> Entry:
+        """Return the entry; raise whatever is wrong with the row."""
+        try:
+            return self._timings.entry(
+                row.name,
+                task=sys.intern(row.task),
+                schedule=row.schedule,
+                policies=row.policies,
+                run=row.run,
+                start=_instant(row.starts_us),
+                end=_instant(row.ends_us),
+                once_at=_instant(row.once_us if row.once else None),
+                version=row.version,
+                edit=row.edit,
+            )
+        except SystemExit as error:
+            message = f"stored schedule {row.name!r} raised {error!r}"
+            raise Exited(message) from error
+
+    def build(self, message: Message) -> None:
+        """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
+        where = f"stored schedule {message.name!r}"
+        for key, kind, allowed in (
+            ("args", list, "a list"),
+            ("kwargs", dict, "an object"),
+            ("options", dict, "an object of options of apply_async"),
+        ):
+            value = getattr(message, key)
+            if not isinstance(value, kind):
+                text = f"{where}: {key} is {value!r}; allowed is {allowed}"
+                raise Misconfigured(text)
+        with no_exit(where):
+            entry = PeckerEntry(
+                name=message.name,
+                task=message.task,
+                schedule=1.0,  # nobody asks it: the agenda knows when it is due
+                args=tuple(message.args),
+                kwargs=message.kwargs,
+                options=message.options,
+                app=self._app,
+            )
+            self._way_out.prepare(entry)
+
+    def forget(self, name: str) -> None:
+        """Forget the message."""
+        self._way_out.forget(name)
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)

@@ -1,0 +1,164 @@
+"""People edit while schedulers are killed and frozen, and the database restarts.
+
+What a scheduler sent tells what it knew: its messages in the order of their epochs are
+the order of the claims, and no claim may know less than one before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from celery import Celery
+
+from celery_pecker.kernel.clock import pause
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.stored import Schedules
+from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
+from celery_pecker.testing.cluster import READY, BeatNode, beat
+
+pytestmark = pytest.mark.chaos
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("a", "b", "c")
+CALM = 8
+"""Slots of each name that are looked at when all is over."""
+Message = dict[str, Any]
+
+
+class Stage:
+    """Two schedulers, the servers they need, and who edits."""
+
+    def __init__(
+        self, postgres: EmbeddedPostgres, broker: EmbeddedRedis, seed: int
+    ) -> None:
+        self.postgres = postgres
+        self.client = redis.Redis.from_url(broker.url, decode_responses=True)
+        self.dice = random.Random(seed)
+        app = Celery("tasks", broker="memory://", set_as_current=False)
+        app.conf.update(pecker_dsn=postgres.dsn)
+        self.schedules = Schedules(app)
+        env = {
+            "PECKER_TEST_QUEUE": "edits",
+            "PECKER_TEST_BROKER": broker.url,
+            "PECKER_TEST_BEAT_DSN": postgres.dsn,
+        }
+        self.beats: list[BeatNode] = [
+            beat("tests.integration.beat.app", name=f"beat-{n}", cwd=ROOT, env=env)
+            for n in range(2)
+        ]
+        for one in self.beats:
+            one.process.start()
+        for one in self.beats:
+            one.container.await_words(READY)
+        self.edits = 0
+
+    def close(self) -> None:
+        """Leave nothing."""
+        for one in self.beats:
+            one.teardown()
+        self.schedules.close()
+        self.client.close()
+
+    def edit(self, name: str, period: float) -> None:
+        """Store a definition whose number is above all before it."""
+        self.edits += 1
+        number = self.edits
+
+        def store() -> bool:
+            self.schedules.set(
+                name, task="tasks.test", schedule=period, args=[number], paused=False
+            )
+            return True
+
+        eventually(store, 30, ignoring=(DatabaseUnavailable,))
+
+    def act(self) -> None:
+        """Edit, and now and then break something; one scheduler always lives."""
+        name = self.dice.choice(NAMES)
+        what = self.dice.random()
+        if what < 0.5:
+            self.edit(name, self.dice.choice([0.2, 0.3, 0.5, 1]))
+        elif what < 0.6:
+            self.schedules.remove(name)
+        elif what < 0.7:
+            self.edit(name, 0.3)
+            self.schedules.pause(name)
+        elif what < 0.8:
+            victim = self.dice.choice(self.beats).process
+            victim.kill()
+            victim.restart()
+        elif what < 0.9:
+            victim = self.dice.choice(self.beats).process
+            victim.kill("SIGSTOP")
+            self.edit(name, 0.2)
+            pause(self.dice.random())
+            victim.kill("SIGCONT")
+        elif what > 0.95:
+            self.postgres.restart()
+        pause(self.dice.random() / 2)
+
+    def messages(self) -> list[Message]:
+        """Return what was sent of stored schedules, in the order of the claims."""
+        found = []
+        for text in self.client.lrange("edits", 0, -1):
+            message = json.loads(text)
+            header = message["headers"].get("pecker") or {}
+            if header.get("name") in NAMES:
+                [args, *_] = json.loads(base64.b64decode(message["body"]))
+                found.append({**header, "number": args[0]})
+        return sorted(found, key=lambda one: one["epoch"])
+
+
+@pytest.fixture
+def stage(
+    own_postgres: Callable[..., EmbeddedPostgres],
+    own_redis: Callable[..., EmbeddedRedis],
+) -> Iterator[Callable[[int], Stage]]:
+    """Give a function that sets the stage for a seed."""
+    made: list[Stage] = []
+
+    def make(seed: int) -> Stage:
+        made.append(Stage(own_postgres(migrated=True), own_redis(fast=True), seed))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("actions", "seed"),
+    [(25, 1), *(pytest.param(120, n, marks=pytest.mark.soak) for n in range(2, 6))],
+)
+def test_no_slot_doubles_and_no_claim_knows_less_than_one_before(
+    stage: Callable[[int], Stage], actions: int, seed: int
+) -> None:
+    """And when all is over, each slot of what was stored last comes."""
+    one = stage(seed)
+    for name in NAMES:
+        one.edit(name, 0.3)
+    for _ in range(actions):
+        one.act()
+    last = one.edits
+    for name in NAMES:
+        one.edit(name, 0.5)
+
+    def calm() -> bool:
+        found = [m["name"] for m in one.messages() if m["number"] > last]
+        return all(found.count(name) >= CALM for name in NAMES)
+
+    eventually(calm, 60)
+    sent = one.messages()
+    slots = [(m["name"], m["due_at"], m["era"]) for m in sent if not m.get("asked")]
+    assert len(slots) == len({*slots}), "a slot was sent twice"
+    for name in NAMES:
+        numbers = [m["number"] for m in sent if m["name"] == name]
+        assert numbers == sorted(numbers), "an older definition after a newer one"
+        assert len({*numbers}) > 1
