@@ -72,7 +72,7 @@ def test_a_page_begins_where_the_one_before_ended(
 ) -> None:
     """And ends with its last row."""
     params = {"now": None, "search": None, "task": None, "names": None}
-    page = {**params, "after": NAME, "most": 100}
+    page: dict[str, object] = {**params, "after": NAME, "most": 100}
     _is_cheap(explain(stored, "list_schedules", page, mode))
 
 
@@ -82,7 +82,7 @@ def test_rows_of_some_names_are_found_by_them(
     """As pages ask for those that they show; nothing is prepared on the server."""
     params = {"now": None, "search": None, "task": None, "after": None}
     names = [f"name {n:06}" for n in range(100, 200)]
-    asked = {**params, "names": names, "most": 1_000}
+    asked: dict[str, object] = {**params, "names": names, "most": 1_000}
     _is_cheap(explain(stored, "list_schedules", asked, "force_custom_plan"))
 
 
