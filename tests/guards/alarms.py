@@ -101,4 +101,25 @@ GUARDS = (
         "            raise error\n",
         f"{SENDING}::test_a_target_that_is_away_rests_and_holds_up_no_other",
     ),
+    Guard(
+        "alarms: what rings is read in each look, whichever part that reads",
+        SQL,
+        "where alarm.rule = %(rule)s and alarm.state <> 'recovered')))\n",
+        "where alarm.rule = %(rule)s and false)))\n",
+        f"{ROUNDS}::test_entries_are_read_a_part_at_a_time_and_what_rings_each_time",
+    ),
+    Guard(
+        "alarms: each look goes on where the last one ended",
+        "celery_pecker/alarms/looking.py",
+        '        return turn.passed, high or ""\n',
+        '        return "", self._tables.part("", self._part) or ""\n',
+        f"{ROUNDS}::test_entries_are_read_a_part_at_a_time_and_what_rings_each_time",
+    ),
+    Guard(
+        "alarms: a rule for a gate that cannot be asked is refused",
+        "celery_pecker/replica/alarms.py",
+        "            if rule.kind is Kind.SHUT and shut is None:\n",
+        "            if rule.kind is Kind.SHUT and shut is Kind:\n",
+        "tests/integration/alarms/test_start.py::test_a_rule_for_a_gate_that_cannot_be_asked",
+    ),
 )
