@@ -202,7 +202,9 @@ def test_over_a_new_connection_all_are_compared(dsn: str) -> None:
         with psycopg.connect(dsn) as connection:
             connection.execute("delete from pecker_schedules where name = 'goes'")
         pecker._database.close()
-        pecker.pass_time(11)
+        pecker.pass_time(2)
+        assert pecker.service.entries == 1
+        pecker.pass_time(9)
         assert slots(pecker) == [("stays", after(10))]
 
 
