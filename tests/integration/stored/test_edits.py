@@ -103,7 +103,7 @@ def test_an_edit_for_an_old_version_is_refused(desk: Desk) -> None:
     assert (row.version, row.kwargs) == (2, {"by": "first"})
     with pytest.raises(VersionConflict, match="does not exist"):
         desk.set("other", version=3)
-    assert not desk.sql("select from pecker_tasks where name = 'other'")
+    assert not desk.sql("select 1 from pecker_tasks where name = 'other'")
 
 
 def test_of_writers_at_once_one_wins_each_version(desk: Desk) -> None:
@@ -154,7 +154,7 @@ def test_a_name_that_living_code_declares_is_refused(desk: Desk) -> None:
     with pytest.raises(InvalidField, match="living scheduler") as no:
         desk.set()
     assert no.value.field == "name"
-    assert not desk.sql("select from pecker_tasks")
+    assert not desk.sql("select 1 from pecker_tasks")
     desk.sql(
         "update pecker_declarations set declared_until = clock_timestamp() - %s", HOUR
     )
@@ -364,7 +364,7 @@ def test_the_schema_of_another_app_is_refused(desk: Desk) -> None:
     desk.sql("insert into pecker_owner (app) values ('theirs')")
     with pytest.raises(Misconfigured, match="belongs to the app 'theirs'"):
         desk.set()
-    assert not desk.sql("select from pecker_tasks")
+    assert not desk.sql("select 1 from pecker_tasks")
 
 
 def test_pecker_has_them(desk: Desk) -> None:

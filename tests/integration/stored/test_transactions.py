@@ -146,7 +146,7 @@ def test_an_edit_that_fails_in_its_middle_leaves_nothing(desk: Desk) -> None:
     desk.sql("alter table pecker_schedule_changes rename to away")
     with pytest.raises(SchemaOutdated):
         desk.set()
-    assert not desk.sql("select from pecker_tasks")
+    assert not desk.sql("select 1 from pecker_tasks")
 
 
 def test_a_connection_in_autocommit_is_refused(desk: Desk) -> None:
