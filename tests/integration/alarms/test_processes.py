@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
+from celery_pecker.testing.cluster import READY, BeatNode, beat, worker
 
 pytestmark = pytest.mark.cluster
 
@@ -90,3 +91,27 @@ def test_a_sender_that_is_killed_in_the_call_loses_none(
     [[pid, _, event, subject]] = calls(tmp_path)
     assert pid != died
     assert (event, subject) == ("ringing", "held")
+
+
+def test_a_worker_that_schedules_rings_too(
+    dsn: str, redis_url: str, queue_name: str, tmp_path: Path
+) -> None:
+    """No beat is needed, and the worker ends in good order while it looks."""
+    env = {
+        "PECKER_TEST_QUEUE": queue_name,
+        "PECKER_TEST_BROKER": redis_url,
+        "PECKER_TEST_ALARMS_DSN": dsn,
+        "PECKER_TEST_ALARMS": str(tmp_path),
+    }
+    node = worker(
+        APP, name="duty", queue=queue_name, cwd=ROOT, env=env, options=["-c", "1"]
+    )
+    process: Any = node.container.process
+    try:
+        process.start()
+        eventually(lambda: calls(tmp_path), timeout=60.0)
+        process.kill("SIGTERM")
+        assert process.wait(60.0) == 0
+        assert process.life_log().count(RINGS) == 1
+    finally:
+        node.teardown()
