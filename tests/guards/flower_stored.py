@@ -14,14 +14,14 @@ GUARDS = (
         VIEWS,
         '    @authenticated\n    async def post(self) -> None:\n        """Do it',
         '    async def post(self) -> None:\n        """Do it',
-        f"{TESTS}::test_nobody_edits_without_flowers_password",
+        f"{TESTS}::test_who_is_signed_out_edits_nothing",
     ),
     Guard(
         "flower stored: a form is shown to nobody without Flower's authentication",
         VIEWS,
         '    @authenticated\n    async def get(self) -> None:\n        """Show it',
         '    async def get(self) -> None:\n        """Show it',
-        f"{TESTS}::test_nobody_edits_without_flowers_password",
+        f"{TESTS}::test_who_is_signed_out_edits_nothing",
     ),
     Guard(
         "flower stored: the page's own token is asked for, also where Flower would not",

@@ -11,12 +11,14 @@ import psycopg
 import pytest
 from celery import Celery
 from flower.options import options as flower_options
+from tornado.web import create_signed_value
 
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.rows import Row, one, write
 from tests.integration.flower.site import Site
+from tests.integration.flower.test_install import OAUTH
 
 ALLOW = """
 def bill():
@@ -329,6 +331,25 @@ def test_nobody_edits_without_flowers_password(
     finally:
         site.client.auth = ("anna", "secret")
     assert one(shared_dsn, COUNT) == (0, None, None)
+
+
+def test_who_is_signed_out_edits_nothing(
+    shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """Where people sign in at a provider; though their page still has its token."""
+    site = start(shared_dsn, *OAUTH, more=ALLOW)
+    anna = create_signed_value("of-this-test", "user", "anna@example.com")
+    site.client.cookies["user"] = anna.decode()
+    assert site.get("/schedules/edit").status_code == 200
+    assert save(site, "hers", new=True).status_code == 200
+    site.client.cookies.delete("user")
+    assert site.get("/schedules/edit").status_code == 302
+    assert site.get("/schedules/edit/data").status_code == 401
+    assert save(site, "other", new=True).status_code == 403
+    assert send(site, "remove", "hers", version="1").status_code == 403
+    changed_by = one(shared_dsn, "select name, changed_by from pecker_schedules")
+    assert changed_by == ("hers", "anna@example.com")
+    assert one(shared_dsn, COUNT) == (1, 1, False)
 
 
 def test_a_forged_form_changes_nothing(
