@@ -19,6 +19,9 @@ from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import Entry, Row, Win
 
 STAGGER_US = 100_000
+UNSURE_US = 10_000_000
+"""From this period on, a stored schedule's slot that nobody won is looked for in the
+table: a transaction that edits it, and is rolled back, may have held its row."""
 
 
 @dataclass(slots=True)
@@ -176,11 +179,13 @@ class Agenda:
             belief.behind = True
             self._wake(belief, now_us + belief.stagger_us)
             return False
-        if belief.entry.period_us is None:
+        entry = belief.entry
+        edited = entry.version is not None and (entry.period_us or 0) >= UNSURE_US
+        if entry.period_us is None or edited:
             self._wake(belief, now_us + belief.stagger_us)
             return True
         # A rival has it, or the next claim will show otherwise.
-        belief.last_us = latest(belief.last_us, belief.entry.period_us, now_us)
+        belief.last_us = latest(belief.last_us, entry.period_us, now_us)
         self._plan(belief, now_us)
         return False
 

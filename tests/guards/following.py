@@ -26,6 +26,13 @@ GUARDS = (
         f"{FOLLOWING}::test_a_run_that_was_asked_for_waits_for_the_edit",
     ),
     Guard(
+        "stored: a slot that a transaction held up is looked for in the table",
+        "celery_pecker/schedules/agenda.py",
+        "        if entry.period_us is None or edited:\n",
+        "        if entry.period_us is None:\n",
+        f"{FOLLOWING}::test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back",
+    ),
+    Guard(
         "stored: a slot is sent again under the version that is committed",
         CLAIMS,
         "        and pending.name not in (select name from outdated)\n",

@@ -120,6 +120,23 @@ def test_edits_that_commit_out_of_order_are_all_followed(dsn: str) -> None:
         assert {name for name, _ in slots(pecker)} == {"first", "second"}
 
 
+def test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back(
+    dsn: str,
+) -> None:
+    """Claims pass over the row of an edit; there are too many to look at in a round."""
+    clock = ManualClock()
+    store(dsn, "sweep", {"every": 60}, clock=clock)
+    with follower(dsn, clock) as (pecker, _), psycopg.connect(dsn) as editor:
+        pecker.pass_time(55)
+        edit(editor, "sweep", {"every": 90}, clock=clock)
+        pecker.service._upkeep.next = float("inf")  # its turn comes late
+        pecker.pass_time(8)
+        assert due(pecker) == []
+        editor.rollback()
+        pecker.pass_time(1)
+        assert due(pecker) == [after(60)]
+
+
 def test_a_removed_schedule_runs_no_more_and_repeats_nothing(dsn: str) -> None:
     """A name that returns has its first slot one period later."""
     clock = ManualClock()
