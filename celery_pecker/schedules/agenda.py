@@ -11,7 +11,7 @@ losers do not contend. Work grows with what is due, never with what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -141,6 +141,18 @@ class Agenda:
                 belief.wake_us = 0
                 found.append(belief.entry)
         return found
+
+    def soon(self, until_us: int) -> Iterator[str]:
+        """Yield the names that are planned to wake by then, in no order.
+
+        Walk the heap from its root: the work grows with what is due soon.
+        """
+        heap, places = self._heap, [0]
+        while places:
+            place = places.pop()
+            if place < len(heap) and heap[place][0] <= until_us:
+                yield heap[place][1]
+                places += (2 * place + 2, 2 * place + 1)
 
     def next_wake_us(self) -> int | None:
         """Return the next wake-up by the database's clock, if there is one."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Protocol
 
 from celery_pecker.kernel import user_code
@@ -32,6 +33,10 @@ COMPARE_US = 3_600 * SECOND
 CHUNK = 1_000
 BUILT = 20_000
 """Messages of stored schedules that are kept built."""
+AHEAD_US = 60 * SECOND
+"""How long before its slot a message is built, if there is nothing else to do."""
+FEW = 50
+"""Messages that are built ahead in one go: some 50 ms."""
 DONE_US = 60 * SECOND
 """How long a run that was the only one is remembered after it."""
 
@@ -133,6 +138,26 @@ class Following:
         for start in range(0, len(missing), CHUNK):
             self._build(missing[start : start + CHUNK])
         return {name for name in missing if name not in built}
+
+    def build_ahead(self) -> bool:
+        """Build some messages that are due soon; return whether there may be more.
+
+        Built at their slots, 10,000 that are due together began ten seconds late.
+
+        Raises:
+            BrokerUnavailable: The broker went away meanwhile.
+
+        """
+        room = BUILT - len(self._built)
+        if room <= 0:
+            return False
+        soon = self._agenda.soon(self._time.now_us() + AHEAD_US)
+        stored = self._agenda.stored
+        missing = (one for one in soon if one not in self._built and stored(one))
+        names = [*dict.fromkeys(islice(missing, min(FEW, room)))]
+        if names:
+            self._build(names)
+        return bool(names)
 
     def recall(self, names: Iterable[str]) -> None:
         """Read entries that are not known here: they may have had their only run.

@@ -87,6 +87,8 @@ class Outgoing:
         """By which moment of this process an instant of the database has not come."""
         self.unready: Callable[[Iterable[str]], set[str]] = lambda _: set()
         """Builds messages of stored entries; returns those that cannot be sent."""
+        self.build_ahead: Callable[[], bool] = lambda: False
+        """Builds some of those that are due soon; says whether there are more."""
 
     @property
     def waiting(self) -> int:
@@ -125,7 +127,7 @@ class Outgoing:
     def prepare_more(self, *, within: float) -> bool:
         """Build other messages for so many seconds; return whether there are more."""
         try:
-            return self._publisher.prepare_more(within=within)
+            return self._publisher.prepare_more(within=within) or self.build_ahead()
         except BrokerUnavailable:
             return False  # reported before the next claim
 

@@ -75,6 +75,7 @@ class Service:
                 every=pace.follow_every,
             )
             outgoing.unready = self._following.unready
+            outgoing.build_ahead = self._following.build_ahead
         self._upkeep = Upkeep(
             self._agenda,
             repository,

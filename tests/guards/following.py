@@ -26,6 +26,13 @@ GUARDS = (
         f"{FOLLOWING}::test_a_run_that_was_asked_for_waits_for_the_edit",
     ),
     Guard(
+        "stored: messages are built in idle seconds before their slots",
+        "celery_pecker/schedules/outgoing.py",
+        " or self.build_ahead()\n",
+        "\n",
+        f"{FOLLOWING}::test_messages_are_built_before_their_slots",
+    ),
+    Guard(
         "stored: a slot that a transaction held up is looked for in the table",
         "celery_pecker/schedules/agenda.py",
         "        if entry.period_us is None or edited:\n",

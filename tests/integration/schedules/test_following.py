@@ -120,6 +120,23 @@ def test_edits_that_commit_out_of_order_are_all_followed(dsn: str) -> None:
         assert {name for name, _ in slots(pecker)} == {"first", "second"}
 
 
+def test_messages_are_built_before_their_slots(dsn: str) -> None:
+    """Of what is due within a minute, and not of the rest, in idle seconds."""
+    clock = ManualClock()
+    for name in ("soon", "soon too"):
+        store(dsn, name, {"every": 100}, clock=clock)
+    store(dsn, "later", {"every": DAY}, clock=clock)
+    with follower(dsn, clock) as (pecker, way_out):
+        pecker.pass_time(30)
+        assert way_out.built == {}
+        pecker.pass_time(20)
+        assert sorted(way_out.built) == ["soon", "soon too"]
+        store(dsn, "soon", {"every": 100}, clock=clock, args=["new"], anchor=False)
+        pecker.pass_time(2)
+        assert way_out.built["soon"].args == ("new",)
+        assert pecker.publisher.sent == []
+
+
 def test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back(
     dsn: str,
 ) -> None:
@@ -230,6 +247,7 @@ def test_messages_are_built_as_they_are_needed_and_bounded(
 ) -> None:
     """The oldest is forgotten, and built again when its slot comes."""
     monkeypatch.setattr(following, "BUILT", 2)
+    monkeypatch.setattr(following, "AHEAD_US", 0)
     clock = ManualClock()
     for name in "abc":
         store(dsn, name, {"every": 10}, clock=clock)
@@ -244,8 +262,11 @@ def test_messages_are_built_as_they_are_needed_and_bounded(
         ]
 
 
-def test_a_message_is_built_of_the_version_that_is_claimed(dsn: str) -> None:
+def test_a_message_is_built_of_the_version_that_is_claimed(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An edit between look and claim: followed then, and the claim is under the new."""
+    monkeypatch.setattr(following, "AHEAD_US", 0)
     clock = ManualClock()
     store(dsn, "sweep", {"every": 10}, clock=clock, args=["old"])
     with follower(dsn, clock) as (pecker, way_out):
