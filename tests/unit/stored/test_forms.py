@@ -12,6 +12,7 @@ from celery.schedules import BaseSchedule, schedule, solar
 
 from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.recurrence import described
 from celery_pecker.stored import Schedules, forms
 from tests.unit.stored.documents import FORMS, PARIS
 
@@ -107,7 +108,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "message"), REFUSED, ids=str)
+@pytest.mark.parametrize(("value", "message"), REFUSED, ids=described)
 def test_what_is_no_schedule_is_refused(value: Any, message: str) -> None:
     """With its value and what is allowed."""
     with pytest.raises(InvalidField, match=message) as no:
@@ -173,7 +174,7 @@ FIELDS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "field", "allowed"), FIELDS, ids=str)
+@pytest.mark.parametrize(("fields", "field", "allowed"), FIELDS, ids=described)
 def test_every_other_field_is_refused_by_name(
     fields: dict[str, Any], field: str, allowed: str
 ) -> None:
