@@ -23,6 +23,8 @@ MAX_BY = 200
 """Characters of who made an edit."""
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")
+OTHER_TASKS = ("link", "link_error", "chain", "chord")
+"""Options that name tasks of their own; a header `task` replaces the schedule's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class Validator:
             task=task,
             args=checked_json("args", _listed(args), list),
             kwargs=checked_json("kwargs", {} if kwargs is None else kwargs, dict),
-            options=_options(options),
+            options=self._options(options),
             schedule=document,
             policies=_policies(policies),
             run=str("dispatch" if run is None else run),
@@ -129,6 +131,21 @@ class Validator:
             end=last,
             once_at=LAST if once and "once" not in document else None,
         )
+        return found
+
+    def _options(self, options: Any) -> dict[str, Any]:
+        """Return checked options; with an allow-list none that runs another task."""
+        found = _options(options)
+        if self._allow_list is not None:
+            headers = found.get("headers") or {}
+            named = [key for key in OTHER_TASKS if key in found]
+            named += ["headers['task']"] if "task" in headers else []
+            if named:
+                allowed = (
+                    f"none with {' or '.join(named)}, which runs other tasks than"
+                    " those of the setting pecker_allowed_tasks"
+                )
+                refuse("options", found, allowed)
         return found
 
     def instant(self, field: str, value: Any) -> datetime | None:
@@ -216,9 +233,12 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
     try:
         text = json.dumps(value, allow_nan=False)
         found = json.loads(text)
+        same = found == _without_tuples(value)
     except (TypeError, ValueError, RecursionError) as error:
-        refuse(field, value, f"what JSON can hold ({error})")
-    if found != _without_tuples(value):
+        # The text of what is nested too deep would raise once more.
+        shown = "nested too deep" if isinstance(error, RecursionError) else value
+        refuse(field, shown, f"what JSON can hold ({error})")
+    if not same:
         refuse(field, value, "what JSON brings back as it was: keys that are texts")
     if "\\u0000" in text or not _encodable(text):
         refuse(field, value, "text that PostgreSQL can hold: no NUL, no half of a pair")

@@ -351,7 +351,7 @@ def _json(field: str, text: str, empty: Any) -> Any:
     kind = "list" if isinstance(empty, list) else "object"
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         refuse(field, text, f"a JSON {kind} ({error})")
     if not isinstance(found, type(empty)):
         refuse(field, text, f"a JSON {kind}")

@@ -118,4 +118,11 @@ GUARDS = (
         "        if not task:\n",
         f"{WRITES}::test_only_allowed_tasks_are_stored",
     ),
+    Guard(
+        "stored: only allowed tasks, also by options",
+        "celery_pecker/stored/definition.py",
+        "        if self._allow_list is not None:\n",
+        "        if self._allow_list == 1:\n",
+        "tests/unit/stored/test_forms.py::test_options_do_not_get_round_the_allow_list",
+    ),
 )

@@ -14,6 +14,7 @@ from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.recurrence import described
 from celery_pecker.stored import Schedules, forms
+from celery_pecker.stored import fields as fields_of
 from tests.unit.stored.documents import FORMS, PARIS
 
 
@@ -216,3 +217,44 @@ def test_next_runs_need_no_server() -> None:
     assert second - first == timedelta(minutes=1)
     with pytest.raises(InvalidField):
         schedules.next_runs({"cron": "x"})
+
+
+OTHER = {"task": "evil", "args": [], "kwargs": {}, "options": {}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({key: OTHER} for key in ("link", "link_error", "chord")),
+        {"chain": [OTHER]},
+        {"headers": {"task": "evil"}},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_do_not_get_round_the_allow_list(options: dict[str, Any]) -> None:
+    """Each of them lets a worker run a task that nobody allowed."""
+    app = Celery("x", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn="host=x", pecker_allowed_tasks=["proj.*"])
+    fields = {"task": "proj.a", "schedule": 60, "options": options}
+    with pytest.raises(InvalidField, match="pecker_allowed_tasks") as no:
+        Schedules(app).check("a", **fields)
+    assert no.value.field == "options"
+    app.conf.pecker_allowed_tasks = None
+    assert Schedules(app).check("a", **fields).options == options
+
+
+def test_what_is_nested_too_deep_is_refused() -> None:
+    """Python's own limit is an error of the field, not a crash of the page."""
+    app = Celery("x", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn="host=x")
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(InvalidField) as no:
+        Schedules(app).check("a", task="t", schedule=60, args=deep)
+    assert no.value.field == "args"
+    text = "[" * 100_000 + "]" * 100_000
+    with pytest.raises(InvalidField):
+        fields_of.arguments(
+            {"name": "a", "task": "t", "kind": "every", "value": "60", "args": text}
+        )
