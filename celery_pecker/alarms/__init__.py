@@ -11,6 +11,7 @@
 ``looking``  one look of one rule
 ``targets``  where notices go
 ``sending``  sends them, at least once
+``bounded``  calls a target that may hang
 ``step``     the rounds of one replica
 ``overview`` what people see
 """

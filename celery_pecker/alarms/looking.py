@@ -72,7 +72,10 @@ class Looking:
         self, rule: Rule, turn: Turn, now: datetime, names: tuple[str, str]
     ) -> Sequence[Finding]:
         if rule.kind is Kind.SHUT:
-            shut = user_code.call("the gate", frozenset[str](), self._shut)
+            # A gate that raises says nothing, and not that it lets all through: the
+            # look fails, and nothing has recovered.
+            with user_code.no_exit("the gate"):
+                shut = self._shut()
             return [Finding(subject=name, detail="", about=name) for name in shut]
         found: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:

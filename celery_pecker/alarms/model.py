@@ -111,7 +111,7 @@ class Notice:
     """One notice on its way to one target: what a callable is called with."""
 
     id: int
-    """Two notices of one id are one that was sent twice."""
+    """Two of one id are one notice that was sent twice; a newer one has its own."""
     target: str
     rule: str
     kind: str

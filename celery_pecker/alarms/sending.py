@@ -10,15 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from celery_pecker.alarms.bounded import TIMEOUT, Call
+from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import Target
-from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import SYSTEM, Clock
 
 logger = logging.getLogger("celery_pecker.alarms")
 
 AT_ONCE = 20
-HOLD = 30.0
-"""Seconds for which what was taken is left to who took it."""
+HOLD = 60.0
+"""Seconds for which what was taken is left to who took it. A call begins in the first
+half of them and is given up after the other, so no two senders call at a time."""
 FIRST_REST, LONGEST_REST = 5.0, 300.0
 """Seconds that a target which fails is left alone: doubled each time."""
 LONGEST_ERROR = 500
@@ -33,22 +36,38 @@ class Sending:
         targets: Mapping[str, Target],
         *,
         hold: float | None = None,
+        timeout: float = TIMEOUT,
+        clock: Clock = SYSTEM,
     ) -> None:
         self._tables = tables
         self._targets = targets
         self._hold = HOLD if hold is None else hold
+        self._timeout = timeout
+        self._clock = clock
+        self._late: dict[str, Call] = {}
+        """Calls that were given up and have not returned, by target."""
+        self._unsaid: list[Notice] = []
+        """What was sent, and the database did not take it down."""
 
     def step(self) -> int:
         """Send some; return how many were taken."""
-        taken = self._tables.take([*self._targets], hold=self._hold, most=AT_ONCE)
+        self._catch_up()
+        free = [name for name in self._targets if name not in self._late]
+        began = self._clock.monotonic()
+        taken = self._tables.take(free, hold=self._hold, most=AT_ONCE)
         failed: set[str] = set()
         for notice in taken:
             if notice.target in failed:
                 continue  # it rests, and its notices were freed with it
-            error = user_code.tried(self._targets[notice.target], notice)[1]
+            if self._clock.monotonic() - began > self._hold - self._timeout:
+                break  # others may take the rest before this one has sent it
+            call = Call(self._targets[notice.target], notice)
+            error = call.run(self._timeout)
             if error is None:
-                self._tables.sent(notice)
+                self._sent(notice)
                 continue
+            if not call.ended:
+                self._late[notice.target] = call
             failed.add(notice.target)
             text = _line(error)
             self._tables.failed(notice, text, first=FIRST_REST, most=LONGEST_REST)
@@ -58,6 +77,22 @@ class Sending:
                 text,
             )
         return len(taken)
+
+    def _sent(self, notice: Notice) -> None:
+        self._unsaid.append(notice)
+        self._tables.sent(notice)
+        self._unsaid.remove(notice)
+
+    def _catch_up(self) -> None:
+        """Close what was sent while the database was away, and what returned late."""
+        for notice in [*self._unsaid]:
+            self._tables.sent(notice)
+            self._unsaid.remove(notice)
+        for name, call in [*self._late.items()]:
+            if call.ended:
+                del self._late[name]
+                if call.error is None:
+                    self._sent(call.notice)
 
 
 def _line(error: Exception) -> str:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 from celery_pecker.alarms.looking import Looking
 from celery_pecker.alarms.model import Rule
-from celery_pecker.alarms.tables import Tables
+from celery_pecker.alarms.tables import Tables, Turn
+from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 
 logger = logging.getLogger("celery_pecker.alarms")
 
@@ -35,6 +38,10 @@ class Rounds:
         self._clock = clock
         self._added = False
         self._next_forgetting = 0.0
+        self._begun = -1
+        self._failed = OnceAMinute(
+            logger, prefix="pecker: a look failed: ", level=logging.ERROR
+        )
 
     def step(self) -> bool:
         """Look at what is due; return whether notices wait to be sent."""
@@ -42,8 +49,15 @@ class Rounds:
             self._tables.add([*self._rules])
             self._added = True
         now, turns, waiting = self._tables.turns([*self._rules], self._interval)
-        for turn in turns:
-            made = self._looking.look(self._rules[turn.rule], turn, now)
+        for turn in self._rotated(turns):
+            made, error = user_code.tried(
+                self._looking.look, self._rules[turn.rule], turn, now
+            )
+            if isinstance(error, DatabaseUnavailable):
+                raise error
+            if error is not None:
+                self._failed.warning(turn.rule, "%s: %r", turn.rule, error)
+                continue
             if made is None:
                 logger.info("pecker: a look for %s was overtaken", turn.rule)
             waiting += made or 0
@@ -52,3 +66,11 @@ class Rounds:
             self._tables.forget()
             self._added = False  # a rule may be back after a day
         return waiting > 0
+
+    def _rotated(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """Begin with another rule each time: one that fails starves no other."""
+        if not turns:
+            return turns
+        self._begun += 1
+        nth = self._begun % len(turns)
+        return [*turns[nth:], *turns[:nth]]

@@ -167,6 +167,8 @@ class Tables:
                 epoch=notice.epoch,
                 holder=self._holder,
                 target=notice.target,
+                rule=notice.rule,
+                subject=notice.subject,
             )
             is not None
         )

@@ -104,11 +104,16 @@ def _apprise(address: str) -> Target:
             Event.RECOVERED: apprise.NotifyType.SUCCESS,
         }
         since = notice.since.isoformat(timespec="seconds")
-        if not sender.notify(
+        taken, error = user_code.tried(
+            sender.notify,
             title=notice.title,
             body=f"{notice.detail} (since {since}; notice {notice.id})",
             notify_type=types.get(Event(notice.event), apprise.NotifyType.INFO),
-        ):
+        )
+        if error is not None:  # its text may have the address
+            message = f"Apprise raised {type(error).__name__}"
+            raise NotSent(message) from None
+        if not taken:
             message = "Apprise could not deliver it: see the log of 'apprise'"
             raise NotSent(message)
 

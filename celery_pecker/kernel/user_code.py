@@ -92,6 +92,21 @@ def tried(
         return None, error
 
 
+def raised(
+    function: Callable[Given, object], *args: Given.args, **kwargs: Given.kwargs
+) -> BaseException | None:
+    """Return what the function raised, whatever it is, or None; the caller logs it.
+
+    For threads of single calls: gevent.Timeout and asyncio.CancelledError are no
+    Exception, and what ends the thread must not be lost.
+    """
+    try:
+        function(*args, **kwargs)
+    except BaseException as error:  # noqa: BLE001  # the caller deals with it
+        return error
+    return None
+
+
 def survive(
     what: str,
     function: Callable[Given, object],

@@ -42,6 +42,7 @@ select clock.now, null::text as rule, null::bigint as epoch, null::boolean as fi
        (
            select count(*) from {schema}.pecker_alarm_notices as n
            where n.held_until <= clock.now
+               or n.held_until > clock.now + interval '2 minutes'
        ) as notices
 from clock
 union all
@@ -380,8 +381,8 @@ limit 1000
 -- What one look of one rule found becomes its alarms: what is new waits or rings, what is
 -- gone has recovered, and each target gets a row of its own, all at once. Only under the
 -- epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
--- the place of one that waits; its epoch rises, so whoever has the old one in hand
--- cannot take the new one for sent.
+-- the place of one that waits, under an id of its own: whoever has the old one in hand cannot
+-- take the new one for sent, and a target that knows the old id does not drop the new one.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -422,7 +423,7 @@ judged as materialized (
     lateral (
         select coalesce(
             found.since,
-            case when known.state <> 'recovered' then known.since end,
+            case when known.state <> 'recovered' then least(known.since, clock.now) end,
             clock.now) as at
     ) as since
 ),
@@ -430,7 +431,9 @@ decided as materialized (
     select judged.*,
            judged.rings and not judged.noticed and coalesce(
                judged.noticed_at + judged.cooldown * interval '1 second' <= clock.now,
-               true) as tells
+               true)
+           or judged.rings and not judged.noticed
+               and judged.noticed_at > clock.now + interval '1 second' as tells
     from judged, clock
 ),
 written as (
@@ -478,7 +481,7 @@ notices as (
     order by target.name, news.subject
     on conflict (target, rule, subject) do update
     set kind = excluded.kind, event = excluded.event, detail = excluded.detail,
-        since = excluded.since, at = excluded.at, epoch = notice.epoch + 1
+        since = excluded.since, at = excluded.at, id = default
 )
 select (select count(*) from mine) as mine,
        (select count(*) from news) as news
@@ -531,7 +534,8 @@ replaced as (
     update {schema}.pecker_alarm_notices as n
     set held_until = clock.now
     from clock
-    where n.id = %(id)s and n.epoch <> %(epoch)s and n.holder = %(holder)s
+    where n.target = %(target)s and n.rule = %(rule)s and n.subject = %(subject)s
+        and n.id <> %(id)s and n.holder = %(holder)s
 ),
 target as (
     insert into {schema}.pecker_alarm_targets as target (target, sent, sent_at)

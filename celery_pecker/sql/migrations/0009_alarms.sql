@@ -98,7 +98,7 @@ comment on column {schema}.pecker_alarm_notices.target is
 comment on column {schema}.pecker_alarm_notices.held_until is
     'nobody else sends it before: one has it in hand, or its target is failing';
 comment on column {schema}.pecker_alarm_notices.epoch is
-    'fencing token: who takes it raises it, and so does a newer notice in its place';
+    'fencing token: who takes it raises it; a newer notice in its place has a new id';
 
 create table {schema}.pecker_alarm_targets (
     target text primary key,

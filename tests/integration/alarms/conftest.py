@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 
+from celery_pecker.alarms.bounded import TIMEOUT
 from celery_pecker.alarms.looking import Looking
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.rules import read_rules
@@ -58,6 +59,7 @@ class Starter(Protocol):
         *,
         shut: Callable[[], Any] = frozenset,
         duty: Callable[[Notice], None] | None = None,
+        timeout: float = TIMEOUT,
         **more: Any,
     ) -> Watch:
         """Return a replica's alarms that know one target, `duty`, beside the log."""
@@ -86,6 +88,7 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             *,
             shut: Callable[[], Any] = frozenset,
             duty: Callable[[Notice], None] | None = None,
+            timeout: float = TIMEOUT,
             **more: Any,
         ) -> Watch:
             database = Database(dsn, schema="public", timeout=10.0, role="test")
@@ -103,7 +106,12 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             )
             return Watch(
                 rounds=rounds,
-                sending=Sending(tables, {"log": to_log, "duty": duty or got.append}),
+                sending=Sending(
+                    tables,
+                    {"log": to_log, "duty": duty or got.append},
+                    timeout=timeout,
+                    clock=clock,
+                ),
                 tables=tables,
                 database=database,
                 holder=holder,

@@ -9,6 +9,7 @@ import pytest
 
 from celery_pecker.alarms.looking import judged
 from celery_pecker.alarms.tables import Turn
+from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 
 Passing = Callable[[float], None]
@@ -73,6 +74,47 @@ def test_what_comes_back_within_the_cool_down_rings_after_it(
     assert rows.states() == {"sweep": "ringing"}  # and it is shown as such
     pass_time(300.0)
     assert [notice.event for notice in one.turn()] == ["ringing"]
+
+
+def test_a_cool_down_ends_with_the_future_that_it_counts_from(
+    watch: Starter, rows: Rows, pass_time: Passing, clock: ManualClock
+) -> None:
+    """The clock steps back by a day: what comes back then is not silent for a day."""
+    one = watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    assert [notice.event for notice in one.turn()] == ["ringing"]
+    pass_time(INTERVAL)
+    rows.entry("sweep", last=1.0)
+    one.turn()
+    clock.step(-86_400.0)
+    rows.entry("sweep", last=200.0)
+    assert [notice.event for notice in one.turn()] == ["ringing"]
+
+
+def test_a_look_that_fails_keeps_no_other_and_nothing_recovers(
+    watch: Starter,
+    rows: Rows,
+    pass_time: Passing,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A gate whose Redis is away says nothing of what it holds back."""
+    away = [False]
+
+    def shut() -> list[str]:
+        if away[0]:
+            message = "Redis is away"
+            raise ConnectionError(message)
+        return ["main"]
+
+    one = watch({"shut": {"after": 0.0}, "silent": {}}, shut=shut)
+    assert [notice.subject for notice in one.turn()] == ["main"]
+    away[0] = True
+    for name in "ab":
+        pass_time(INTERVAL)
+        rows.entry(name, last=200.0)
+        assert [notice.subject for notice in one.turn()] == [name]
+    assert rows.states()["main"] == "ringing"
+    assert "a look failed: shut: ConnectionError('Redis is away')" in caplog.text
 
 
 def test_a_rule_may_ask_for_no_notice_of_the_end(

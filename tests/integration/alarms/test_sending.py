@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,7 +15,8 @@ import pytest
 from celery_pecker.alarms import Notice
 from celery_pecker.alarms.sending import HOLD, LONGEST_REST, Sending
 from celery_pecker.alarms.targets import read_targets
-from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.testing import eventually
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 
 Passing = Callable[[float], None]
@@ -74,6 +76,121 @@ def test_a_recovery_while_the_ringing_is_being_sent_is_sent_after_it(
     assert not one.tables.sent(ringing)
     [recovered] = other.tables.take(["duty"], hold=HOLD, most=10)
     assert (ringing.event, recovered.event) == ("ringing", "recovered")
+
+
+def test_a_newer_notice_has_an_id_of_its_own(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """A target that drops ids it knows must not drop the end of what it has."""
+    one = watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    one.rounds.step()
+    [ringing] = one.tables.take(["duty"], hold=HOLD, most=10)
+    pass_time(INTERVAL)
+    rows.entry("sweep", last=1.0)
+    one.rounds.step()
+    one.tables.sent(ringing)
+    [recovered] = one.tables.take(["duty"], hold=HOLD, most=10)
+    assert recovered.event == "recovered"
+    assert recovered.id != ringing.id
+
+
+def test_a_slow_target_gets_nothing_twice(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Who sends leaves what others may have taken by the time it is sent."""
+    got: list[str] = []
+
+    def slow(notice: Notice) -> None:
+        got.append(notice.subject)
+        pass_time(25.0)
+        other.sending.step()
+
+    one, other = watch(SILENT, duty=slow), watch(SILENT)
+    for name in "abcd":
+        rows.entry(name, last=200.0)
+    one.rounds.step()
+    one.sending.step()
+    pass_time(HOLD)
+    other.sending.step()
+    assert len(got) >= 2
+    assert sorted([*got, *(notice.subject for notice in other.got)]) == [*"abcd"]
+
+
+def test_a_target_that_hangs_holds_up_no_other(
+    watch: Starter, rows: Rows, pass_time: Passing, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is given up, and called no more until it has returned; that closes it."""
+    hangs, got = threading.Event(), list[Notice]()
+
+    def duty(notice: Notice) -> None:
+        assert hangs.wait(60.0)
+        got.append(notice)
+
+    one = watch(SILENT, duty=duty, timeout=0.1)
+    rows.entry("a", last=200.0)
+    rows.entry("b", last=200.0)
+    one.turn()
+    assert "alarm ringing: silent: a" in caplog.text
+    assert "alarm ringing: silent: b" in caplog.text
+    assert "did not take a notice, tried again: NotSent: it did not" in caplog.text
+    assert rows.waiting() == [("duty", "ringing"), ("duty", "ringing")]
+    pass_time(LONGEST_REST)
+    one.turn()
+    assert [*rows.run("select failures from pecker_alarm_targets where failures > 0")]
+    assert rows.run("select max(tries) from pecker_alarm_notices") == [(1,)]
+    hangs.set()
+    eventually(lambda: len(got) == 1)
+
+    def all_sent() -> bool:
+        one.sending.step()
+        return rows.waiting() == []
+
+    eventually(all_sent)
+    assert sorted(notice.subject for notice in got) == ["a", "b"]
+
+
+@pytest.mark.parametrize("error", [CancelledError, SystemExit, KeyboardInterrupt])
+def test_what_is_no_exception_is_a_failure_of_the_target(
+    watch: Starter, rows: Rows, error: type[BaseException]
+) -> None:
+    """Such as asyncio's CancelledError and gevent's Timeout: they end threads."""
+
+    def duty(_: Notice) -> None:
+        raise error
+
+    one = watch(SILENT, duty=duty)
+    rows.entry("sweep", last=200.0)
+    one.turn()
+    [(text,)] = rows.run(
+        "select last_error from pecker_alarm_targets where target = 'duty'"
+    )
+    assert error.__name__ in text
+    assert rows.waiting() == [("duty", "ringing")]
+
+
+def test_what_was_sent_is_closed_when_the_database_is_back(
+    watch: Starter, rows: Rows
+) -> None:
+    """Not sent a second time after its hold."""
+    got: list[Notice] = []
+
+    def duty(notice: Notice) -> None:
+        got.append(notice)
+        rows.run(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+
+    one = watch({"silent": {"to": ["duty"]}}, duty=duty)
+    rows.entry("sweep", last=200.0)
+    one.rounds.step()
+    with pytest.raises(DatabaseUnavailable):
+        one.sending.step()
+    assert ("duty", "ringing") in rows.waiting()
+    one.sending.step()
+    assert ("duty", "ringing") not in rows.waiting()
+    assert len(got) == 1
 
 
 def test_a_target_that_is_away_rests_and_holds_up_no_other(
