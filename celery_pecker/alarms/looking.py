@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from celery_pecker.alarms.model import Finding, Kind, Rule
-from celery_pecker.alarms.tables import FINDERS, Ring, Tables, Turn
+from celery_pecker.alarms.tables import FINDERS, MOST, Ring, Tables, Turn
 from celery_pecker.alarms.words import sentence
 from celery_pecker.kernel import user_code
 
@@ -56,9 +56,14 @@ class Looking:
     def look(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
         """Look and record; return how many notices that made, None if overtaken."""
         names = self._names(turn) if rule.kind in IN_PARTS else ("", "")
-        rings = judged(rule, self._found(rule, turn, now, names), now)
+        found, whole = self._found(rule, turn, now, names)
         return self._tables.record(
-            rule, turn, rings, ["log", *rule.to], passed=names[1]
+            rule,
+            turn,
+            judged(rule, found, now),
+            ["log", *rule.to],
+            passed=names[1],
+            whole=whole,
         )
 
     def _names(self, turn: Turn) -> tuple[str, str]:
@@ -70,21 +75,26 @@ class Looking:
 
     def _found(
         self, rule: Rule, turn: Turn, now: datetime, names: tuple[str, str]
-    ) -> Sequence[Finding]:
+    ) -> tuple[Sequence[Finding], bool]:
+        """Return what is wrong, and whether that is all."""
         if rule.kind is Kind.SHUT:
             # A gate that raises says nothing, and not that it lets all through: the
             # look fails, and nothing has recovered.
             with user_code.no_exit("the gate"):
                 shut = self._shut()
-            return [Finding(subject=name, detail="", about=name) for name in shut]
+            held = [Finding(subject=name, detail="", about=name) for name in shut]
+            return held, True
+        whole = True
         found: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
             params = self._params(label, rule, turn, now)
             params |= {"rule": rule.name, "low": names[0], "high": names[1]}
-            for one in self._tables.find(label, **params):
+            rows = self._tables.find(label, **params)
+            whole = whole and len(rows) < MOST
+            for one in rows:
                 if one.detail != UNSURE or self._declares(one.subject):
                     found.setdefault(one.subject, one)
-        return [*found.values()]
+        return [*found.values()], whole
 
     def _params(
         self, label: str, rule: Rule, turn: Turn, now: datetime

@@ -95,7 +95,7 @@ class Overview:
     def targets(self) -> list[TargetRow]:
         """Return where notices went, or should."""
         names = [*TargetRow.__dataclass_fields__]
-        rows = self._database.run("list_alarm_targets")
+        rows = self._database.run("list_alarm_targets", now=self._now())
         return [TargetRow(**dict(zip(names, row, strict=True))) for row in rows]
 
     def rules(self) -> list[RuleRow]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from celery_pecker.alarms.looking import Looking
-from celery_pecker.alarms.model import Rule
+from celery_pecker.alarms.model import LOG, Rule
 from celery_pecker.alarms.tables import Tables, Turn
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import Clock
@@ -63,7 +63,9 @@ class Rounds:
             waiting += made or 0
         if turns and self._clock.monotonic() >= self._next_forgetting:
             self._next_forgetting = self._clock.monotonic() + FORGET_INTERVAL
-            self._tables.forget()
+            self._tables.forget(
+                [LOG, *{name for rule in self._rules.values() for name in rule.to}]
+            )
             self._added = False  # a rule may be back after a day
         return waiting > 0
 

@@ -11,6 +11,8 @@ from typing import Any
 from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
 from celery_pecker.kernel.database import Database
 
+MOST = 1_000
+"""Rows at which the statements end that find."""
 FINDERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.SILENT: ("find_silent",),
     Kind.FAILING: ("find_failing",),
@@ -116,6 +118,7 @@ class Tables:
         targets: Sequence[str],
         *,
         passed: str = "",
+        whole: bool = True,
     ) -> int | None:
         """Record a look; return how many notices it made, None if it was overtaken."""
         row = self.database.run_one(
@@ -125,6 +128,7 @@ class Tables:
             kind=rule.kind,
             epoch=turn.epoch,
             passed=passed,
+            whole=whole,
             subjects=[one.finding.subject for one in rings],
             details=[one.detail for one in rings],
             sinces=[one.finding.since for one in rings],
@@ -136,9 +140,9 @@ class Tables:
         mine, news = row or (0, 0)
         return news * len(targets) if mine else None
 
-    def forget(self) -> None:
-        """Remove what recovered long ago, and rules that nobody has."""
-        self.database.change("forget_alarms", now=self._now())
+    def forget(self, targets: Sequence[str]) -> None:
+        """Remove what recovered long ago, and rules and targets that nobody has."""
+        self.database.change("forget_alarms", now=self._now(), targets=[*targets])
 
     def take(self, targets: Sequence[str], *, hold: float, most: int) -> list[Notice]:
         """Return notices to send, held for so many seconds."""

@@ -136,7 +136,7 @@ limit 1000
 /* celery_pecker:find_counted */
 -- Counters that rose by so much within a window: missed slots, overruns, overtaken runs, eras.
 -- The first rise opens the window; one that rises enough rings until a window has passed
--- without as much. At the first look, of a rule or of an entry, what was counted before is no
+-- without as much. What rises after a window that was not enough opens the next one. At the first look, of a rule or of an entry, what was counted before is no
 -- news; else a counter without a mark was zero. Missed slots are read from a part of all entries, the
 -- others from those that had bad news within the window, the highest era from all.
 with clock as materialized (
@@ -168,34 +168,43 @@ compared as materialized (
     select counted.subject, counted.value, mark.rule is not null as marked,
            mark.at, mark.rung_at, mark.rose, mark.detail,
            counted.value - coalesce(
-               mark.value, case when %(first)s then counted.value else 0 end)
+               case when past.over then mark.seen else mark.value end,
+               case when %(first)s then counted.value else 0 end)
                + %(more)s::bigint as diff,
-           coalesce(mark.at < clock.now - %(within)s * interval '1 second', false) as over
+           past.over
     from clock, counted
     left join {schema}.pecker_alarm_marks as mark
         on mark.rule = %(rule)s and mark.subject = counted.subject
         and (%(kind)s::text <> 'misfire'
-            or mark.subject > %(low)s and mark.subject <= %(high)s)
+            or mark.subject > %(low)s and mark.subject <= %(high)s),
+    lateral (
+        select coalesce(
+            mark.at < clock.now - %(within)s * interval '1 second'
+                or mark.at > clock.now + interval '1 second', false) as over
+    ) as past
 ),
 judged as materialized (
-    select compared.*, diff >= %(count)s and not over as rises,
-           over or diff < 0 or (%(first)s and not marked) as anew
+    select compared.*, diff >= %(count)s as rises,
+           diff < 0 or (%(first)s and not marked) as anew
     from compared
     where diff <> 0 or (%(first)s and not marked)
 ),
 marked as (
     insert into {schema}.pecker_alarm_marks as mark
-        (rule, subject, value, at, rung_at, rose, detail)
+        (rule, subject, value, seen, at, rung_at, rose, detail)
     select %(rule)s, j.subject,
            case when j.rises or j.anew then j.value else j.value - j.diff end,
-           case when j.rises or j.anew then null else coalesce(j.at, clock.now) end,
+           j.value,
+           case when j.rises or j.anew then null
+                when j.over then clock.now
+                else coalesce(j.at, clock.now) end,
            case when j.rises then clock.now else j.rung_at end,
            case when j.rises then j.diff else coalesce(j.rose, 0) end,
            case when j.rises then %(detail)s else coalesce(j.detail, '') end
     from judged as j, clock
     order by j.subject
     on conflict (rule, subject) do update
-    set value = excluded.value, at = excluded.at, rung_at = excluded.rung_at,
+    set value = excluded.value, seen = excluded.seen, at = excluded.at, rung_at = excluded.rung_at,
         rose = excluded.rose, detail = excluded.detail
 )
 select j.subject, null::timestamptz, j.diff::float8, %(detail)s::text, j.subject
@@ -206,6 +215,7 @@ select mark.subject, null, mark.rose::float8, mark.detail, mark.subject
 from clock, {schema}.pecker_alarm_marks as mark
 where mark.rule = %(rule)s
     and mark.rung_at > clock.now - %(within)s * interval '1 second'
+    and mark.rung_at <= clock.now + interval '1 second'
     and not exists (select from judged as j where j.subject = mark.subject and j.rises)
 
 /* celery_pecker:find_long_runs */
@@ -379,7 +389,7 @@ limit 1000
 
 /* celery_pecker:record_alarms */
 -- What one look of one rule found becomes its alarms: what is new waits or rings, what is
--- gone has recovered, and each target gets a row of its own, all at once. Only under the
+-- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. Only under the
 -- epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
 -- the place of one that waits, under an id of its own: whoever has the old one in hand cannot
 -- take the new one for sent, and a target that knows the old id does not drop the new one.
@@ -463,6 +473,7 @@ recovered as (
     from known, clock
     where alarm.rule = known.rule and alarm.subject = known.subject
         and known.state <> 'recovered'
+        and %(whole)s::boolean
         and not exists (select from found where found.subject = known.subject)
     returning alarm.subject, known.detail, known.since,
               known.state = 'ringing' and known.noticed and known.recovery as tells
@@ -580,8 +591,27 @@ set failures = target.failures + 1,
 
 /* celery_pecker:forget_alarms */
 -- What recovered a day ago, and rules that no replica has looked at for a day, with their alarms.
+-- Targets that this code does not have and nobody has tried for a day, with what waits for them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+targets as (
+    delete from {schema}.pecker_alarm_targets as target
+    using clock
+    where target.target <> all (%(targets)s::text[])
+        and coalesce(greatest(target.sent_at, target.next_at), '-infinity')
+            < clock.now - interval '1 day'
+),
+notices as (
+    delete from {schema}.pecker_alarm_notices as n
+    using clock
+    where n.target <> all (%(targets)s::text[])
+        and n.at < clock.now - interval '1 day'
+        and not exists (
+            select from {schema}.pecker_alarm_targets as target
+            where target.target = n.target
+                and greatest(target.sent_at, target.next_at) > clock.now - interval '1 day'
+        )
 ),
 rules as (
     delete from {schema}.pecker_alarm_rules as r
@@ -602,6 +632,7 @@ where alarm.recovered_at < clock.now - interval '1 day'
 
 /* celery_pecker:list_alarms */
 -- What rings, the newest first; with `every` what waits to ring and what recovered lately, too.
+-- Rules that nobody has looked at for a day are of no code any more: whether it rings is unknown.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -614,18 +645,28 @@ select alarm.rule, alarm.kind, alarm.subject, alarm.state, alarm.detail, alarm.s
        ), '{}') as waiting,
        clock.now
 from clock, {schema}.pecker_alarms as alarm
-where alarm.state = 'ringing' or (%(every)s and alarm.state <> 'ringing')
+where (alarm.state = 'ringing' or (%(every)s and alarm.state <> 'ringing'))
+    and exists (
+        select from {schema}.pecker_alarm_rules as r
+        where r.rule = alarm.rule and r.looked_at > clock.now - interval '1 day'
+    )
 order by alarm.state = 'ringing' desc, alarm.rang_at desc nulls last, alarm.rule, alarm.subject
 limit %(most)s
 
 /* celery_pecker:list_alarm_targets */
+-- But those that failed a day ago and were not tried since: no code has them any more.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
 select target.target, target.sent, target.sent_at, target.failures, target.failing_since,
        target.next_at, target.last_error,
        (
            select count(*) from {schema}.pecker_alarm_notices as n
            where n.target = target.target
        ) as waiting
-from {schema}.pecker_alarm_targets as target
+from clock, {schema}.pecker_alarm_targets as target
+where target.failures = 0
+    or coalesce(target.next_at > clock.now - interval '1 day', true)
 order by target.target
 
 /* celery_pecker:count_alarms */
@@ -639,6 +680,7 @@ select r.rule, count(alarm.subject), coalesce(max(alarm.kind), ''),
 from clock, {schema}.pecker_alarm_rules as r
 left join {schema}.pecker_alarms as alarm
     on alarm.rule = r.rule and alarm.state = 'ringing'
+where r.looked_at > clock.now - interval '1 day'
 group by r.rule, r.looked_at, clock.now
 order by r.rule
 

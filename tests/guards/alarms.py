@@ -164,4 +164,25 @@ GUARDS = (
         "            if error is not None:\n",
         f"{ROUNDS}::test_a_look_that_fails_keeps_no_other_and_nothing_recovers",
     ),
+    Guard(
+        "alarms: what rises after a window opens the next one",
+        SQL,
+        "case when past.over then mark.seen else mark.value end",
+        "case when past.over then counted.value else mark.value end",
+        f"{KINDS}::test_what_rises_after_a_window_opens_the_next_one",
+    ),
+    Guard(
+        "alarms: a look that was cut lets nothing recover",
+        SQL,
+        "        and %(whole)s::boolean\n",
+        "        and coalesce(%(whole)s::boolean, true) is not null\n",
+        f"{ROUNDS}::test_a_look_that_was_cut_lets_nothing_recover",
+    ),
+    Guard(
+        "alarms: notices for targets that no code has are forgotten",
+        SQL,
+        "        and n.at < clock.now - interval '1 day'\n",
+        "        and n.at < clock.now - interval '1 year'\n",
+        f"{ROUNDS}::test_what_no_code_has_any_more_is_forgotten",
+    ),
 )

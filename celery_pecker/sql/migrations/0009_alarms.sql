@@ -119,6 +119,7 @@ create table {schema}.pecker_alarm_marks (
     rule text not null,
     subject text not null,
     value bigint not null,
+    seen bigint not null,
     at timestamptz,
     rung_at timestamptz,
     rose bigint not null default 0,
@@ -127,6 +128,8 @@ create table {schema}.pecker_alarm_marks (
 );
 comment on table {schema}.pecker_alarm_marks is
     'celery-pecker: what counters said before they rose';
+comment on column {schema}.pecker_alarm_marks.seen is
+    'what it said at the last look that found it risen: the next window counts from there';
 comment on column {schema}.pecker_alarm_marks.at is
     'when the first rise after it was seen: the window begins; null: it did not rise';
 comment on column {schema}.pecker_alarm_marks.rung_at is

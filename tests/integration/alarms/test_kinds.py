@@ -155,6 +155,39 @@ def test_misfires_ring_when_they_are_many_within_the_window(
     assert rows.states()["sweep"] == "recovered"
 
 
+def test_what_rises_after_a_window_opens_the_next_one(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """One run overtaken, an hour of quiet, then three at once: the three ring."""
+    one = watch({"overtaken": {"count": 3, "within": 100.0}})
+    rows.entry("sweep", last=1.0)
+    assert ringing(one) == {}
+
+    def overtaken(count: int) -> None:
+        rows.run(
+            "insert into pecker_outcomes as o (name, refused_overtaken, bad_era,"
+            " bad_due, bad_at, bad_report) values ('sweep', %s, 0, %s, %s, 12)"
+            " on conflict (name) do update set bad_at = excluded.bad_at,"
+            " refused_overtaken = o.refused_overtaken + excluded.refused_overtaken",
+            *(count, rows.ago(1.0), rows.ago(0.0)),
+        )
+
+    overtaken(1)
+    pass_time(INTERVAL)
+    assert ringing(one) == {}
+    pass_time(3_600.0)
+    assert ringing(one) == {}
+    overtaken(2)
+    pass_time(INTERVAL)
+    assert ringing(one) == {}  # the one of an hour ago does not count
+    pass_time(3_600.0)
+    overtaken(3)
+    pass_time(INTERVAL)
+    found = ringing(one)
+    assert list(found) == ["sweep"]
+    assert found["sweep"].startswith("3 of its runs were overtaken")
+
+
 def test_a_new_entry_counts_from_nothing(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from celery_pecker.alarms.looking import judged
+from celery_pecker.alarms.model import Notice
+from celery_pecker.alarms.overview import Overview
 from celery_pecker.alarms.tables import Turn
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
@@ -115,6 +117,61 @@ def test_a_look_that_fails_keeps_no_other_and_nothing_recovers(
         assert [notice.subject for notice in one.turn()] == [name]
     assert rows.states()["main"] == "ringing"
     assert "a look failed: shut: ConnectionError('Redis is away')" in caplog.text
+
+
+def test_a_look_that_was_cut_lets_nothing_recover(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """A thousand others are silent, too: what they push out of a look still is."""
+    one = watch(SILENT)
+    rows.entry("z", last=200.0)
+    assert [notice.subject for notice in one.turn()] == ["z"]
+    rows.run(
+        "insert into pecker_tasks (name, executed_at, epoch)"
+        " select 'a' || n, %s, 1 from generate_series(1, 1000) as n",
+        rows.ago(500.0),
+    )
+    rows.run(
+        "insert into pecker_declarations"
+        " (name, task, schedule, delivery, period_us, run, declared_until)"
+        " select 'a' || n, 't', 's', 'at_most_once', 60000000, 'dispatch', %s"
+        " from generate_series(1, 1000) as n",
+        rows.ago(-3_600.0),
+    )
+    pass_time(INTERVAL)
+    one.rounds.step()
+    assert rows.states()["z"] == "ringing"
+    assert len(rows.states()) == 1_001
+
+
+def test_what_no_code_has_any_more_is_forgotten(
+    watch: Starter, rows: Rows, pass_time: Passing, clock: ManualClock
+) -> None:
+    """Within a day it is another version's; then a rule rings no more, nor a target."""
+    old = watch({"renamed": {"when": "silent", "to": ["duty"]}}, duty=refuse)
+    new = watch({"silent": {"to": []}})
+    overview = Overview(old.database, now=clock.now)
+    rows.entry("sweep", last=200.0)
+    old.turn()
+    pass_time(3_600.0)
+    new.rounds.step()
+    assert {one.rule for one in overview.alarms()} == {"renamed", "silent"}
+    assert [one.target for one in overview.targets() if one.failures] == ["duty"]
+    assert ("duty", "ringing") in rows.waiting()
+    pass_time(86_400.0)
+    assert overview.alarms() == []
+    assert overview.rules() == []
+    assert [one.target for one in overview.targets()] == ["log"]
+    new.rounds.step()
+    assert {one.rule for one in overview.alarms()} == {"silent"}
+    assert rows.run("select rule from pecker_alarms") == [("silent",)]
+    assert rows.run("select target from pecker_alarm_targets") == [("log",)]
+    assert ("duty", "ringing") not in rows.waiting()
+
+
+def refuse(_: Notice) -> None:
+    """Take nothing."""
+    raise ConnectionError
 
 
 def test_a_rule_may_ask_for_no_notice_of_the_end(
