@@ -251,6 +251,10 @@ set entries = excluded.entries,
 -- schedules that were removed a day ago too (removing ends their declaration), and those
 -- of one run that had it a day ago. A stored schedule that stands is never forgotten: its
 -- declaration may have been that of code that is no more, until it is given back.
+--
+-- The entries' rows are locked first, as an edit does. One that is being edited is passed
+-- over: behind a transaction that stores a single run anew, this deleted what that had
+-- written, or the two were a deadlock.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -263,15 +267,36 @@ had_their_run as materialized (
         and task.version = stored.version
         and task.executed_at >= stored.once_at
     limit 1000
+    for update of task skip locked
+),
+not_declared as materialized (
+    select declared.name
+    from clock, {schema}.pecker_declarations as declared
+    join {schema}.pecker_tasks as task on task.name = declared.name
+    where declared.declared_until < clock.now - %(after)s * interval '1 second'
+        and not exists (
+            select from {schema}.pecker_schedules as stored
+            where stored.name = declared.name and stored.removed_at is null
+        )
+    for update of task skip locked
+),
+rowless as materialized (
+    select declared.name
+    from {schema}.pecker_declarations as declared
+    where declared.declared_until < (select clock.now from clock)
+            - %(after)s * interval '1 second'
+        and not exists (
+            select from {schema}.pecker_tasks as task where task.name = declared.name
+        )
 ),
 undeclared as (
     delete from {schema}.pecker_declarations as declared
     using clock
     where declared.name in (select name from had_their_run)
         or declared.declared_until < clock.now - %(after)s * interval '1 second'
-        and not exists (
-            select from {schema}.pecker_schedules as stored
-            where stored.name = declared.name and stored.removed_at is null
+        and (
+            declared.name in (select name from not_declared)
+            or declared.name in (select name from rowless)
         )
     returning declared.name
 ),

@@ -125,4 +125,13 @@ GUARDS = (
         "        if self._allow_list == 1:\n",
         "tests/unit/stored/test_forms.py::test_options_do_not_get_round_the_allow_list",
     ),
+    Guard(
+        "stored: what is stored anew is not forgotten",
+        "celery_pecker/sql/schedules.sql",
+        "        and task.executed_at >= stored.once_at\n"
+        "    limit 1000\n    for update of task skip locked\n",
+        "        and task.executed_at >= stored.once_at\n    limit 1000\n",
+        "tests/integration/stored/test_forgetting.py"
+        "::test_what_is_being_stored_anew_is_not_forgotten",
+    ),
 )
