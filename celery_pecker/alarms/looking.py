@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from celery_pecker.alarms.model import Finding, Kind, Rule
-from celery_pecker.alarms.tables import FINDERS, MOST, Ring, Tables, Turn
+from celery_pecker.alarms.tables import FINDERS, MOST, Ring, StoredSlot, Tables, Turn
 from celery_pecker.alarms.words import sentence
 from celery_pecker.kernel import user_code
 
 Instants = Callable[[datetime], Mapping[str, datetime]]
 """Gives, of entries that are no grid, the last instant before a moment."""
+Stored = Callable[[Sequence[StoredSlot], datetime], Mapping[str, datetime]]
+"""Gives, of stored schedules that are no grid, the first instant after a slot."""
 Shut = Callable[[], Collection[str]]
 """Gives the names of what the gate of this process lets nothing through to."""
 
@@ -31,6 +33,11 @@ def no_instants(until: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a
     return {}
 
 
+def none_stored(slots: Sequence[StoredSlot], now: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a seam
+    """Return nothing."""
+    return {}
+
+
 class Looking:
     """Finds what is wrong; which of it rings the table decides."""
 
@@ -41,6 +48,7 @@ class Looking:
         slack: float,
         term: float,
         instants: Instants = no_instants,
+        stored: Stored = none_stored,
         declares: Callable[[str], bool] = bool,
         shut: Shut = frozenset,
         part: int = PART,
@@ -49,6 +57,7 @@ class Looking:
         self._slack = slack
         self._term = term
         self._instants = instants
+        self._stored = stored
         self._declares = declares
         self._shut = shut
         self._part = part
@@ -87,8 +96,10 @@ class Looking:
         whole = True
         found: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
-            params = self._params(label, rule, turn, now)
+            params = self._params(label, rule, turn)
             params |= {"rule": rule.name, "low": names[0], "high": names[1]}
+            if rule.kind is Kind.SILENT:
+                params |= self._due(rule, now, names)
             rows = self._tables.find(label, **params)
             whole = whole and len(rows) < MOST
             for one in rows:
@@ -96,9 +107,7 @@ class Looking:
                     found.setdefault(one.subject, one)
         return [*found.values()], whole
 
-    def _params(
-        self, label: str, rule: Rule, turn: Turn, now: datetime
-    ) -> dict[str, object]:
+    def _params(self, label: str, rule: Rule, turn: Turn) -> dict[str, object]:
         least = rule.least
         params: dict[str, object] = {
             "now": self._tables.now,
@@ -106,14 +115,7 @@ class Looking:
             "count": least.count,
             "within": least.within,
         }
-        if label == "find_silent":
-            known = self._instants(now - timedelta(seconds=least.after))
-            params |= {
-                "names": [*known],
-                "instants": [*known.values()],
-                "term": self._term,
-            }
-        elif label == "find_counted":
+        if label == "find_counted":
             stepped = turn.stepped or 0.0
             more = rule.kind is Kind.CLOCK and stepped > self._slack
             text = f"the clock of the database stepped back by {stepped:.1f} s"
@@ -124,6 +126,22 @@ class Looking:
                 "detail": text if more else "",
             }
         return params
+
+    def _due(
+        self, rule: Rule, now: datetime, names: tuple[str, str]
+    ) -> dict[str, object]:
+        """Return when entries that are no grid were due."""
+        after = rule.least.after
+        slots = self._tables.stored_slots(rule, after, names)
+        known = {
+            **self._instants(now - timedelta(seconds=after)),
+            **self._stored(slots, now),
+        }
+        return {
+            "names": [*known],
+            "instants": [*known.values()],
+            "term": self._term,
+        }
 
 
 def judged(rule: Rule, found: Sequence[Finding], now: datetime) -> list[Ring]:

@@ -45,6 +45,15 @@ class Turn:
     """Seconds by which the clock reads earlier than at the last look, or None."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSlot:
+    """The last slot of a stored schedule that is no grid."""
+
+    name: str
+    version: int
+    executed_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ring:
     """What is to be recorded of one subject."""
@@ -103,6 +112,20 @@ class Tables:
         rows = self.database.run(label, **params)
         names = ("subject", "since", "number", "detail", "about")
         return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def stored_slots(
+        self, rule: Rule, after: float, names: tuple[str, str]
+    ) -> list[StoredSlot]:
+        """Return the last slots of stored schedules of a part that are no grid."""
+        rows = self.database.run(
+            "find_stored_slots",
+            now=self._now(),
+            rule=rule.name,
+            after=after,
+            low=names[0],
+            high=names[1],
+        )
+        return [StoredSlot(*row) for row in rows]
 
     def part(self, low: str, most: int) -> str | None:
         """Return the name with which a part of all entries ends; None: none left."""

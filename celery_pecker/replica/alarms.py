@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery
 
 from celery_pecker import declarations
-from celery_pecker.alarms.looking import Looking, Shut
+from celery_pecker.alarms.looking import Looking, Shut, no_instants
 from celery_pecker.alarms.model import Kind
 from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
@@ -25,8 +25,10 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.replica.stored_instants import StoredInstants
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.model import Entry, Recurrence
+from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.schedules.upkeep import TERM
 
 FOUND_AT_ONCE = 200
@@ -76,7 +78,10 @@ class Alarms:
                 looking,
                 slack=settings.clock_slack,
                 term=TERM,
-                instants=Instants(app, book) if silent else lambda _: {},
+                instants=Instants(app, book) if silent else no_instants,
+                stored=StoredInstants(
+                    app, StoredRows(self.databases[0], local=False, now=lambda: None)
+                ),
                 declares=book.schedule.__contains__,
                 shut=shut or frozenset,
             ),
@@ -160,6 +165,8 @@ class Instants:
         self._book = book
         self._entries: list[Entry] | None = None
         self._known: dict[str, tuple[int, int]] = {}
+        self._next = 0
+        """The entry with which the next look begins: all get their turn."""
 
     def __call__(self, until: datetime) -> Mapping[str, datetime]:
         """Return the last instant before a moment, by entry."""
@@ -172,11 +179,13 @@ class Instants:
                 if entry.recurrence is not None and not entry.recurrence.asks
             ]
         until_us, left = to_us(until), FOUND_AT_ONCE
-        for entry in self._entries:
+        for nth in range(self._next, self._next + len(self._entries)):
+            entry = self._entries[nth % len(self._entries)]
             known = self._known.get(entry.name)
             if known is not None and known[0] <= until_us < known[1]:
                 continue
             if not left:
+                self._next = nth % len(self._entries)
                 break
             left -= 1
             assert entry.recurrence is not None  # noqa: S101  # chosen above

@@ -114,6 +114,28 @@ where (task.name > %(low)s and task.name <= %(high)s
 order by task.name
 limit 1000
 
+/* celery_pecker:find_stored_slots */
+-- Stored schedules that are no grid and whose last slot lies so far back that the next one may
+-- be late: from version and last slot code works out when that was due, once for each slot.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select task.name, stored.version, (extract(epoch from task.executed_at) * 1000000)::bigint
+from clock,
+    {schema}.pecker_tasks as task
+    join {schema}.pecker_declarations as declared on declared.name = task.name
+    join {schema}.pecker_schedules as stored on stored.name = task.name
+where (task.name > %(low)s and task.name <= %(high)s
+        or task.name = any (array(
+            select alarm.subject from {schema}.pecker_alarms as alarm
+            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+    and declared.stored and declared.period_us is null
+    and stored.removed_at is null
+    and not (stored.once and coalesce(task.executed_at >= stored.once_at, false))
+    and task.executed_at < clock.now - %(after)s * interval '1 second'
+    and not task.paused
+order by task.name
+
 /* celery_pecker:find_failing */
 -- Entries whose last slot was not sent, or whose last run ended badly: by an index that holds
 -- no others.

@@ -7,6 +7,7 @@ from tests.guards.guard import Guard
 SQL = "celery_pecker/sql/alarms.sql"
 ROUNDS = "tests/integration/alarms/test_rounds.py"
 SENDING = "tests/integration/alarms/test_sending.py"
+INSTANTS = "tests/integration/alarms/test_instants.py"
 KINDS = "tests/integration/alarms/test_kinds.py"
 
 GUARDS = (
@@ -184,5 +185,19 @@ GUARDS = (
         "        and n.at < clock.now - interval '1 day'\n",
         "        and n.at < clock.now - interval '1 year'\n",
         f"{ROUNDS}::test_what_no_code_has_any_more_is_forgotten",
+    ),
+    Guard(
+        "alarms: crontabs that a look leaves out are first in the next one",
+        "celery_pecker/replica/alarms.py",
+        "                self._next = nth % len(self._entries)\n",
+        "                self._next = 0\n",
+        f"{INSTANTS}::test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one",
+    ),
+    Guard(
+        "alarms: a stored schedule that is no grid falls silent",
+        "celery_pecker/alarms/looking.py",
+        "            **self._stored(slots, now),\n",
+        "",
+        f"{INSTANTS}::test_silent_is_a_stored_schedule_that_is_no_grid",
     ),
 )

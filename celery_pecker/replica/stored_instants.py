@@ -1,0 +1,82 @@
+"""When stored schedules that are no grid were due next, for alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from celery import Celery
+
+from celery_pecker.alarms.tables import StoredSlot
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.recurrence import RETRY
+from celery_pecker.schedules.bounds import following
+from celery_pecker.schedules.model import NEVER_US, Stored
+from celery_pecker.schedules.stored_rows import StoredRows
+from celery_pecker.stored.timing import Timings
+
+READ_AT_ONCE = 200
+"""Definitions that one look reads: a millisecond each, until they run or change."""
+SECOND = 1_000_000
+
+
+class StoredInstants:
+    """The first slots after the last ones, worked out once for each last slot."""
+
+    def __init__(self, app: Celery, rows: StoredRows) -> None:
+        self._timings = Timings(app)
+        self._rows = rows
+        self._known: dict[str, tuple[StoredSlot, int]] = {}
+
+    def __call__(
+        self, slots: Sequence[StoredSlot], now: datetime
+    ) -> Mapping[str, datetime]:
+        """Return the first slot after the last one, by entry, where it is known."""
+        new = [slot for slot in slots if self._of(slot) is None][:READ_AT_ONCE]
+        if new:
+            page, _ = self._rows.read_schedules([slot.name for slot in new])
+            rows = {row.name: row for row in page.rows}
+            for slot in new:
+                row = rows.get(slot.name)
+                if row is not None and row.version == slot.version:
+                    self._work_out(slot, row, to_us(now))
+        found = {slot.name: self._of(slot) for slot in slots}
+        return {
+            name: from_us(due_us)
+            for name, due_us in found.items()
+            if due_us is not None and due_us < NEVER_US
+        }
+
+    def _of(self, slot: StoredSlot) -> int | None:
+        known = self._known.get(slot.name)
+        return known[1] if known is not None and known[0] == slot else None
+
+    def _work_out(self, slot: StoredSlot, row: Stored, now_us: int) -> None:
+        due_us, error = user_code.tried(self._due, slot, row, now_us)
+        if error is not None or due_us is None:  # it is parked, and counted there
+            due_us = NEVER_US
+        # A schedule that raises answers with a moment at which it is to be asked again.
+        if due_us != max(slot.executed_us, now_us) + int(RETRY * SECOND):
+            self._known[slot.name] = slot, due_us
+
+    def _due(self, slot: StoredSlot, row: Stored, now_us: int) -> int:
+        with user_code.no_exit(f"stored schedule {row.name!r}"):
+            recurs = self._timings.entry(
+                row.name,
+                task=row.task,
+                schedule=row.schedule,
+                policies=row.policies,
+                run=row.run,
+                start=_instant(row.starts_us),
+                end=_instant(row.ends_us),
+                once_at=_instant(row.once_us if row.once else None),
+            ).recurrence
+            if recurs is None or recurs.asks:
+                return NEVER_US
+            after = following(recurs, slot.executed_us, now_us)
+            return after(slot.executed_us)
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)

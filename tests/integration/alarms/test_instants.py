@@ -1,0 +1,90 @@
+"""Entries that are no grid fall silent, too: crontabs of code, and stored schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery import Celery
+from celery.schedules import crontab
+
+from celery_pecker.declarations import Book
+from celery_pecker.kernel.database import Database
+from celery_pecker.replica.alarms import FOUND_AT_ONCE, Instants
+from celery_pecker.replica.stored_instants import StoredInstants
+from celery_pecker.schedules.stored_rows import StoredRows
+from celery_pecker.testing.manual import ManualClock
+from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
+from tests.integration.schedules.stored import store
+
+Passing = Callable[[float], None]
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def instants_of(schedules: dict[str, Any]) -> Instants:
+    """Return the instants of an app with these entries."""
+    app = Celery("proj", set_as_current=False, broker="memory://")
+    app.conf.beat_schedule = {
+        name: {"task": "proj.tick", "schedule": given}
+        for name, given in schedules.items()
+    }
+    return Instants(app, Book(app))
+
+
+def test_the_last_instant_of_a_crontab_is_not_after_the_moment() -> None:
+    """Asked again it moves on; a grid has none: the table knows its period."""
+    instants = instants_of(
+        {"hourly": crontab(minute=0), "daily": crontab(minute=30, hour=6), "grid": 30.0}
+    )
+    half_past = instants(NOON + timedelta(minutes=30))
+    assert "grid" not in half_past
+    assert half_past["hourly"] == NOON
+    assert half_past["daily"] == NOON - timedelta(hours=5, minutes=30)
+    almost = instants(NOON + timedelta(minutes=59, seconds=59))
+    assert almost["hourly"] == NOON
+    assert instants(NOON + timedelta(hours=1))["hourly"] == NOON + timedelta(hours=1)
+
+
+def test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one() -> None:
+    """Those of every minute would take all of each look's turns."""
+    count = FOUND_AT_ONCE + 50
+    instants = instants_of({f"every minute {n}": crontab() for n in range(count)})
+    first = instants(NOON)
+    second = instants(NOON + timedelta(minutes=1))
+    ours = [name for name in second if name.startswith("every minute")]
+    assert len(first) == FOUND_AT_ONCE
+    assert len(ours) == count
+
+
+def test_silent_is_a_stored_schedule_that_is_no_grid(
+    watch: Starter, rows: Rows, dsn: str, clock: ManualClock, pass_time: Passing
+) -> None:
+    """Not one that cannot be read, has ended, or ran its once; an edit counts."""
+    database = Database(dsn, schema="public", timeout=10.0, role="test")
+    app = Celery("proj", set_as_current=False, broker="memory://")
+    stored = StoredInstants(app, StoredRows(database, local=False, now=clock.now))
+    one = watch({"silent": {"after": 60.0}}, stored=stored)
+    soon, cron = clock.now() + timedelta(seconds=100), {"cron": "*/5 * * * *"}
+    once = {"once": soon.isoformat()}
+    store(dsn, "cron", cron, clock=clock)
+    store(dsn, "edited", cron, clock=clock)
+    store(dsn, "unreadable", {"cron": "nonsense"}, clock=clock)
+    store(dsn, "ended", cron, clock=clock, end=soon)
+    store(dsn, "bounded", {"every": 300}, clock=clock, start=soon)
+    store(dsn, "once", once, clock=clock, once_at=soon)
+    store(dsn, "done", once, clock=clock, once_at=soon)
+    rows.run("update pecker_tasks set executed_at = %s where name = 'done'", soon)
+    assert one.turn() == []
+    pass_time(155.0)
+    assert one.turn() == []
+    pass_time(INTERVAL)
+    assert {notice.subject for notice in one.turn()} == {"bounded", "once"}
+    store(dsn, "edited", {"cron": "0 12 * * *"}, clock=clock, anchor=False)
+    pass_time(300.0)
+    assert [notice.subject for notice in one.turn()] == ["cron"]
+    rows.run("update pecker_tasks set executed_at = %s", clock.now())
+    pass_time(INTERVAL)
+    ends = {(notice.subject, notice.event) for notice in one.turn()}
+    assert ends == {(name, "recovered") for name in ("bounded", "cron", "once")}
+    database.close()
