@@ -38,7 +38,7 @@ class Turn:
     rule: str
     epoch: int
     first: bool
-    """Whether nobody ever looked before."""
+    """Whether no look was ever recorded."""
     passed: str
     """The last name that was read, where entries are read a part at a time."""
     stepped: float | None

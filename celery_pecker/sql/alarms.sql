@@ -18,7 +18,7 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 due as materialized (
-    select r.rule, r.looked_at, r.epoch = 0 as first
+    select r.rule, r.looked_at, not r.recorded as first
     from {schema}.pecker_alarm_rules as r, clock
     where r.rule = any (%(rules)s::text[])
         and (r.due_at <= clock.now or r.looked_at > clock.now + interval '1 second')
@@ -425,9 +425,9 @@ mine as materialized (
 ),
 moved as (
     update {schema}.pecker_alarm_rules as r
-    set passed = %(passed)s
+    set passed = %(passed)s, recorded = true
     from mine
-    where r.rule = mine.rule and r.passed <> %(passed)s
+    where r.rule = mine.rule and (r.passed <> %(passed)s or not r.recorded)
 ),
 found as materialized (
     select found.*

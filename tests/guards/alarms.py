@@ -200,4 +200,11 @@ GUARDS = (
         "",
         f"{INSTANTS}::test_silent_is_a_stored_schedule_that_is_no_grid",
     ),
+    Guard(
+        "alarms: a first look counts when it was recorded",
+        SQL,
+        "not r.recorded as first",
+        "r.epoch = 0 as first",
+        f"{KINDS}::test_a_first_look_that_was_not_recorded_is_not_the_first",
+    ),
 )

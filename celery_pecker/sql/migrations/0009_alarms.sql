@@ -8,6 +8,7 @@ create table {schema}.pecker_alarm_rules (
     looked_at timestamptz not null,
     stepped interval,
     passed text not null default '',
+    recorded boolean not null default false,
     epoch bigint not null default 0,
     holder uuid
 ) with (
@@ -24,6 +25,8 @@ comment on column {schema}.pecker_alarm_rules.stepped is
     'by how much the clock read earlier at the last look; null: it did not';
 comment on column {schema}.pecker_alarm_rules.passed is
     'of rules that read all entries a part at a time: the last name that was read';
+comment on column {schema}.pecker_alarm_rules.recorded is
+    'whether a look has come to its end: until then what counters say is no news';
 comment on column {schema}.pecker_alarm_rules.epoch is
     'fencing token: each look raises it, and a look writes only under its own';
 

@@ -155,6 +155,23 @@ def test_misfires_ring_when_they_are_many_within_the_window(
     assert rows.states()["sweep"] == "recovered"
 
 
+def test_a_first_look_that_was_not_recorded_is_not_the_first(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Who looked first was killed: what counters said by then is still no news."""
+    dead, other = (watch({"overtaken": {"count": 3}}) for _ in "ab")
+    rows.entry("sweep", last=1.0)
+    rows.run(
+        "insert into pecker_outcomes (name, refused_overtaken, bad_era, bad_due,"
+        " bad_at, bad_report) values ('sweep', 50, 0, %s, %s, 12)",
+        *(rows.ago(1.0), rows.ago(1.0)),
+    )
+    dead.tables.add(["overtaken"])
+    assert len(dead.tables.turns(["overtaken"], INTERVAL)[1]) == 1
+    pass_time(INTERVAL)
+    assert ringing(other) == {}
+
+
 def test_what_rises_after_a_window_opens_the_next_one(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:

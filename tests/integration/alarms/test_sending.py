@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from celery_pecker.alarms import Notice
 from celery_pecker.alarms.sending import HOLD, LONGEST_REST, Sending
@@ -343,3 +344,11 @@ def test_an_address_that_is_none_is_refused(address: str, says: str) -> None:
     assert "pecker_alarms_to['chat']" in str(caught.value)
     assert says in str(caught.value)
     assert "secret-token" not in str(caught.value)
+
+
+def test_celery_masks_addresses_of_targets_by_their_names() -> None:
+    """What the page says of `celery report` and `inspect conf`."""
+    app = Celery("proj", set_as_current=False)
+    app.conf.pecker_alarms_to = {"chat_token": "slack://abc/def"}
+    assert "chat_token" in app.bugreport()
+    assert "abc" not in app.bugreport()
