@@ -113,6 +113,9 @@ def set_(
             return
         fields = _arguments(wanted, context.zone)
         fields.pop("version", None)
+        fields["name"] = name  # a form reads it without the blanks around it
+        if given["paused"] is None and row is not None:
+            fields.pop("paused", None)  # a pause since then is no other version
         # What was not named stays as it was read: an edit in between is refused.
         known = 0 if row is None else row.version
         changed = context.schedules.set(

@@ -18,7 +18,7 @@ from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.stored import forms
 from celery_pecker.stored.app import Schedules
 from celery_pecker.stored.definition import refuse
-from celery_pecker.stored.model import ScheduleRow
+from celery_pecker.stored.model import BY_CODE, ScheduleRow
 
 KINDS = {
     "every": "every so many seconds",
@@ -136,6 +136,7 @@ FIELDS = (
     Field(name="version", label="Version", kind="hidden"),
 )
 NAMES = tuple(one.name for one in FIELDS)
+POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
 PLAIN = ("name", "task", "run", "delivery", "misfire")
 
 
@@ -184,22 +185,28 @@ def arguments(texts: Mapping[str, str], *, zone: tzinfo = UTC) -> dict[str, Any]
 
 
 def texts(row: ScheduleRow) -> dict[str, str]:
-    """Return a row as the texts of a form; ``arguments`` of them mean the same."""
-    document = dict(row.schedule)
+    """Return a row as the texts of a form; ``arguments`` of them mean the same.
+
+    What somebody wrote by hand may be anything: it is shown as JSON, to be mended.
+    """
     found = dict.fromkeys(NAMES, "")
     found |= {"name": row.name, "task": row.task, "run": row.run}
-    found |= {key: str(value) for key, value in row.policies.items()}
+    policies: Any = row.policies
+    pairs = policies.items() if isinstance(policies, dict) else ()
+    found |= {key: str(value) for key, value in pairs if key in POLICIES}
     found |= {
         "args": json.dumps(row.args) if row.args else "",
         "kwargs": json.dumps(row.kwargs) if row.kwargs else "",
         "options": json.dumps(row.options) if row.options else "",
         "start": "" if row.start is None else row.start.isoformat(),
         "end": "" if row.end is None else row.end.isoformat(),
-        "once": "on" if row.once and "once" not in document else "",
+        "once": "on" if row.once and "once" not in row.schedule else "",
         "paused": "on" if row.paused else "",
         "version": str(row.version),
     }
-    return found | _schedule_texts(document, found["start"])
+    if row.problem not in {None, BY_CODE}:
+        return found | {"kind": "json", "value": json.dumps(row.schedule)}
+    return found | _schedule_texts(row.schedule, found["start"])
 
 
 def form_field(error: InvalidField) -> str:

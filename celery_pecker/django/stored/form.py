@@ -120,6 +120,8 @@ class ScheduleForm(forms.ModelForm):
         with self._refusals():
             asked = {name: _text(value) for name, value in self.cleaned_data.items()}
             found = fields.arguments(asked, zone=schedules().app.timezone)
+            if self.known is not None:
+                found["name"] = self.known.name  # a field reads it without its blanks
             self.instance.name = found["name"]
             # Whoever may only add changes nothing, whatever the request says.
             adding = self.known is None

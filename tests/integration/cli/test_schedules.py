@@ -303,3 +303,35 @@ def test_last_runs_of_stored_schedules_come_in_from_json(
     assert line.json("import", str(path))["set"] == 1
     [slot] = line.json("next", "grid", "-n", "1")["slots"]
     assert datetime.fromisoformat(slot) == last + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policies"),
+    [
+        ('{"moon": 1}', "{}"),
+        ('{"every": 60, "moon": 1}', '{"moon": 1}'),
+        ("[]", "[1]"),
+        ('{"rrule": "FREQ=DAILY"}', "7"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_mended(
+    line: Line, schedule: str, policies: str
+) -> None:
+    """By naming another schedule, as in the forms."""
+    line.json("set", *REPORT)
+    with psycopg.connect(line.app.conf.pecker_dsn) as connection:
+        connection.execute(
+            "update pecker_schedules set schedule = %s, policies = %s",
+            (schedule, policies),
+        )
+    mended = line.json("set", "report", "--every", "60")
+    assert mended["schedule"] == {"every": 60}
+    assert (mended["policies"], mended["problem"]) == ({}, None)
+
+
+def test_a_name_keeps_its_blanks_and_a_pause_stays(line: Line) -> None:
+    """The entry that is read is the one that is changed."""
+    line.json("set", " report ", *REPORT[1:], "--paused")
+    changed = line.json("set", " report ", "--every", "60")
+    assert (changed["name"], changed["version"]) == (" report ", 2)
+    assert changed["paused"]

@@ -347,8 +347,8 @@ def test_filters_and_search(site: Site, schedules: Schedules) -> None:
 
 
 def test_a_name_of_any_letters_has_its_pages(site: Site, schedules: Schedules) -> None:
-    """Slashes, quotes, dots and what looks like an address."""
-    name = "a/../b?c=d&e#f %2F\"'_5F"
+    """Slashes, quotes, dots, blanks around it and what looks like an address."""
+    name = " a/../b?c=d&e#f %2F\"'_5F "
     store(schedules, name)
     links = re.findall(
         r'<th class="field-name"><a href="([^"]+)"', site.get(LIST)["html"]
