@@ -40,6 +40,9 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
     passed = 0
     if seen_us > now_us + ahead_us:  # the clock stepped back: count from now
         before_us = None if recurrence.asks else misfire.latest_before(after, now_us)
+        if before_us is None and not recurrence.asks:
+            # Its first instant is to come once more: a single run, or one with a start.
+            return after(now_us)
         instant_us = before_us or now_us
     else:
         instant_us = after(seen_us)

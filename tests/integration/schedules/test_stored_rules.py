@@ -56,6 +56,25 @@ def test_a_crontab_with_an_end_stops(dsn: str) -> None:
         assert due(pecker) == [after(60), after(120)]
 
 
+def test_a_clock_that_steps_back_runs_nothing_before_its_first_instant(
+    dsn: str,
+) -> None:
+    """A single run stays one, and what has a start waits for it."""
+    clock = ManualClock()
+    store(dsn, "late", {"every": 30}, clock=clock, start=at(600))
+    once = {"once": (START + timedelta(seconds=600)).isoformat()}
+    store(dsn, "one", once, clock=clock, once_at=at(600))
+    with follower(dsn, clock) as (pecker, _):
+        pecker.pass_time(60)
+        clock.advance_us(-1_200_000_000)
+        pecker.pass_time(60)
+        assert due(pecker) == []
+        pecker.pass_time(1_700)
+        sent = [(one.name, one.header["due_at"]) for one in pecker.publisher.sent]
+        first = (START + timedelta(seconds=600)).isoformat(timespec="microseconds")
+        assert sorted(sent) == [("late", first), ("one", first)]
+
+
 def test_one_run_is_one_run(dsn: str) -> None:
     """Whoever is there at the instant or comes later; a day later it is forgotten."""
     clock = ManualClock()
