@@ -71,9 +71,9 @@ def test_a_frozen_process_can_be_ended(sleeper: ProcessContainer) -> None:
 
 def test_a_new_life_has_a_log_of_its_own(sleeper: ProcessContainer) -> None:
     """The container's log spans its lives, the life's log begins with it."""
-    eventually(lambda: "up" in sleeper.life_log(), 30.0)
+    eventually(lambda: "up\n" in sleeper.life_log(), 30.0)
     sleeper.restart()
-    eventually(lambda: "up" in sleeper.life_log(), 30.0)
+    eventually(lambda: "up\n" in sleeper.life_log(), 30.0)
     assert sleeper.logs() == b"up\nup\n"
     assert sleeper.life_log() == "up\n"
 
