@@ -23,6 +23,9 @@ UNSURE_US = 10_000_000
 """From this period on, a stored schedule's slot that nobody won is looked for in the
 table: a transaction that edits it, and is rolled back, may have held its row."""
 
+FOREIGN_US = 1_000_000
+"""How long an entry is left alone whose row has another version, or code's."""
+
 
 @dataclass(slots=True)
 class _Belief:
@@ -128,6 +131,11 @@ class Agenda:
             if belief.last_us != row.executed_us or not belief.wake_us:
                 belief.last_us = row.executed_us
                 self._plan(belief, now_us)
+            if row.version != belief.entry.version:
+                # No claim wins before an edit is followed, or code gives the name
+                # back: asked every 100 ms, one such entry cost twenty statements a
+                # second for as long as the code lived elsewhere.
+                self._wake(belief, max(belief.wake_us, now_us + FOREIGN_US))
 
     def due(self, now_us: int) -> list[Entry]:
         """Take off the heap every entry whose wake-up has come."""

@@ -207,6 +207,36 @@ def test_code_takes_a_stored_name_over_and_gives_it_back(
         assert clock.monotonic() - 10 < seconds(sent[-1]) <= clock.monotonic()
 
 
+@pytest.mark.parametrize("schedule", [{"crontab": "* * * * *"}, {"every": 30}], ids=str)
+def test_a_name_that_code_declares_elsewhere_is_asked_for_seldom(
+    dsn: str, schedule: dict[str, object]
+) -> None:
+    """Its row never moves under the version that is known here."""
+    clock = ManualClock()
+    store(dsn, "sweep", schedule, clock=clock)
+    with follower(dsn, clock) as (pecker, _):
+        pecker.pass_time(130)
+        sent = len(pecker.publisher.sent)
+        with psycopg.connect(dsn) as connection:
+            connection.execute("update pecker_tasks set version = null")
+        claims = []
+        repository = pecker.service._repository
+        claim = repository.claim
+
+        def counted(*args: Any, **options: Any) -> Any:
+            claims.append(args)
+            return claim(*args, **options)
+
+        repository.claim = counted  # type: ignore[method-assign]
+        pecker.pass_time(300)
+        assert len(claims) < 330
+        assert len(pecker.publisher.sent) == sent
+        with psycopg.connect(dsn) as connection:
+            connection.execute("update pecker_tasks set version = 1")
+        pecker.pass_time(10)
+        assert len(pecker.publisher.sent) == sent + 1
+
+
 def test_code_that_was_away_takes_its_name_over_once_more(
     dsn: str, start: Starter
 ) -> None:
