@@ -141,26 +141,28 @@ class Outgoing:
         if prepared:
             return self._send(kept, now_us)
         self._kept.append(kept)  # the database may be away: then it is tried again
-        self._keep_ready()
+        self._keep_ready(kept)
         self._kept.remove(kept)
         return self._send(kept, now_us)
 
     def retry(self, now_us: int) -> int:
         """Try again what was kept; return how many the broker has now."""
-        self._keep_ready()
-        kept, self._kept = self._kept, []
-        return sum(self._send(one, now_us) for one in kept)
+        sent = 0
+        for kept in self._kept[:]:
+            # One batch at a time: of all together the first messages would have made
+            # room for the last, and their slots count as those of removed schedules.
+            self._keep_ready(kept)
+            self._kept.remove(kept)
+            sent += self._send(kept, now_us)
+        return sent
 
-    def _keep_ready(self) -> None:
+    def _keep_ready(self, kept: _Kept) -> None:
         """Have the messages of what is kept; what was removed does not run."""
-        if not self._kept:
-            return
-        names = [slot.entry.name for kept in self._kept for slot in kept.slots]
         try:
-            gone = self.unready(names)
+            gone = self.unready([slot.entry.name for slot in kept.slots])
         except BrokerUnavailable:
             return  # as its next try says
-        for kept in self._kept if gone else ():
+        if gone:
             removed = [slot for slot in kept.slots if slot.entry.name in gone]
             kept.slots = [slot for slot in kept.slots if slot.entry.name not in gone]
             self.refuse(removed, "their schedule was removed", Report.MISSED)

@@ -7,9 +7,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.schedules import following
+from celery_pecker.kernel.errors import BrokerUnavailable
+from celery_pecker.schedules import following, service
 from celery_pecker.testing.manual import ManualClock, ManualPecker
-from tests.integration.schedules.replicas import after, due
+from tests.integration.schedules.replicas import after, due, missed
 from tests.integration.schedules.stored import edit, follower, following_of, store
 
 DAY = 86_400.0
@@ -314,3 +315,23 @@ def many(dsn: str, count: int) -> None:
             " from generate_series(2, %s) as n, pecker_schedules",
             [count],
         )
+
+
+def test_slots_that_wait_for_the_broker_do_not_push_out_one_another(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many more wait than messages are kept built, none counts as removed."""
+    monkeypatch.setattr(following, "BUILT", 2)
+    monkeypatch.setattr(service, "CHUNK", 2)
+    clock = ManualClock()
+    for nth in range(6):
+        store(dsn, f"sweep{nth}", {"every": 60}, clock=clock)
+    with follower(dsn, clock) as (pecker, _):
+        pecker.publisher.failing = BrokerUnavailable()
+        pecker.pass_time(61)
+        pecker.publisher.failing = None
+        pecker.pass_time(10)
+        assert {one.name for one in pecker.publisher.sent} == {
+            f"sweep{nth}" for nth in range(6)
+        }
+        assert [missed(dsn, f"sweep{nth}") for nth in range(6)] == [0] * 6
