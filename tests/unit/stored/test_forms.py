@@ -235,7 +235,7 @@ def test_options_do_not_get_round_the_allow_list(options: dict[str, Any]) -> Non
     """Each of them lets a worker run a task that nobody allowed."""
     app = Celery("x", broker="memory://", set_as_current=False)
     app.conf.update(pecker_dsn="host=x", pecker_allowed_tasks=["proj.*"])
-    fields = {"task": "proj.a", "schedule": 60, "options": options}
+    fields: dict[str, Any] = {"task": "proj.a", "schedule": 60, "options": options}
     with pytest.raises(InvalidField, match="pecker_allowed_tasks") as no:
         Schedules(app).check("a", **fields)
     assert no.value.field == "options"
