@@ -8,9 +8,6 @@ from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.targets import NotSent, Target
 from celery_pecker.kernel import user_code
 
-TIMEOUT = 30.0
-"""Seconds for which the sender waits for a target."""
-
 
 class Call:
     """One call of a target. The thread is a daemon: it holds up no shutdown."""

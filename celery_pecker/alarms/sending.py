@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from celery_pecker.alarms.bounded import TIMEOUT, Call
+from celery_pecker.alarms.bounded import Call
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import Target
@@ -36,13 +36,13 @@ class Sending:
         targets: Mapping[str, Target],
         *,
         hold: float | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         self._tables = tables
         self._targets = targets
         self._hold = HOLD if hold is None else hold
-        self._timeout = timeout
+        self._timeout = self._hold / 2 if timeout is None else timeout
         self._clock = clock
         self._late: dict[str, Call] = {}
         """Calls that were given up and have not returned, by target."""

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 
-from celery_pecker.alarms.bounded import TIMEOUT
 from celery_pecker.alarms.looking import Looking
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.rules import read_rules
@@ -59,7 +58,7 @@ class Starter(Protocol):
         *,
         shut: Callable[[], Any] = frozenset,
         duty: Callable[[Notice], None] | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float | None = None,
         **more: Any,
     ) -> Watch:
         """Return a replica's alarms that know one target, `duty`, beside the log."""
@@ -88,7 +87,7 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             *,
             shut: Callable[[], Any] = frozenset,
             duty: Callable[[Notice], None] | None = None,
-            timeout: float = TIMEOUT,
+            timeout: float | None = None,
             **more: Any,
         ) -> Watch:
             database = Database(dsn, schema="public", timeout=10.0, role="test")
