@@ -228,7 +228,7 @@ def test_an_address_is_had_or_said(
 
 
 FORKS = """
-import os, socket, sys
+import os, socket, sys, threading, time
 from celery_pecker import signals
 from celery_pecker.metrics import serve
 from celery_pecker.kernel.settings import Settings
@@ -237,7 +237,10 @@ server = serve(
     Settings(dsn=dsn, app="shop", metrics_port=port), alive=lambda: True, hostname="x"
 )
 from urllib.request import urlopen
+threads = threading.active_count()
 urlopen(f"http://127.0.0.1:{port}/metrics").read()
+while threading.active_count() > threads:  # who answered still holds the connection
+    time.sleep(0.01)
 seen, told = os.pipe()
 for lock in (server._process._ran._lock, server._tables._reading):
     lock.acquire()  # whatever another thread was at when the pool made a process
