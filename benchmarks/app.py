@@ -51,5 +51,5 @@ if given("ANATOMY"):
 
 
 @app.task(name=TASK, ignore_result=True)
-def tick(entry: int) -> None:
+def tick(entry: int, edition: int = 0) -> None:
     """Nobody runs it: a raw consumer takes the messages."""
