@@ -27,6 +27,14 @@ from celery_pecker.schedules.model import RunMode, Slot, task_id
 
 logger = logging.getLogger(__name__)
 
+SAMPLE = 5
+"""Entries that a log line names at most."""
+
+
+def sample(names: Sequence[str]) -> str:
+    """Return the first few names, for a log line."""
+    return ", ".join(names[:SAMPLE]) + (" …" if len(names) > SAMPLE else "")
+
 
 class Publisher(Protocol):
     """The seam to the broker (celery_pecker.publisher)."""
@@ -181,11 +189,10 @@ class Outgoing:
         names = [slot.entry.name for slot in slots]
         self.missed.update(names)
         logger.warning(
-            "pecker: %d slots missed (%s): %s%s",
+            "pecker: %d slots missed (%s): %s",
             len(names),
             reason,
-            ", ".join(names[:5]),
-            " …" if len(names) > 5 else "",  # noqa: PLR2004  # a sample for the log
+            sample(names),
         )
         signals.missed.send(
             signals.Missed(names=tuple(names), slots=len(names), reason=reason)

@@ -18,6 +18,7 @@ from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.following import Following
 from celery_pecker.schedules.model import Orphan
+from celery_pecker.schedules.outgoing import sample
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
 
@@ -27,8 +28,6 @@ TERM = 180.0
 """Seconds for which a declaration counts; renewed after a third of it."""
 PENDING_LEASE = 15.0
 """Seconds after which an unconfirmed slot is published again by another replica."""
-SAMPLE = 5
-"""Entries that a log line names at most."""
 FORGET = 86_400.0
 """Seconds after which a row that nobody declares is removed."""
 
@@ -97,10 +96,9 @@ class Upkeep:
             if changed:
                 logger.info(
                     "pecker: %d entries have a new schedule or are back, and count from"
-                    " now: %s%s",
+                    " now: %s",
                     len(changed),
-                    ", ".join(changed[:SAMPLE]),
-                    " …" if len(changed) > SAMPLE else "",
+                    sample(changed),
                 )
             self._timekeeper.learn(chunk)
         self.next = self._timekeeper.now() + self._every
@@ -163,10 +161,9 @@ class Upkeep:
         if taken:
             logger.warning(
                 "pecker: %d stored schedules are declared by code, which counts from"
-                " now on: %s%s",
+                " now on: %s",
                 len(taken),
-                ", ".join(taken[:SAMPLE]),
-                " …" if len(taken) > SAMPLE else "",
+                sample(taken),
             )
 
     def _give_back(self) -> None:
@@ -179,10 +176,9 @@ class Upkeep:
         if given:
             logger.warning(
                 "pecker: %d stored schedules are declared by no code any more, and"
-                " count from now on: %s%s",
+                " count from now on: %s",
                 len(given),
-                ", ".join(given[:SAMPLE]),
-                " …" if len(given) > SAMPLE else "",
+                sample(given),
             )
 
     def _declare(self) -> None:
