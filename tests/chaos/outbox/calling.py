@@ -1,6 +1,6 @@
 """A process that records tasks beside orders, in transactions that end either way.
 
-    python -m tests.chaos.outbox.calling DSN QUEUE SEED
+    python -m tests.chaos.outbox.calling DSN QUEUE FOLDER SEED TASK…
 
 An order that is committed has a task under its id; one that was rolled back has none.
 """
@@ -16,49 +16,67 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import pause
 from celery_pecker.outbox import Outbox
+from tests.chaos.outbox.strikes import Strikes
+from tests.chaos.outbox.working import MODES
 
 PAUSE = 0.01
 """Seconds between two transactions."""
+RUN_PAUSE = 0.1
+"""The same where a worker runs each of them."""
 
 
-def main(dsn: str, queue: str, seed: str) -> None:
+class Caller:
+    """Takes orders."""
+
+    def __init__(self, dsn: str, queue: str, folder: str, seed: str) -> None:
+        self.chance = random.Random(seed)
+        self.app = Celery("calling", broker="redis://127.0.0.1:1/0")
+        self.app.conf.update(pecker_dsn=dsn, task_default_queue=queue)
+        self.outbox = Outbox(self.app)
+        self.strikes = Strikes(folder)
+        self.strikes.watch(self.outbox, "send")
+
+    def order(self, connection: psycopg.Connection[Any], tasks: list[str]) -> None:
+        """Take one order, or several, and roll back one time in five."""
+        chance = self.chance
+        for number in range(chance.choice((1, 1, 1, 20))):
+            task = chance.choice(tasks)
+            options: dict[str, Any] = {"mode": MODES[task]} if task in MODES else {}
+            if chance.random() < 0.25:
+                options["countdown"] = 0.3
+            signature = self.app.signature(task, (number,))
+            result = self.outbox.send(signature, connection=connection, **options)
+            connection.execute("insert into orders values (%s)", [result.id])
+        if chance.random() < 0.2:
+            connection.rollback()
+            return
+        self.strikes.come_to("before commit")
+        self._commit(connection)
+        self.strikes.come_to("after commit")
+
+    def _commit(self, connection: psycopg.Connection[Any]) -> None:
+        """Commit; between the question and its answer is a point, too."""
+        link = connection.pgconn
+        link.send_query(b"commit")
+        while link.flush():
+            pause(0.001)
+        self.strikes.come_to("in commit")
+        while link.get_result() is not None:
+            pass
+
+
+def main(dsn: str, queue: str, folder: str, seed: str, *tasks: str) -> None:
     """Call until somebody ends the process; what fails is tried anew."""
-    chance = random.Random(seed)
-    app = Celery("calling", broker="redis://127.0.0.1:1/0", set_as_current=False)
-    app.conf.update(pecker_dsn=dsn, task_default_queue=queue)
-    outbox = Outbox(app)
-
-    @app.task(name="chaos.work", shared=False)
-    def work(number: int) -> int:
-        return number
-
+    caller = Caller(dsn, queue, folder, seed)
+    rest = RUN_PAUSE if {*tasks} & {*MODES} else PAUSE
     while True:
         try:
             with psycopg.connect(dsn, connect_timeout=5) as connection:
                 while True:
-                    _order(connection, outbox, work, chance)
-                    pause(PAUSE)
+                    caller.order(connection, [*tasks])
+                    pause(rest)
         except psycopg.Error:
             pause(0.1)
-
-
-def _order(
-    connection: psycopg.Connection[Any],
-    outbox: Outbox,
-    work: Any,
-    chance: random.Random,
-) -> None:
-    """Take one order, or several, and roll back one time in five."""
-    for number in range(chance.choice((1, 1, 1, 20))):
-        signature = work.s(number)
-        if chance.random() < 0.25:
-            signature.set(countdown=0.3)
-        result = outbox.send(signature, connection=connection)
-        connection.execute("insert into orders values (%s)", [result.id])
-    if chance.random() < 0.2:
-        connection.rollback()
-    else:
-        connection.commit()
 
 
 if __name__ == "__main__":

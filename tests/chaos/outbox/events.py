@@ -6,16 +6,30 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.integration.outbox_relay.making import POINTS
-
-WINDOWS = [one for one in POINTS if one not in {"before claim", "after close"}]
-"""Where a relay has something in hand that the table does not know yet."""
-RELAY_EVENTS = ("kill relay", "freeze relay")
-OTHER_EVENTS = (
-    *("kill caller", "freeze caller"),
-    *("restart database", "freeze database", "step clock"),
+RELAY_WINDOWS = (
+    *("after claim", "before read", "after read"),
+    *("before push", "after push", "before close"),
 )
-BROKER_EVENTS = ("restart broker", "freeze broker")
+"""Where a relay has something in hand that the table does not know yet."""
+WORKER_WINDOWS = (
+    *("after claim_pushes", "before push", "after push"),
+    *("before start", "after start", "after take"),
+    *("before run", "after run", "before end", "after end", "before fail"),
+)
+"""The same of a worker that runs rows: between a start, a run and its end."""
+CALLER_WINDOWS = (
+    *("before send", "after send"),
+    *("before commit", "in commit", "after commit"),
+)
+OTHER_EVENTS = (
+    *("kill server", "freeze server", "kill caller", "freeze caller"),
+    *("restart database", "freeze database", "step clock"),
+    *("cut broker", "freeze broker"),
+)
+AIMED_AT_CALLERS = 0.25
+"""The part of the events that are aimed."""
+FAILOVERS = 0.04
+"""The part of the others, where there is a standby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +38,7 @@ class Event:
 
     kind: str
     point: str = ""
-    """Aimed: where in its step the relay is hit."""
+    """Aimed: where the process is hit."""
     victim: float = 0.0
     """Which of them, as a share of their number."""
     seconds: float = 0.0
@@ -35,15 +49,27 @@ class Event:
         return " ".join(filter(None, (self.kind, self.point)))
 
 
-def events(count: int, *, seed: int, own_broker: bool) -> Iterator[Event]:
-    """Yield so many events; each other one is aimed."""
+def events(
+    count: int, *, seed: int, runs: bool = False, standby: bool = False
+) -> Iterator[Event]:
+    """Yield so many events; each other one is aimed.
+
+    Args:
+        count: How many.
+        seed: The same for the same.
+        runs: Servers are workers, else relays.
+        standby: The database has one.
+
+    """
     chance = random.Random(seed)
-    others = (*RELAY_EVENTS, *OTHER_EVENTS, *(BROKER_EVENTS if own_broker else ()))
+    windows = WORKER_WINDOWS if runs else RELAY_WINDOWS
     for number in range(count):
-        aimed = number % 2 == 0
-        yield Event(
-            kind=chance.choice(RELAY_EVENTS if aimed else others),
-            point=chance.choice(WINDOWS) if aimed else "",
-            victim=chance.random(),
-            seconds=chance.choice((0.2, 1.0, 3.0)),
-        )
+        kind, point = chance.choice(OTHER_EVENTS), ""
+        if number % 2 == 0:
+            caller = chance.random() < AIMED_AT_CALLERS
+            kind = chance.choice(("kill", "freeze"))
+            kind += " caller" if caller else " server"
+            point = chance.choice(CALLER_WINDOWS if caller else windows)
+        elif standby and chance.random() < FAILOVERS:
+            kind = "fail over"
+        yield Event(kind, point, chance.random(), chance.choice((0.2, 1.0, 3.0)))

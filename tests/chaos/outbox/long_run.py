@@ -1,8 +1,11 @@
 """The long form of the outbox's chaos test: a thousand events, a report, an exit code.
 
-    python -m tests.chaos.outbox.long_run [--events 1000] [--seed N] [--amqp URL]
+    python -m tests.chaos.outbox.long_run [--events 1000] [--seed N] [--broker rabbitmq]
+        [--runs] [--standby]
 
-On embedded servers; with ``--amqp`` on that RabbitMQ instead of Redis.
+On embedded servers and, if asked for, a RabbitMQ. With ``--runs`` workers run rows that
+live until they are done, by message and without; with ``--standby`` the database fails
+over to a synchronous standby, too.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+from tests import services
 from tests.chaos.outbox.events import events
+from tests.chaos.outbox.oracle import wrong
 from tests.chaos.outbox.stand import Stand, run
-
-WRONG = ("lost", "made up", "doubled", "crashed", "held")
 
 
 def main() -> int:
@@ -27,28 +29,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
-    parser.add_argument("--amqp", help="URL of a RabbitMQ")
+    parser.add_argument("--broker", choices=["redis", "rabbitmq"], default="redis")
+    parser.add_argument("--runs", action="store_true")
+    parser.add_argument("--standby", action="store_true")
     asked = parser.parse_args()
-    happening = [*events(asked.events, seed=asked.seed, own_broker=asked.amqp is None)]
+    kinds = {"runs": asked.runs, "standby": asked.standby}
+    happening = [*events(asked.events, seed=asked.seed, **kinds)]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        postgres = stack.enter_context(EmbeddedPostgres())
-        if asked.amqp is None:
-            settings = {"appendfsync": "always"}
-            redis = stack.enter_context(EmbeddedRedis(settings=settings))
-            stand = Stand(folder, postgres, redis=redis)
-        else:
-            stand = Stand(folder, postgres, amqp_url=asked.amqp)
+        url = ""
+        if asked.broker == "rabbitmq":
+            url = services.GIVEN_AMQP or stack.enter_context(
+                services.own_vhost(services.LOCAL_AMQP)
+            )
+        stand = Stand(folder, amqp_url=url, **kinds)
         stack.callback(stand.close)
         verdict = run(stand, happening, sys.stderr.write)
-    sys.stdout.write(f"seed {asked.seed}: {asked.events} events\n")
+    sys.stdout.write(f"{asked}\n")
     for kind, count in sorted(Counter(map(str, happening)).items()):
         sys.stdout.write(f"  {count:5} {kind}\n")
     sys.stdout.write(f"  {stand.missed_aims:5} aims missed: nothing was due there\n")
     for name, value in verdict.items():
         shown = len(value) if isinstance(value, (list, dict)) else value
         sys.stdout.write(f"{name}: {shown}\n")
-    return int(any(verdict[wrong] for wrong in WRONG))
+        if name in wrong(verdict):
+            sys.stdout.write(f"    {str(value)[:2_000]}\n")
+    return int(bool(wrong(verdict)))
 
 
 if __name__ == "__main__":

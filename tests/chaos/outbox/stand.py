@@ -1,4 +1,4 @@
-"""Callers, relays and their servers; what was ordered, and what arrived."""
+"""Callers, relays or workers, and their servers; what was ordered, and what arrived."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,48 +17,63 @@ from typing import Any
 import psycopg
 
 from celery_pecker.kernel.clock import SYSTEM, pause
-from celery_pecker.kernel.migrations import migrate
-from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
+from celery_pecker.testing import eventually
 from celery_pecker.testing.database_clock import DatabaseClock
+from tests.chaos.outbox import oracle
 from tests.chaos.outbox.events import Event
-from tests.integration.outbox_relay.wires import RabbitWire, RedisWire
+from tests.chaos.outbox.servers import Databases, OwnRedis, ProxiedRabbit
+from tests.chaos.outbox.working import MODES
 
-RELAYS, CALLERS = 3, 2
+SERVERS, CALLERS = 3, 2
 AIM_TIMEOUT = 5.0
-"""Seconds in which a relay comes to the point where it is hit."""
-DRAIN_TIMEOUT = 120.0
+"""Seconds in which a process comes to the point where it is hit."""
+READY_TIMEOUT = 120.0
+DRAIN_TIMEOUT = 180.0
 MOST_STEP = 7_200.0
 """Seconds; steps go half of it either way."""
+TABLES = """
+create table orders (task_id text primary key);
+create table runs (task_id text, attempt int, ended boolean not null default false);
+create index on runs (task_id)
+"""
+PRESETS = "insert into pecker_outbox_load values (1, 4, 0.2, 0.1, 0, null, now())"
+"""Threads that run rows rest for shorter than by default."""
+
+Process = subprocess.Popen[bytes]
 
 
 class Stand:
-    """One run."""
+    """One run: relays deliver to the broker, or workers run what was recorded."""
 
     def __init__(
         self,
         folder: Path,
-        postgres: EmbeddedPostgres,
         *,
-        redis: EmbeddedRedis | None = None,
         amqp_url: str = "",
+        runs: bool = False,
+        standby: bool = False,
     ) -> None:
-        self.folder = folder
-        self.postgres, self.redis = postgres, redis
-        migrate(postgres.dsn, schema="public")
-        self._ask("create table if not exists orders (task_id text primary key)")
-        self.clock = DatabaseClock(postgres.dsn)
-        queue = f"pecker-chaos-{secrets.token_hex(6)}"
-        self.wire: RedisWire | RabbitWire = (
-            RabbitWire(amqp_url, queue)
-            if redis is None
-            else RedisWire(redis.url, queue)
-        )
-        self.wire.make()
-        self.relays = [self._relay() for _ in range(RELAYS)]
-        self.callers = [self._caller(number) for number in range(CALLERS)]
+        self.folder, self._runs = folder, runs
         self.missed_aims = 0
         self.crashed: list[str] = []
         """Processes that ended, and nobody killed them."""
+        self.servers: list[Process] = []
+        self.callers: list[Process] = []
+        queue = f"pecker-chaos-{secrets.token_hex(6)}"
+        with ExitStack() as stack:
+            self.databases = Databases(standby=standby)
+            stack.callback(self.databases.close)
+            self._ask(TABLES + ";" + PRESETS)
+            self.clock = DatabaseClock(self.databases.dsn)
+            self.broker: OwnRedis | ProxiedRabbit = (
+                ProxiedRabbit(amqp_url, queue) if amqp_url else OwnRedis(queue)
+            )
+            stack.callback(self.broker.close)
+            self._queue = queue
+            stack.callback(self._end_processes)
+            self.servers += [self._server() for _ in range(SERVERS)]
+            self.callers += [self._caller(number) for number in range(CALLERS)]
+            self._close = stack.pop_all().close
 
     def strike(self, event: Event) -> None:
         """Let an event happen, and put things right after it."""
@@ -66,15 +81,15 @@ class Stand:
         getattr(self, f"_{event.kind.replace(' ', '_')}")(event)
 
     def settle(self) -> None:
-        """End the callers; wait until all that was recorded has been delivered."""
-        for process in (*self.relays, *self.callers):
+        """End the callers; wait until all that was recorded has been dealt with."""
+        for process in (*self.servers, *self.callers):
             process.send_signal(signal.SIGCONT)
             self._note_end(process)
         for caller in self.callers:
             caller.kill()
             caller.wait()
-        if all(relay.poll() is not None for relay in self.relays):
-            self.relays.append(self._relay())
+        if all(server.poll() is not None for server in self.servers):
+            self.servers.append(self._server())
         # What was deferred while the clock was ahead waits until it is there again.
         self.clock.step(timedelta(seconds=MOST_STEP))
         eventually(
@@ -85,35 +100,28 @@ class Stand:
         )
 
     def verdict(self) -> dict[str, Any]:
-        """Return what is wrong, if anything: each order has its message, no other."""
+        """Return what became of each order, and what is wrong, if anything."""
         ordered = {task_id for (task_id,) in self._ask("select task_id from orders")}
-        found = self._eventually_all(ordered)
-        doubled = {one: times for one, times in found.items() if times > 1}
-        return {
-            "ordered": len(ordered),
-            "lost": sorted(ordered - found.keys()),
-            "made up": sorted(found.keys() - ordered),
-            "doubled": doubled if self.wire.exact else {},
-            "doubled, as promised": 0 if self.wire.exact else len(doubled),
-            "crashed": self.crashed,
-            "held": self._ask("select batch from pecker_outbox_batches"),
-        }
+        if self._runs:
+            ran: Any = self._ask("select task_id, attempt, ended from runs")
+            done: Any = self._ask("select task_id, attempt from pecker_outbox_done")
+            found = oracle.runs(ordered, ran, done)
+        else:
+            exact = self.broker.wire.exact
+            found = oracle.deliveries(ordered, self._arrived(ordered), exact=exact)
+        held = self._ask("select batch from pecker_outbox_batches")
+        return {"ordered": len(ordered), **found, "crashed": self.crashed, "held": held}
 
     def close(self) -> None:
         """Leave nothing running."""
-        for process in (*self.relays, *self.callers):
-            process.kill()
-            process.wait()
-        with suppress(OSError):
-            self.wire.close()
-        self.clock.close()
+        self._close()
 
-    def _eventually_all(self, ordered: set[str]) -> Counter[str]:
+    def _arrived(self, ordered: set[str]) -> Counter[str]:
         """Return what arrived: a relay that is frozen in a push may still end it."""
         found: Counter[str] = Counter()
 
         def there() -> bool:
-            found.update(self.wire.task_ids())
+            found.update(self.broker.wire.task_ids())
             return ordered <= found.keys()
 
         with suppress(AssertionError):
@@ -122,117 +130,133 @@ class Stand:
 
     # What happens
 
-    def _kill_relay(self, event: Event) -> None:
-        relay = self._chosen(self.relays, event, self._relay)
-        if event.point and not self._aim(relay, event, "KILL"):
-            return
-        relay.kill()
-        relay.wait()
-        self.relays[self.relays.index(relay)] = self._relay()
+    def _kill_server(self, event: Event) -> None:
+        self._kill(self.servers, event, self._server)
 
-    def _freeze_relay(self, event: Event) -> None:
-        relay = self._chosen(self.relays, event, self._relay)
-        if event.point:
-            if not self._aim(relay, event, "STOP"):
-                return
-        else:
-            relay.send_signal(signal.SIGSTOP)
-        pause(event.seconds)
-        relay.send_signal(signal.SIGCONT)
+    def _freeze_server(self, event: Event) -> None:
+        self._freeze(self.servers, event, self._server)
 
     def _kill_caller(self, event: Event) -> None:
-        caller = self._chosen(self.callers, event, lambda: self._caller(event.victim))
-        caller.kill()
-        caller.wait()
-        self.callers[self.callers.index(caller)] = self._caller(event.victim)
+        self._kill(self.callers, event, lambda: self._caller(event.victim))
 
     def _freeze_caller(self, event: Event) -> None:
-        caller = self._chosen(self.callers, event, lambda: self._caller(event.victim))
-        caller.send_signal(signal.SIGSTOP)
-        pause(min(event.seconds, 1.0))
-        caller.send_signal(signal.SIGCONT)
+        self._freeze(self.callers, event, lambda: self._caller(event.victim))
 
     def _restart_database(self, _event: Event) -> None:
-        self.postgres.kill()
-        self.postgres.start()
+        self.databases.primary.kill()
+        self.databases.primary.start()
 
     def _freeze_database(self, event: Event) -> None:
-        self.postgres.freeze()
+        self.databases.primary.freeze()
         pause(min(event.seconds, 1.0))
-        self.postgres.thaw()
+        self.databases.primary.thaw()
+
+    def _fail_over(self, _event: Event) -> None:
+        self.databases.fail_over()
 
     def _step_clock(self, event: Event) -> None:
         ahead = timedelta(seconds=(event.victim - 0.5) * MOST_STEP)
         self.clock.step(ahead)
 
-    def _restart_broker(self, _event: Event) -> None:
-        assert self.redis is not None
-        self.redis.kill()
-        self.redis.start()
+    def _cut_broker(self, event: Event) -> None:
+        self.broker.cut(min(event.seconds, 1.0))
 
     def _freeze_broker(self, event: Event) -> None:
-        assert self.redis is not None
-        self.redis.freeze()
-        pause(min(event.seconds, 1.0))
-        self.redis.thaw()
+        self.broker.freeze(min(event.seconds, 1.0))
 
     # Processes
 
-    def _aim(self, relay: subprocess.Popen[bytes], event: Event, word: str) -> bool:
-        """Have a relay hit itself at a point; return whether it came there."""
-        order = self.folder / str(relay.pid)
+    def _kill(
+        self, among: list[Process], event: Event, start: Callable[[], Process]
+    ) -> None:
+        victim = self._chosen(among, event, start)
+        if event.point and not self._aim(victim, event, "KILL"):
+            return
+        victim.kill()
+        victim.wait()
+        among[among.index(victim)] = start()
+
+    def _freeze(
+        self, among: list[Process], event: Event, start: Callable[[], Process]
+    ) -> None:
+        victim = self._chosen(among, event, start)
+        if event.point:
+            if not self._aim(victim, event, "STOP"):
+                return
+        else:
+            victim.send_signal(signal.SIGSTOP)
+        pause(event.seconds)
+        victim.send_signal(signal.SIGCONT)
+
+    def _aim(self, victim: Process, event: Event, word: str) -> bool:
+        """Have a process hit itself at a point; return whether it came there."""
+        order = self.folder / str(victim.pid)
         whole = order.with_suffix(".new")
         whole.write_text(f"{event.point} {word}")
         whole.rename(order)
         until = SYSTEM.monotonic() + AIM_TIMEOUT
         while SYSTEM.monotonic() < until:
-            pid, status = os.waitpid(relay.pid, os.WNOHANG | os.WUNTRACED)
+            pid, status = os.waitpid(victim.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
                 return True
             if pid:
-                relay.returncode = -os.WTERMSIG(status)
+                victim.returncode = -os.WTERMSIG(status)
                 return True
             pause(0.01)
         order.unlink(missing_ok=True)
         self.missed_aims += 1
-        relay.send_signal(signal.SIGCONT)
+        victim.send_signal(signal.SIGCONT)
         return False
 
     def _chosen(
-        self,
-        among: list[subprocess.Popen[bytes]],
-        event: Event,
-        start: Callable[[], subprocess.Popen[bytes]],
-    ) -> subprocess.Popen[bytes]:
-        """Return a process that is alive: an order may be carried out too late."""
+        self, among: list[Process], event: Event, start: Callable[[], Process]
+    ) -> Process:
+        """Return a process that is alive: an order may be carried out too late.
+
+        Another one of its kind is ready: somebody has to go on.
+        """
         place = int(event.victim * len(among))
         among[place].send_signal(signal.SIGCONT)
         if among[place].poll() is not None:
             self._note_end(among[place])
             among[place] = start()
+        others = [one for one in among if one is not among[place]]
+        eventually(
+            lambda: any(map(self._ready, others)), READY_TIMEOUT, "another is ready"
+        )
         return among[place]
 
-    def _note_end(self, process: subprocess.Popen[bytes]) -> None:
+    def _ready(self, process: Process) -> bool:
+        ready = self.folder / f"{process.pid}.ready"
+        return ready.exists() and process.poll() is None
+
+    def _note_end(self, process: Process) -> None:
         if process.poll() not in {None, -signal.SIGKILL}:
             self.crashed.append(f"{process.args!r}: {process.returncode}")
 
-    def _relay(self) -> subprocess.Popen[bytes]:
-        return self._start("relaying", self.clock.dsn, self.wire.url, str(self.folder))
+    def _server(self) -> Process:
+        module = "working" if self._runs else "relaying"
+        return self._start(module, self.broker.url, self._queue, str(self.folder))
 
-    def _caller(self, seed: float) -> subprocess.Popen[bytes]:
-        return self._start("calling", self.clock.dsn, self.wire.queue, str(seed))
+    def _caller(self, seed: float) -> Process:
+        tasks = [*MODES] if self._runs else ["chaos.work"]
+        return self._start("calling", self._queue, str(self.folder), str(seed), *tasks)
 
-    def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
-        log = (self.folder / f"{module}.log").open("ab")
-        with log:
+    def _start(self, module: str, *words: str) -> Process:
+        command = [sys.executable, "-m", f"tests.chaos.outbox.{module}"]
+        with (self.folder / f"{module}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", f"tests.chaos.outbox.{module}", *words],
-                stdout=log,
-                stderr=log,
+                [*command, self.clock.dsn, *words], stdout=log, stderr=log
             )
 
+    def _end_processes(self) -> None:
+        for process in (*self.servers, *self.callers):
+            process.kill()
+            process.wait()
+
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.postgres.dsn, autocommit=True) as connection:
+        dsn = self.databases.primary.dsn
+        with psycopg.connect(dsn, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 

@@ -11,35 +11,20 @@ import pytest
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, eventually
-from celery_pecker.testing.servers import STARTS_WITHIN
 from tests.integration.outbox_relay.making import Made
 from tests.integration.outbox_relay.rows import column, record
+from tests.integration.outbox_relay.standby import (
+    BEHIND,
+    PROMOTE,
+    SETTINGS,
+    Standby,
+    either,
+)
 from tests.integration.outbox_relay.wires import RedisWire
 
 pytestmark = pytest.mark.soak
 
 AMPLE = 60.0
-SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "hot_standby": "on"}
-BEHIND = (
-    "select count(*) from pg_stat_replication where replay_lsn >= pg_current_wal_lsn()"
-)
-
-
-class Standby(EmbeddedPostgres):
-    """Follows another server, as pg_basebackup has set it up."""
-
-    def __init__(self, primary: EmbeddedPostgres) -> None:
-        super().__init__(fast=True, settings=SETTINGS)
-        self._primary = primary
-
-    def _install(self) -> None:
-        copying = self._popen(
-            [
-                *(self._home / "bin" / "pg_basebackup", "-R", "-X", "stream"),
-                *("-D", self.data, "-d", self._primary.dsn, "-c", "fast", "--no-sync"),
-            ]
-        )
-        assert copying.wait(STARTS_WITHIN) == 0
 
 
 @pytest.fixture
@@ -56,11 +41,9 @@ def test_a_promoted_standby_is_delivered_whole(
 ) -> None:
     """What waited, and the batch of a relay that went down with its server."""
     primary, standby = pair
-    both = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-    dsn = f"postgresql://postgres@{both}/postgres?target_session_attrs=read-write"
     wire = RedisWire(redis_url, queue_name)
     lost = Made(primary.dsn, redis_url)
-    made = Made(dsn, redis_url, hold=2.0)
+    made = Made(either(primary, standby), redis_url, hold=2.0)
     with psycopg.connect(primary.dsn, autocommit=True) as before:
         record(before, 200, queue=queue_name)
         made.step()
@@ -75,7 +58,7 @@ def test_a_promoted_standby_is_delivered_whole(
     with suppress(PeckerError):
         made.step()
     with psycopg.connect(standby.dsn, autocommit=True) as after:
-        assert column(after, "select pg_promote(true, 60)") == [True]
+        assert column(after, PROMOTE) == [True]
 
         def delivered() -> bool:
             with suppress(PeckerError):

@@ -64,7 +64,7 @@ class RabbitWire:
         """Declare the queue: nobody else does in these tests."""
         with Connection(self.url) as connection:
             channel: Any = connection.default_channel
-            channel.queue_declare(self.queue, auto_delete=False)
+            channel.queue_declare(self.queue, durable=True, auto_delete=False)
 
     def task_ids(self) -> Counter[str]:
         """Take all messages; return how often each task's id was among them."""
