@@ -58,27 +58,33 @@ class Connections:
         self._role = role
         self._most = most
         self._idle = _Idle(os.getpid(), deque())
-        self._places = self._new_places()
+        self._places = None if most is None else _Places(most)
         weakref.finalize(self, _close, self._idle)
 
     @contextmanager
-    def lend(self, within: float | None = None) -> Iterator[Database]:
+    def lend(
+        self, within: float | None = None, *, queue: float | None = None
+    ) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile.
 
         Args:
             within: Seconds that it waits for anything, being lent included; None: as
-                the settings say.
+                the settings say, and for a place as long as those before it take.
+            queue: Seconds that it waits for a place, before ``within`` begins.
 
         Raises:
             DatabaseUnavailable: None was free in that time.
 
         """
         self._after_fork()
-        begun = self._clock.monotonic()
         places = self._places
-        if places is not None and not places.acquire(timeout=within):
-            message = f"no connection was free within {within:.3f} s"
+        begun = self._clock.monotonic()
+        wait = within if queue is None else queue
+        if places is not None and not places.acquire(wait):
+            message = f"no connection was free within {wait:.3f} s"
             raise DatabaseUnavailable(message)
+        if queue is not None:
+            begun = self._clock.monotonic()
         try:
             database = self._take()
             if within is not None:
@@ -98,13 +104,10 @@ class Connections:
         """Close the connections that nobody uses."""
         _close(self._idle)
 
-    def _new_places(self) -> threading.Semaphore | None:
-        return None if self._most is None else threading.Semaphore(self._most)
-
     def _after_fork(self) -> None:
         if self._idle.process != os.getpid():
             _close(self._idle)
-            self._places = self._new_places()
+            self._places = None if self._most is None else _Places(self._most)
 
     def _take(self) -> Database:
         while True:
@@ -121,6 +124,51 @@ class Connections:
             self._idle.databases.append((self._clock.monotonic(), database))
         else:
             database.close()
+
+
+class _Places:
+    """Places that go to those who wait for one, in the order in which they came.
+
+    A semaphore of the standard library lets whoever asks next overtake them: the thread
+    that gave a place back has it again before one that waits for it has woken up.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._lock = threading.Lock()
+        self._queue: deque[threading.Event] = deque()
+
+    def acquire(self, timeout: float | None) -> bool:
+        """Take a place, or wait for one; return whether there is one."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return True
+            turn = threading.Event()
+            self._queue.append(turn)
+        try:
+            turn.wait(timeout)
+        except BaseException:
+            if not self._left(turn):
+                self.release()
+            raise
+        return not self._left(turn)
+
+    def release(self) -> None:
+        """Hand a place to who has waited longest."""
+        with self._lock:
+            if self._queue:
+                self._queue.popleft().set()
+            else:
+                self._free += 1
+
+    def _left(self, turn: threading.Event) -> bool:
+        """Leave the queue; return whether it was in there, so has no place."""
+        with self._lock:
+            if turn.is_set():
+                return False
+            self._queue.remove(turn)
+            return True
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from celery_pecker.carriers import (
     drive,
 )
 from celery_pecker.carriers.own import OwnCarrier
-from celery_pecker.kernel.connections import Connections
+from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox import hook
@@ -36,7 +36,10 @@ class Writer:
         self._limit = settings.outbox_limit
         self._alias = alias
         self._recorder = Recorder(settings.schema)
-        self._connections = Connections(settings, role="outbox", most=None)
+        # A call by itself is short: few connections are enough for all threads, which
+        # wait for their turn. Blocks of user code may nest.
+        self._calls = Connections(settings, role="outbox", most=MAX_IDLE)
+        self._blocks = Connections(settings, role="outbox", most=None)
 
     def write(
         self, entries: list[Entry], connection: Any, *, copies: bool = False
@@ -88,7 +91,7 @@ class Writer:
     def transaction(self) -> Iterator[Database]:
         """Give a transaction of ours: all that is sent inside commits at its end."""
         with (
-            self._connections.lend() as database,
+            self._blocks.lend() as database,
             database.transaction(),
             hook.into(self._in(OwnCarrier(database))),
         ):
@@ -105,7 +108,8 @@ class Writer:
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
-        self._connections.close()
+        self._calls.close()
+        self._blocks.close()
 
     def _in(self, carrier: Carrier) -> Writing:
         return Writing(
@@ -122,7 +126,7 @@ class Writer:
         return self._own(entries, copies=copies)
 
     def _own(self, entries: list[Entry], *, copies: bool) -> list[str]:
-        with self._connections.lend() as database:
+        with self._calls.lend() as database:
             own = OwnCarrier(database)
             with own.together(len(entries) > 1):
                 return self._drive(own, entries, copies=copies)

@@ -19,6 +19,7 @@ RUNS = "celery_pecker/sql/outbox_runs.sql"
 RUN_ROWS = "tests/integration/outbox/test_run_rows.py"
 OPERATIONS = "tests/integration/outbox/test_operations.py"
 NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock))"
+LOCAL = "tests/integration/outbox/test_local.py"
 UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
 KEYS = "tests/integration/outbox_relay/test_keys.py"
 HOOK = "celery_pecker/outbox/hook.py"
@@ -80,6 +81,20 @@ GUARDS = (
         " and database.alive():\n",
         ":\n",
         f"{CALLS}::test_a_server_that_went_away_meanwhile_costs_no_message",
+    ),
+    Guard(
+        "outbox: threads that record share a few connections",
+        "celery_pecker/outbox/writer.py",
+        'role="outbox", most=MAX_IDLE)',
+        'role="outbox", most=100)',
+        f"{CALLS}::test_a_hundred_threads_share_a_few_connections",
+    ),
+    Guard(
+        "outbox: a run waits for a connection, and is not put off for want of one",
+        "celery_pecker/outbox/runs/service.py",
+        "rows.read([(begun.id, begun.epoch)]), _QUEUE)",
+        "rows.read([(begun.id, begun.epoch)]), self._settings.database_timeout)",
+        f"{LOCAL}::test_a_run_waits_for_a_connection_of_its_worker",
     ),
     Guard(
         "outbox: a fork does not talk over its parent's connections",

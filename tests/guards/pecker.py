@@ -40,6 +40,13 @@ GUARDS = (
         f"{CONNECTIONS}::test_a_connection_that_was_idle_for_long_is_made_anew",
     ),
     Guard(
+        "database: a place goes to who has waited longest for it",
+        "celery_pecker/kernel/connections.py",
+        "                self._queue.popleft().set()\n",
+        "                self._queue.pop().set()\n",
+        f"{CONNECTIONS}::test_a_place_goes_to_who_has_waited_longest",
+    ),
+    Guard(
         "database: a connection that its server ended is not used",
         "celery_pecker/kernel/connections.py",
         " and database.alive():\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -97,6 +98,55 @@ def test_where_places_are_few_the_next_one_waits_no_longer_than_it_may(
             pass
     with connections.lend(30.0) as database:
         assert len(read(database)) == 1
+
+
+def test_a_place_goes_to_who_has_waited_longest(make: Make) -> None:
+    """Not to the thread that gave it back, which would ask first."""
+    connections = make(most=1)
+    places: Any = connections._places
+    got: list[str] = []
+
+    def wait(name: str) -> None:
+        with connections.lend(30.0):
+            got.append(name)
+
+    with ThreadPoolExecutor() as pool:
+        with connections.lend(30.0):
+            for nth, name in enumerate(("first", "second"), 1):
+                pool.submit(wait, name)
+                eventually(lambda: len(places._queue) == nth, 30.0)  # noqa: B023  # now
+        with connections.lend(30.0):
+            got.append("the one that had it")
+    assert got == ["first", "second", "the one that had it"]
+
+
+def test_who_stops_waiting_for_a_place_takes_none_along(make: Make) -> None:
+    """Later ones have it."""
+    connections = make(most=1)
+    with connections.lend(30.0):
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailable), connections.lend(0.01):
+                pass
+    assert used(connections) == used(connections)
+
+
+def test_waiting_in_the_queue_is_counted_by_itself(make: Make) -> None:
+    """What an exchange may take begins with its place."""
+    clock = LaterClock()
+    connections = make(clock, most=1)
+    places: Any = connections._places
+
+    def ask() -> int:
+        with connections.lend(30.0, queue=60.0) as database:
+            return backend(database)
+
+    with ThreadPoolExecutor() as pool:
+        with connections.lend(30.0) as database:
+            asked = pool.submit(ask)
+            eventually(lambda: len(places._queue) == 1, 30.0)
+            clock.ahead = 40.0
+            mine = backend(database)
+        assert asked.result(30.0) == mine
 
 
 def test_without_places_blocks_nest_and_few_connections_stay(make: Make) -> None:

@@ -24,6 +24,10 @@ _END_TIMEOUT = 30.0
 _FAIL_TIMEOUT = 5.0
 """The same of one that failed: it is due again after its hold in any case."""
 
+_QUEUE = 30.0
+"""Seconds for which a thread waits for a connection of the process: one that waits for
+others of this worker has no answer from the database that could be late."""
+
 Answer = TypeVar("Answer")
 
 
@@ -64,9 +68,15 @@ class Service:
             DatabaseUnavailable: there is no answer: it must not run. The row may have
                 counted the attempt; it is due again after its hold.
         """
-        sent = self._clock.monotonic()
-        begun, verdict = self._ask(lambda rows: rows.start(row, epoch, options))
-        return (None if begun is None else self.started(begun, options, sent)), verdict
+
+        def start(rows: Rows) -> tuple[Started | None, str]:
+            sent = self._clock.monotonic()
+            begun, verdict = rows.start(row, epoch, options)
+            return None if begun is None else self.started(
+                begun, options, sent
+            ), verdict
+
+        return self._ask(start, _QUEUE)
 
     def started(
         self, begun: Begun, options: Options, sent: float, pool: str = ""
@@ -81,7 +91,7 @@ class Service:
 
     def read(self, begun: Begun) -> Row | None:
         """Return the message of a run; None: the row is not this run's any more."""
-        found = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]))
+        found = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
         return found[0] if found else None
 
     def end(self, started: Started, *, emergency: bool) -> bool:
@@ -114,8 +124,9 @@ class Service:
         """Return the statements over a connection."""
         return Rows(database, self._holds, log=self._settings.outbox_log)  # type: ignore[arg-type]
 
-    def _ask(self, do: Callable[[Rows], Answer]) -> Answer:
-        with self._connections.lend(self._settings.database_timeout) as database:
+    def _ask(self, do: Callable[[Rows], Answer], queue: float) -> Answer:
+        timeout = self._settings.database_timeout
+        with self._connections.lend(timeout, queue=queue) as database:
             return do(self.rows(database))
 
     def _persist(
@@ -125,7 +136,7 @@ class Service:
         failures, uncertain = 0, False
         while True:
             try:
-                changed = self._ask(do)
+                changed = self._ask(do, max(until - self._clock.monotonic(), 0.0))
             except DatabaseUnavailable as error:
                 failures += 1
                 uncertain = uncertain or error.asked

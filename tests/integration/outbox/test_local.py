@@ -7,10 +7,13 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from celery_pecker.kernel.clock import pause
+from celery_pecker.kernel.connections import MAX_CONNECTIONS
 from celery_pecker.local import stored
 from celery_pecker.testing import eventually
 from tests.integration.outbox.runners import Hall
@@ -80,6 +83,28 @@ def test_a_hundred_threads_run_each_row_once(hall: Hall) -> None:
     assert Counter(hall.called) == Counter(range(1, 601))
     ids = [one[0] for one in hall.table.done]
     assert len(ids) == len(set(ids)) == 600
+
+
+def test_a_run_waits_for_a_connection_of_its_worker(
+    halls: Callable[..., Hall], dsn: str
+) -> None:
+    """Longer than the database may take: others of this worker have them all."""
+    hall = halls(dsn, pecker_database_timeout=1.0)
+    connections: Any = hall.service._connections
+
+    def count() -> None:
+        hall.called.append(1)
+
+    hall.task(count)
+    row = hall.table.add("count", mode=2)
+    with ExitStack() as lent:
+        for _ in range(MAX_CONNECTIONS):
+            lent.enter_context(connections.lend(30.0))
+        hall.runner(threads=1)
+        eventually(lambda: connections._places._queue, 30.0, "the run waits")
+        pause(1.5)
+    eventually(gone(hall), 30.0, "it was run")
+    assert [one[:2] for one in hall.table.done] == [(row, 1)]
 
 
 def test_a_handler_that_raises_at_random_holds_no_other_up(hall: Hall) -> None:

@@ -17,6 +17,7 @@ from django.db import transaction
 from psycopg import sql
 
 from celery_pecker import deadline
+from celery_pecker.kernel.connections import MAX_IDLE
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
     Misconfigured,
@@ -25,6 +26,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Mode, Outbox, outboxes
 from celery_pecker.runs import handing_on
+from celery_pecker.testing import eventually
 from tests.integration.outbox.conftest import Desk, make_app
 from tests.integration.outbox.doors import ALIAS, Undo, django_connection
 from tests.services import PostgresStand
@@ -288,6 +290,26 @@ def test_many_threads_record_at_once(desk: Desk) -> None:
         found = [*pool.map(lambda number: note.delay(number).id, range(200))]
     assert sorted(found) == sorted(desk.ids())
     assert len({*found}) == 200
+
+
+def test_a_hundred_threads_share_a_few_connections(desk: Desk) -> None:
+    """A server takes a hundred in all; the others wait until it is their turn."""
+    desk.app.conf.pecker_database_timeout = 60.0
+    note = desk.task(outbox=True)
+    first = note.delay(0)
+    writer: Any = desk.outbox._writer
+    with ThreadPoolExecutor(100) as pool, psycopg.connect(desk.dsn) as connection:
+        connection.execute("lock table pecker_outbox in share mode")
+        called = [pool.submit(note.delay, number) for number in range(100)]
+        eventually(lambda: len(writer._calls._places._queue) == 100 - MAX_IDLE, 60.0)
+        waiting = (
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+            " and datname = current_database()"
+        )
+        eventually(lambda: connection.execute(waiting).fetchone() == (MAX_IDLE,), 60.0)
+        connection.rollback()
+        ids = [first.id, *(one.result(60.0).id for one in called)]
+    assert sorted(desk.ids()) == sorted(ids)
 
 
 def test_a_fork_records_over_connections_of_its_own(desk: Desk) -> None:
