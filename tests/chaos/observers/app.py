@@ -15,9 +15,10 @@ from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers import Lease, Observers
 
+OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
 LEASE = 3.0
-PERIOD = 1.0
-"""Seconds between two writes of an observer."""
+PERIOD = max(1.0, OBSERVERS / 400)
+"""Seconds between two writes of an observer: 400 of all of them in a second at most."""
 REST = 0.5
 """Seconds between the request for a guard and its use."""
 LINES = 4

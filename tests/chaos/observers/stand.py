@@ -24,6 +24,34 @@ APART = 1.0
 """Seconds between two events."""
 TIMEOUT = 120.0
 ROOT = Path(__file__).parents[3]
+MOMENT = 3.0
+"""Seconds for which a moment is waited for: its host may just be dead."""
+CLAIMED = """
+select max(n.name)
+from pecker_observers as o join pecker_observer_nodes as n using (node)
+where o.name = any (%s)
+"""
+WROTE = """
+select max(n.name) from writes as w join pecker_observers as o using (name)
+join pecker_observer_nodes as n using (node) where o.name = any (%s)
+"""
+LEASE_OF = """
+select max(lease_until) from pecker_observer_nodes where name = %s and state <> 'dead'
+"""
+RENEWED = """
+select max(lease_until) > %s from pecker_observer_nodes
+where state <> 'dead' and name = %s
+"""
+NAMES_OF = """
+select array_agg(o.name)
+from pecker_observers as o join pecker_observer_nodes as n using (node)
+where n.name = %s
+"""
+HELD = """
+select count(*) from pecker_observers join pecker_observer_nodes as n using (node)
+where n.name = %s
+"""
+FEWER = HELD.replace("count(*)", "count(*) < %s")
 TABLE = "create table writes (name text, epoch bigint, at timestamptz)"
 
 
@@ -54,39 +82,72 @@ class Stand:
         self.wanted = {name: Wanted(now, float("inf")) for name in self.running}
 
     def do(self, event: Event) -> None:
-        """Let one event happen, and undo what is due."""
-        host = self.hosts[event.host]
-        child = self._child(host)
-        match event.kind:
-            case "kill host" if child is not None:
-                self._signal(child, signal.SIGKILL)
-            case "kill both" if child is not None:
-                host.kill("SIGSTOP")  # or it would say that its host is dead
-                self._signal(child, signal.SIGKILL)
-                host.kill()
-                host.start()
-            case "freeze host" if child is not None:
-                self._signal(child, signal.SIGSTOP)
-                self._later(event, child)
-            case "freeze both" if child is not None:
-                host.kill("SIGSTOP")
-                self._signal(child, signal.SIGSTOP)
-                self._later(event, child)
-                self._undo.append((monotonic() + event.seconds, host))
-            case "block" if child is not None:
-                self._signal(child, signal.SIGUSR1)
-            case "stop":
-                self._stop(event)
-            case "restart":
-                self._restart(event)
-            case "drain":
-                name = f"host{event.host}-0"
-                self.observers.drain(name)
-                self._later(event, name)
+        """Bring about the moment, strike, and undo what is due."""
+        host = self._moment(event)
+        hit = self.hosts if event.failure == "kill all" else [self.hosts[host]]
+        children = [self._child(one) for one in hit]
+        for one, child in zip(hit, children, strict=True):
+            if child is not None:
+                self._strike(event, one, child)
         ends = monotonic() + APART
         while monotonic() < ends:
             self._thaw(monotonic())
             pause(0.05)
+
+    def _moment(self, event: Event) -> int:
+        """Wait until a host does what it is to be hit at; return its number."""
+        name = f"host{event.host}-0"
+        match event.moment:
+            case "claim" | "start":
+                names = self._stop(event)
+                what = CLAIMED if event.moment == "claim" else WROTE
+                node = self._reached(what, names)
+                return event.host if node is None else int(str(node)[4:-2])
+            case "beat":
+                last = self._ask(LEASE_OF, name)
+                self._reached(RENEWED, last, name)
+            case "stop":
+                self._stop(event, of=name)
+            case "drain":
+                before = self._ask(HELD, name)
+                self.observers.drain(name)
+                self._later(event, name)
+                self._reached(FEWER, before, name)
+            case "restart":
+                self._restart(event)
+        return event.host
+
+    def _strike(
+        self, event: Event, host: ProcessContainer, child: psutil.Process
+    ) -> None:
+        match event.failure:
+            case "kill host":
+                self._signal(child, signal.SIGKILL)
+            case "kill both" | "kill all":
+                host.kill("SIGSTOP")  # or it would say that its host is dead
+                self._signal(child, signal.SIGKILL)
+                host.kill()
+                host.start()
+            case "freeze host":
+                self._signal(child, signal.SIGSTOP)
+                self._later(event, child)
+            case "freeze both":
+                host.kill("SIGSTOP")
+                self._signal(child, signal.SIGSTOP)
+                self._later(event, child)
+                self._undo.append((monotonic() + event.seconds, host))
+            case "block":
+                self._signal(child, signal.SIGUSR1)
+
+    def _reached(self, query: str, *params: Any) -> Any:
+        """Wait until the first value of a query is one; None: it was not in time."""
+        ends = monotonic() + MOMENT
+        while monotonic() < ends:
+            value = self._ask(query, *params)
+            if value:
+                return value
+            pause(0.005)
+        return None
 
     def settle(self) -> None:
         """Undo what is left; wait until stops are obeyed, and all others write."""
@@ -162,16 +223,22 @@ class Stand:
         self.running += names
         return names
 
-    def _stop(self, event: Event) -> None:
-        """Stop some, and start as many others in their place."""
+    def _stop(self, event: Event, of: str = "") -> list[str]:
+        """Stop some, of a host or of any; start as many others and return those."""
+        theirs = set(self._ask(NAMES_OF, of) or ())
         for part in event.names:
-            name = self.running.pop(int(part * len(self.running)))
+            start = int(part * len(self.running))
+            order = range(start - len(self.running), start)
+            at = next((n for n in order if self.running[n] in theirs), start)
+            name = self.running.pop(at)
             since = self.wanted[name].since
             self.wanted[name] = Wanted(since, self.now())
             self.observers.stop(name)
         now = self.now()
-        for name in self._start(len(event.names)):
+        names = self._start(len(event.names))
+        for name in names:
             self.wanted[name] = Wanted(now, float("inf"))
+        return names
 
     def _restart(self, event: Event) -> None:
         for part in event.names:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.chaos.observers.app import LEASE, PERIOD
+from tests.chaos.observers.app import LEASE, OBSERVERS, PERIOD
 from tests.chaos.observers.events import KINDS, events
 from tests.chaos.observers.oracle import Begun, Wanted, Write, gaps, overtaken
 from tests.chaos.observers.stand import HOSTS, Stand
@@ -15,7 +15,6 @@ from tests.chaos.observers.stand import HOSTS, Stand
 logger = logging.getLogger(__name__)
 
 EVENTS = int(os.environ.get("PECKER_CHAOS_EVENTS", "50"))
-OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
 SEED = int(os.environ.get("PECKER_CHAOS_SEED", "13"))
 TICK = LEASE / 10
 BUSY = 10.0
@@ -24,11 +23,12 @@ hit within one lease."""
 
 
 def test_events_are_those_of_their_seed() -> None:
-    """Each kind as often as any other."""
+    """Each failure at each moment as often as any other."""
     drawn = [*events(len(KINDS) * 5, hosts=HOSTS, seed=SEED)]
     assert drawn == [*events(len(KINDS) * 5, hosts=HOSTS, seed=SEED)]
     assert dict.fromkeys(KINDS, 5) == {
-        kind: sum(1 for one in drawn if one.kind == kind) for kind in KINDS
+        kind: sum(1 for one in drawn if (one.failure, one.moment) == kind)
+        for kind in KINDS
     }
 
 
@@ -48,17 +48,19 @@ def test_the_oracle_sees_what_is_wrong() -> None:
 @pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600 + 12 * EVENTS)
 def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
     """Never two lives that both write, nobody missing, no stop forgotten.
 
+    Whole: `PECKER_CHAOS_EVENTS=500 PECKER_CHAOS_OBSERVERS=2000`, with seed 13.
     It fails where `hold_observer` takes a later epoch for its own: tried with seed 13,
     by seven writes of lives that were overtaken.
     """
     stand = Stand(dsn)
     try:
         stand.begin(OBSERVERS)
-        for event in events(EVENTS, hosts=HOSTS, seed=SEED):
+        for number, event in enumerate(events(EVENTS, hosts=HOSTS, seed=SEED)):
+            logger.info("%d: %s", number, event)
             stand.do(event)
         stand.settle()
         writes = stand.writes()
