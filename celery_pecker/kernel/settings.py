@@ -81,7 +81,7 @@ class Settings:
     """The weights that one host may hold; default by cores and memory."""
     observers_lease: float = 5.0
     """For how long a host holds its observers after its last renewal."""
-    observers_start_rate: int = 1_000
+    observers_start_rate: int = 2_000
     """How many observers a host begins in a second, at most."""
     observers_history: int = 10_000
     """Events of observers that are kept; 0: none."""

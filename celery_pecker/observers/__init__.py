@@ -47,7 +47,8 @@ Who does what, when
 Laws
     *one lease per host*: 10,000 observers cost no more renewals than one
     *witness*: who has not held its own lease unbroken for a whole length of it buries
-    nobody, or the first host after an outage would bury all
+    nobody, or the first host after an outage would bury all; but who has the name of a
+    host whose last renewal was before it joined follows that one
     *trust* ends at 80 % of the lease, counted from before the renewal was sent (I2):
     lives end before any other begins
     *epoch* rises with each claim (I3): of two lives that overlap although (a frozen

@@ -29,6 +29,9 @@ from clock
 -- witness:  only a host whose own lease was unbroken for a whole length of it buries
 --           others. After an outage of the database all leases are over, and whoever
 --           came first would bury all the others, which live.
+-- follows:  a host of the same name that never renewed since this one joined is the
+--           life before it, and needs no witness. After a blackout nobody else is there
+--           to be one, and all would wait for a lease more.
 -- stepped:  a lease that ends later than its whole length from now was taken before the
 --           clock stepped back: it is cut, or a dead host would stay for as long.
 -- waiting:  the earliest of each kind is one step in the index. A search for any that is
@@ -43,7 +46,7 @@ me as (
         lease_until = clock.now + n.ttl
     from clock
     where n.node = %(node)s::uuid and n.state <> 'dead'
-    returning n.state, n.since, n.ttl
+    returning n.state, n.since, n.ttl, n.name, n.started_at
 ),
 lapsed as materialized (
     select n.node
@@ -51,7 +54,8 @@ lapsed as materialized (
     where n.state <> 'dead'
         and n.node <> %(node)s::uuid
         and n.lease_until <= clock.now
-        and me.since <= clock.now - me.ttl
+        and (me.since <= clock.now - me.ttl
+            or n.name = me.name and n.lease_until - n.ttl < me.started_at)
     for update of n skip locked
 ),
 ahead as materialized (

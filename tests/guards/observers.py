@@ -45,17 +45,31 @@ GUARDS = (
     Guard(
         "observers: who has no unbroken lease buries nobody",
         HOSTS,
-        "        and me.since <= clock.now - me.ttl\n",
-        "",
+        "        and (me.since <= clock.now - me.ttl\n",
+        "        and (true\n",
         f"{LIVES}::test_after_an_outage_nobody_buries_anybody",
     ),
     Guard(
         "observers: a dead host does not renew its lease",
         HOSTS,
         "    where n.node = %(node)s::uuid and n.state <> 'dead'\n"
-        "    returning n.state, n.since, n.ttl\n",
-        "    where n.node = %(node)s::uuid\n    returning n.state, n.since, n.ttl\n",
+        "    returning n.state, n.since,",
+        "    where n.node = %(node)s::uuid\n    returning n.state, n.since,",
         f"{LIVES}::test_who_was_buried_learns_it",
+    ),
+    Guard(
+        "observers: a host buries without a witness only who has its name",
+        HOSTS,
+        "            or n.name = me.name and n.lease_until - n.ttl <",
+        "            or n.lease_until - n.ttl <",
+        f"{LIVES}::test_a_host_follows_the_life_of_its_own_name",
+    ),
+    Guard(
+        "observers: a host buries without a witness only who was before it",
+        HOSTS,
+        "n.name = me.name and n.lease_until - n.ttl < me.started_at)",
+        "n.name = me.name)",
+        f"{LIVES}::test_of_two_hosts_of_one_name_none_buries_the_other",
     ),
     Guard(
         "observers: a guard names its epoch",

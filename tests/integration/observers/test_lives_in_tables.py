@@ -103,6 +103,33 @@ def test_after_an_outage_nobody_buries_anybody(desk: Desk) -> None:
     assert first.pulse().buried == []
 
 
+def test_a_host_follows_the_life_of_its_own_name(desk: Desk) -> None:
+    """No witness is needed, but its lease is over, and it is of before this life."""
+    first = desk.host("first")
+    other, follower = desk.host("other"), desk.host("first")
+    assert follower.pulse().buried == []
+    desk.sql(
+        "update pecker_observer_nodes set lease_until = now() - interval '1 second'"
+        " where node::text <> %s",
+        follower.node,
+    )
+    assert follower.pulse().buried == ["first"]
+    assert first.pulse().state is None
+    assert other.pulse().state == "up"
+
+
+def test_of_two_hosts_of_one_name_none_buries_the_other(desk: Desk) -> None:
+    """Who renewed after the other has joined lives beside it, before an outage too."""
+    first, second = desk.host("same"), desk.host("same")
+    first.pulse()
+    desk.sql(
+        "update pecker_observer_nodes set started_at = started_at - interval '1 hour',"
+        " lease_until = now() - interval '1 second'"
+    )
+    assert second.pulse().buried == []
+    assert first.pulse().buried == []
+
+
 def test_who_was_buried_learns_it(desk: Desk) -> None:
     """It renews nothing."""
     first, second, _ = pair(desk)
