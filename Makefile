@@ -60,7 +60,7 @@ bench: install ## ours and the peers', side by side, with charts
 	$(BIN)/python -m benchmarks
 
 VERSIONS ?= 5.5 5.6
-compat: install ## tests on other versions of Celery, or Django: VERSIONS="5.5 django-6.1", QUICK=1
+compat: install ## tests on other versions: VERSIONS="5.5 django-6.1 flower-2.0", QUICK=1
 	$(BIN)/python -m tests.compat --jobs $(JOBS) $(if $(QUICK),--quick) $(VERSIONS)
 
 interop: install ## Celery's integration suite, plain and with all of our steps (long)

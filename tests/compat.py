@@ -1,12 +1,13 @@
-"""Run the tests that meet Celery or Django on other versions of them.
+"""Run the tests that meet Celery, Django or Flower on other versions of them.
 
     python -m tests.compat 5.5 5.6          those versions of Celery and kombu
     python -m tests.compat --quick 5.5      what starts and sends only: three minutes
     python -m tests.compat django-6.1       that version of Django (from Python 3.12 on)
+    python -m tests.compat flower-2.0       that version of Flower
 
 Each version has an environment of its own outside of the checkout, made once: Celery,
-kombu and what they bring (redis-py among it), or Django, lie before the packages of the
-environment that this runs in, which has all the rest.
+kombu and what they bring (redis-py among it), Django or Flower lie before the packages
+of the environment that this runs in, which has all the rest.
 """
 
 from __future__ import annotations
@@ -55,33 +56,40 @@ DJANGO = (
     "tests/integration/sharding/canvas/test_django.py",
     "tests/integration/throttle/instrument/test_django.py",
 )
-"""All that meets Django; those of tests/browser are run where a browser is."""
-PREFIX = "django-"
+FLOWER = (
+    "tests/unit/flower",
+    "tests/integration/flower",
+    "tests/integration/sharding/flower",
+    "tests/integration/throttle/flower",
+)
+OTHERS = {"django": DJANGO, "flower": FLOWER}
+"""All that meets them; tests/browser is run where a browser is, with that Python."""
 SAY = (
-    "import celery, django, kombu; print('celery', celery.__version__, 'kombu',"
-    " kombu.__version__, 'django', django.__version__)"
+    "from importlib.metadata import version; print({name: version(name) for name in"
+    " ('celery', 'kombu', 'django', 'flower', 'tornado')})"
 )
 
 
 def named(version: str) -> dict[str, str]:
     """Return what is installed for a version, by what it is called in pip."""
-    if version.startswith(PREFIX):
-        return {"django": version.removeprefix(PREFIX)}
-    return {"celery[redis]": version, "kombu[redis]": version}
+    name, _, number = version.rpartition("-")
+    return {name: number} if name else {f"{one}[redis]": number for one in OURS}
+
+
+OURS = ("celery", "kombu")
 
 
 def tests_of(version: str, *, quick: bool) -> tuple[str, ...]:
     """Return the tests that a version is asked for."""
-    if version.startswith(PREFIX):
-        return DJANGO
-    return QUICK if quick else WHOLE
+    name, _, _ = version.rpartition("-")
+    return OTHERS[name] if name else QUICK if quick else WHOLE
 
 
 def environment(version: str) -> Path:
     """Return the Python of an environment with that version."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    name = version if version.startswith(PREFIX) else f"celery-{version}"
+    name = version if "-" in version else f"celery-{version}"
     folder = Path(base) / "celery-pecker" / f"{name}-py{python}"
     program = folder / "bin" / "python"
     packages = folder / "lib" / f"python{python}" / "site-packages"
@@ -103,7 +111,7 @@ def environment(version: str) -> Path:
 def main() -> int:
     """Run the tests of each version; return 1 if one of them was red."""
     parser = argparse.ArgumentParser(prog="python -m tests.compat")
-    parser.add_argument("versions", nargs="+", help="such as 5.5 or django-6.1")
+    parser.add_argument("versions", nargs="+", help="5.5, django-6.1, flower-2.0")
     parser.add_argument("--quick", action="store_true", help="a few of the tests")
     parser.add_argument("--jobs", default="2", help="processes")
     options = parser.parse_args()
