@@ -77,7 +77,11 @@ class PeckerScheduler(Book):
             self._replica = compose(self.app, self, settings, kind="beat")
             self._relays = Relays(self.app, kind="beat")
             self._alarms = Alarms(
-                self.app, self, settings, kind="beat", shut=self._replica.shut
+                *(self.app, self, settings),
+                kind="beat",
+                shut=self._replica.shut,
+                held=self._replica.held,
+                outboxes=self._relays.settings,
             )
             answer = answerer(
                 settings,

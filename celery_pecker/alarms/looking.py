@@ -16,11 +16,15 @@ Stored = Callable[[Sequence[StoredSlot], datetime], Mapping[str, datetime]]
 """Gives, of stored schedules that are no grid, the first instant after a slot."""
 Shut = Callable[[], Collection[str]]
 """Gives the names of what the gate of this process lets nothing through to."""
+Held = Callable[[], Collection[str]]
+"""Gives the entries that the gate of this process held back lately."""
+Parked = Callable[[], tuple[Sequence[Finding], bool]]
+"""Gives what is parked in other outboxes, and whether all of them have said so."""
 
 
-PART = 20_000
-"""Entries of which one look reads the rows."""
-IN_PARTS = {Kind.SILENT, Kind.MISFIRE}
+PART = 100_000
+"""Entries of which one look reads the rows: 0.1 s, and most of that for 20,000, too."""
+IN_PARTS = {Kind.SILENT, Kind.HELD, Kind.MISFIRE}
 """Kinds that read entries, a part of all names in each look."""
 FROM_NOW = {Kind.MISFIRE, Kind.CLOCK}
 """Kinds whose counters are read of each subject: what was before is no news."""
@@ -31,6 +35,11 @@ UNSURE = "unsure"
 def no_instants(until: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a seam
     """Return nothing."""
     return {}
+
+
+def none_parked() -> tuple[Sequence[Finding], bool]:
+    """Return that there are no other outboxes."""
+    return (), True
 
 
 def none_stored(slots: Sequence[StoredSlot], now: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a seam
@@ -51,6 +60,8 @@ class Looking:
         stored: Stored = none_stored,
         declares: Callable[[str], bool] = bool,
         shut: Shut = frozenset,
+        held: Held = frozenset,
+        parked: Parked = none_parked,
         part: int = PART,
     ) -> None:
         self._tables = tables
@@ -60,6 +71,8 @@ class Looking:
         self._stored = stored
         self._declares = declares
         self._shut = shut
+        self._held = held
+        self._parked = parked
         self._part = part
 
     def look(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
@@ -91,20 +104,27 @@ class Looking:
             # look fails, and nothing has recovered.
             with user_code.no_exit("the gate"):
                 shut = self._shut()
-            held = [Finding(subject=name, detail="", about=name) for name in shut]
-            return held, True
+            closed = [Finding(subject=name, detail="", about=name) for name in shut]
+            return closed, True
         whole = True
         found: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
             params = self._params(label, rule, turn)
             params |= {"rule": rule.name, "low": names[0], "high": names[1]}
-            if rule.kind is Kind.SILENT:
+            if label == "find_silent":
+                # What a gate holds back is not silent: it is held.
+                wanted = rule.kind is Kind.HELD
+                params |= {"held": [*self._held()], "wanted": wanted}
                 params |= self._due(rule, now, names)
             rows = self._tables.find(label, **params)
             whole = whole and len(rows) < MOST
             for one in rows:
                 if one.detail != UNSURE or self._declares(one.subject):
                     found.setdefault(one.subject, one)
+        if rule.kind is Kind.OUTBOX_PARKED:
+            others, all_said = self._parked()
+            found |= {one.subject: one for one in others}
+            whole = whole and all_said
         return [*found.values()], whole
 
     def _params(self, label: str, rule: Rule, turn: Turn) -> dict[str, object]:
@@ -133,9 +153,11 @@ class Looking:
         """Return when entries that are no grid were due."""
         after = rule.least.after
         slots = self._tables.stored_slots(rule, after, names)
+        until = now - timedelta(seconds=after)
+        stored = self._stored(slots, now).items()
         known = {
-            **self._instants(now - timedelta(seconds=after)),
-            **self._stored(slots, now),
+            **self._instants(until),
+            **{name: due for name, due in stored if due <= until},
         }
         return {
             "names": [*known],

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     """What a rule looks for."""
 
     SILENT = "silent"
+    HELD = "held"
     FAILING = "failing"
     MISFIRE = "misfire"
     OVERRUN = "overrun"
@@ -69,6 +70,8 @@ class Rule:
     """Terms of subjects that match a pattern; the first one that matches holds."""
     to: tuple[str, ...] = ()
     """Targets beside the log."""
+    storm: int = 10
+    """How many may begin, or end, within a minute with a notice each."""
 
     def terms_of(self, subject: str) -> Terms | None:
         """Return the terms of a subject; None: the rule is not about it."""
@@ -125,8 +128,12 @@ class Notice:
     """When it rang, or recovered."""
     epoch: int = field(repr=False, default=0)
     tries: int = 0
+    subjects: tuple[str, ...] = ()
+    """All that it is about: of a storm one notice is sent."""
 
     @property
     def title(self) -> str:
         """One line."""
-        return f"celery-pecker: {self.event}: {self.rule}: {self.subject}"
+        several = len(self.subjects)
+        about = f"{several} at once" if several > 1 else self.subject
+        return f"celery-pecker: {self.event}: {self.rule}: {about}"

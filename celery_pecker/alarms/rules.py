@@ -14,9 +14,11 @@ LONGEST = 604_800.0
 MOST = 1_000_000
 LONGEST_NAME = 100
 COOLDOWN = 900.0
+STORM = 10
 
 _OF_KIND: Mapping[Kind, Mapping[str, float]] = {
     Kind.SILENT: {"after": 60.0},
+    Kind.HELD: {"after": 300.0},
     Kind.FAILING: {"after": 60.0},
     Kind.MISFIRE: {"count": 3},
     Kind.OVERRUN: {"count": 1},
@@ -35,7 +37,7 @@ _OF_KIND: Mapping[Kind, Mapping[str, float]] = {
 UNENDING = {Kind.JOB_FAILED}
 """Events: that the window is over is no recovery."""
 TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
-OPTIONS = ("when", "only", "each", "to", *TERMS[:-1])
+OPTIONS = ("when", "only", "each", "to", "storm", *TERMS[:-1])
 
 
 def defaults(kind: Kind) -> Terms:
@@ -102,6 +104,7 @@ def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
         only=_texts(f"{where}['only']", options.get("only", ("*",)), "patterns"),
         each=tuple(_each(where, pattern, own, terms) for pattern, own in each.items()),
         to=_to(where, options.get("to"), targets),
+        storm=_count(where, "storm", options, STORM),
     )
 
 
@@ -118,17 +121,21 @@ def _each(where: str, pattern: Any, own: Any, usual: Terms) -> tuple[str, Terms]
 
 
 def _terms(where: str, options: Mapping[str, Any], usual: Terms) -> Terms:
-    count = options.get("count", usual.count)
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST:
-        _refuse(f"{where}['count']", f"is {count!r}", f"a whole number 1 to {MOST:,}")
     return Terms(
         after=_seconds(where, "after", options, usual.after),
-        count=count,
+        count=_count(where, "count", options, usual.count),
         within=_seconds(where, "within", options, usual.within, least=1.0),
         cooldown=_seconds(where, "cooldown", options, usual.cooldown),
         recovery=_switch(where, "recovery", options, usual=usual.recovery),
         mute=_switch(where, "mute", options, usual=usual.mute),
     )
+
+
+def _count(where: str, name: str, options: Mapping[str, Any], usual: int) -> int:
+    count = options.get(name, usual)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST:
+        _refuse(f"{where}[{name!r}]", f"is {count!r}", f"a whole number 1 to {MOST:,}")
+    return count
 
 
 def _seconds(

@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
+from celery_pecker.alarms.words import storm
 from celery_pecker.kernel.database import Database
 
 MOST = 1_000
 """Rows at which the statements end that find."""
 FINDERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.SILENT: ("find_silent",),
+    Kind.HELD: ("find_silent",),
     Kind.FAILING: ("find_failing",),
     Kind.MISFIRE: ("find_counted",),
     Kind.OVERRUN: ("find_counted", "find_long_runs"),
@@ -158,6 +160,7 @@ class Tables:
             afters=[one.after for one in rings],
             cooldowns=[one.cooldown for one in rings],
             recoveries=[one.recovery for one in rings],
+            storm=rule.storm,
             targets=[*targets],
         )
         mine, news = row or (0, 0)
@@ -179,7 +182,7 @@ class Tables:
         )
         names = (
             *("id", "target", "rule", "kind", "subject", "event", "detail"),
-            *("since", "at", "epoch", "tries"),
+            *("since", "at", "epoch", "tries", "subjects"),
         )
         notices = [_notice(dict(zip(names, row, strict=True))) for row in rows]
         return sorted(notices, key=lambda one: one.id)
@@ -215,4 +218,7 @@ class Tables:
 
 
 def _notice(values: dict[str, Any]) -> Notice:
-    return Notice(**values)
+    subjects = tuple(values.pop("subjects"))
+    if len(subjects) > 1:
+        values["detail"] = storm(subjects, values["detail"])
+    return Notice(**values, subjects=subjects)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from celery_pecker.alarms.model import Finding, Kind, Rule
 
 LONGEST = 500
 """Characters of a sentence."""
+NAMED = 5
+"""How many subjects of a storm are named."""
 CODES = {
     401: "ready, and no worker claims them",
     402: "claimed, and not begun",
@@ -15,6 +17,7 @@ CODES = {
 }
 _SENTENCES: Mapping[Kind, str] = {
     Kind.SILENT: "no slot of it was won for {length} since it was due",
+    Kind.HELD: "the gate holds back a slot of it that was due {length} ago",
     Kind.FAILING: "its last slot was not sent, or its last run ended badly{text}",
     Kind.MISFIRE: "{count} of its slots passed without a run within {within}",
     Kind.OVERTAKEN: "{count} of its runs were overtaken by newer ones within {within}",
@@ -31,7 +34,20 @@ _SENTENCES: Mapping[Kind, str] = {
 
 def sentence(rule: Rule, found: Finding) -> str:
     """Return what a person reads of it."""
-    text = _text(rule, found).replace("\0", "")
+    return _cut(_text(rule, found).replace("\0", ""))
+
+
+def storm(subjects: Sequence[str], detail: str) -> str:
+    """Return what a person reads of many at once: how many, and the first of them."""
+    named = ", ".join(subjects[:NAMED])
+    more = len(subjects) - NAMED
+    text = f"{len(subjects)} at once: {named}"
+    if more > 0:
+        text += f" and {more} more (`celery pecker alarms` lists them)"
+    return _cut(f"{text}; of the first: {detail}")
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 

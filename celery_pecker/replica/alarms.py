@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery
 
 from celery_pecker import declarations
-from celery_pecker.alarms.looking import Looking, Shut, no_instants
+from celery_pecker.alarms.looking import Held, Looking, Shut, no_instants
 from celery_pecker.alarms.model import Kind
 from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
@@ -25,6 +25,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.replica.parked import Parked
 from celery_pecker.replica.stored_instants import StoredInstants
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.model import Entry, Recurrence
@@ -44,7 +45,7 @@ class Alarms:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it has to know of its process
         self,
         app: Celery,
         book: declarations.Book,
@@ -52,6 +53,8 @@ class Alarms:
         *,
         kind: str,
         shut: Shut | None = None,
+        held: Held = frozenset,
+        outboxes: Mapping[str, Settings] | None = None,
     ) -> None:
         self._settings = settings
         rules = read_rules(settings.alarms, settings.alarms_to)
@@ -64,13 +67,12 @@ class Alarms:
                     " such as 'throttle.gate.schedules:gate'"
                 )
                 raise Misconfigured(message)
-        self.databases = [
-            Database.of(settings, role="alarms"),
-            Database.of(settings, role="alarms-send"),
-        ]
+        own = [Database.of(settings, role=role) for role in ("alarms", "alarms-send")]
+        parked = Parked(outboxes or {}, settings)
+        self.databases = [*own, *parked.databases.values()]
         holder = new_id()
-        looking, sending = (Tables(one, holder) for one in self.databases)
-        silent = any(rule.kind is Kind.SILENT for rule in rules)
+        looking, sending = (Tables(one, holder) for one in own)
+        silent = any(rule.kind in {Kind.SILENT, Kind.HELD} for rule in rules)
         self._rounds = Rounds(
             rules,
             looking,
@@ -84,6 +86,8 @@ class Alarms:
                 ),
                 declares=book.schedule.__contains__,
                 shut=shut or frozenset,
+                held=held,
+                parked=parked,
             ),
             interval=settings.alarms_interval,
             clock=SYSTEM,

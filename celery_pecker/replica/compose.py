@@ -21,7 +21,14 @@ from celery_pecker.replica.alarms import shut_of
 from celery_pecker.replica.annals import Annals
 from celery_pecker.replica.definitions import Definitions
 from celery_pecker.replica.replica import Replica
-from celery_pecker.replica.way_out import Both, Prepared, Runs, WayOut, gate_of
+from celery_pecker.replica.way_out import (
+    Both,
+    Prepared,
+    Remembering,
+    Runs,
+    WayOut,
+    gate_of,
+)
 from celery_pecker.schedules.model import RunMode
 from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
@@ -74,11 +81,12 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         trace=tracing.hook(settings),
     )
     gate = gate_of(settings, app)
+    remembering = Remembering(gate)
     service = Service(
         entries,
         Repository(database, holder, kind=kind),
         out,
-        gate if runs is None else Both(gate, runs),
+        remembering if runs is None else Both(remembering, runs),
         clock=SYSTEM,
         pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
         history=history or NoHistory(),
@@ -120,6 +128,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         history=history,
         scribe=scribe,
         shut=shut_of(gate),
+        held=remembering.lately,
     )
     return replica
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.alarms.looking import Shut
+from celery_pecker.alarms.looking import Held, Shut
 from celery_pecker.heartbeat import Heart
 from celery_pecker.history import Scribe
 from celery_pecker.kernel.clock import SYSTEM
@@ -61,6 +61,8 @@ class Replica:
     """None: it is another replica's, or nobody writes."""
     shut: Shut | None
     """What its gate lets nothing through to; None: it cannot say."""
+    held: Held
+    """What its gate held back lately."""
     tally: Tally = field(default_factory=Tally)
     told: bool = False
     """Whether somebody said stop: an end before that is a failure."""

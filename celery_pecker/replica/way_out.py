@@ -11,7 +11,7 @@ from celery.beat import ScheduleEntry
 from kombu.utils.imports import symbol_by_name
 
 from celery_pecker.kernel import user_code
-from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
 from celery_pecker.kernel.settings import Settings
@@ -109,6 +109,30 @@ class Prepared:
         del self._unprepared[name]
         if not self._unprepared:
             self._prepared()
+
+
+HELD_FOR = 10.0
+"""Seconds for which what a gate held back counts as held: it is asked each second."""
+
+
+class Remembering:
+    """A gate that remembers what it held back lately, for alarms on another thread."""
+
+    def __init__(self, gate: Gate, *, clock: Clock = SYSTEM) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._at: dict[str, float] = {}
+
+    def held(self, names: Sequence[str]) -> set[str]:
+        """Return what it holds back now."""
+        held = held_by(self._gate, names)
+        self._at.update(dict.fromkeys(held, self._clock.monotonic()))
+        return held
+
+    def lately(self) -> set[str]:
+        """Return what it held back within the last seconds."""
+        since = self._clock.monotonic() - HELD_FOR
+        return {name for name, at in [*self._at.items()] if at >= since}
 
 
 class Both:

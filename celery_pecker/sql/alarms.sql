@@ -65,7 +65,8 @@ from (
 -- after the last win, of other schedules the instant that code gives. Expected for sure is an
 -- entry whose declaration was renewed after that slot was due, or which the last replica of
 -- its kind declared: that this one is gone is the alarm. Else code may have dropped the entry
--- meanwhile (unsure), and only who has that code can tell. executed_at changes with each
+-- meanwhile (unsure), and only who has that code can tell. What the gate of who looks holds back
+-- is held, and not silent: either is wanted. executed_at changes with each
 -- slot, so no index may have it: a part of all names is read, and those that ring.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -104,6 +105,7 @@ where (task.name > %(low)s and task.name <= %(high)s
     and slot.due < clock.now - %(after)s * interval '1 second'
     and task.executed_at < slot.due
     and not task.paused
+    and (task.name = any (%(held)s::text[])) = %(wanted)s::boolean
     and not exists (
         select from {schema}.pecker_schedules as stored
         where stored.name = task.name
@@ -339,9 +341,9 @@ with clock as materialized (
 )
 select job.task || ' ' || job.task_id, job.ended_at, 0::float8,
        coalesce(concat_ws(': ', job.error ->> 'type', job.error ->> 'message'), ''), job.task
-from clock, {schema}.pecker_jobs as job
+from {schema}.pecker_jobs as job
 where job.stage = 'ended' and job.outcome = 'failed'
-    and job.ended_at > clock.now - %(within)s * interval '1 second'
+    and job.ended_at > (select now - %(within)s * interval '1 second' from clock)
 order by job.ended_at desc
 limit 1000
 
@@ -411,8 +413,9 @@ limit 1000
 
 /* celery_pecker:record_alarms */
 -- What one look of one rule found becomes its alarms: what is new waits or rings, what is
--- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. Only under the
--- epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
+-- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. What begins
+-- or ends in a storm, more than so many within a minute, is one row that has all subjects; one that waits is widened by
+-- what is new, and loses what is so no more. Only under the epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
 -- the place of one that waits, under an id of its own: whoever has the old one in hand cannot
 -- take the new one for sent, and a target that knows the old id does not drop the new one.
 with clock as materialized (
@@ -505,16 +508,69 @@ news as materialized (
     union all
     select subject, detail, since, 'recovered' from recovered where tells
 ),
+stormy as materialized (
+    select news.event
+    from clock, news
+    group by news.event, clock.now
+    having count(*) > 1 and count(*) + (
+        select count(*) from {schema}.pecker_alarms as alarm
+        where alarm.rule = %(rule)s
+            and greatest(alarm.noticed_at, alarm.recovered_at)
+                >= (select now - interval '1 minute' from clock)
+            and case news.event when 'ringing' then alarm.noticed_at else alarm.recovered_at end
+                between clock.now - interval '1 minute' and clock.now
+    ) > %(storm)s
+),
+rings_on as materialized (
+    select subject from decided where rings
+    union all
+    select known.subject from known
+    where known.state = 'ringing' and not %(whole)s::boolean
+        and not exists (select from found where found.subject = known.subject)
+),
+several as materialized (
+    select target.name as target, stormy.event, all_of.subjects, first.detail, first.since
+    from stormy
+    cross join unnest(%(targets)s::text[]) as target (name)
+    left join {schema}.pecker_alarm_notices as waits
+        on waits.target = target.name and waits.rule = %(rule)s
+        and waits.subject = '* ' || stormy.event,
+    lateral (
+        select array_agg(subject order by subject) as subjects
+        from (
+            select news.subject from news where news.event = stormy.event
+            union
+            select old.subject from unnest(waits.subjects) as old (subject)
+            where (stormy.event = 'ringing') = exists (
+                select from rings_on where rings_on.subject = old.subject)
+        ) as both_of
+    ) as all_of,
+    lateral (
+        select news.detail, min(news.since) over () as since
+        from news
+        where news.event = stormy.event
+        order by news.subject
+        limit 1
+    ) as first
+),
+told as (
+    select target.name as target, news.subject, news.event, news.detail, news.since,
+           null::text[] as subjects
+    from news, unnest(%(targets)s::text[]) as target (name)
+    where news.event not in (select event from stormy)
+    union all
+    select target, '* ' || event, event, detail, since, subjects from several
+),
 notices as (
     insert into {schema}.pecker_alarm_notices as notice
-        (target, rule, subject, kind, event, detail, since, at, held_until)
-    select target.name, %(rule)s, news.subject, %(kind)s, news.event, news.detail,
-           news.since, clock.now, clock.now
-    from clock, news, unnest(%(targets)s::text[]) as target (name)
-    order by target.name, news.subject
+        (target, rule, subject, kind, event, detail, since, at, held_until, subjects)
+    select told.target, %(rule)s, told.subject, %(kind)s, told.event, told.detail,
+           told.since, clock.now, clock.now, told.subjects
+    from clock, told
+    order by told.target, told.subject
     on conflict (target, rule, subject) do update
     set kind = excluded.kind, event = excluded.event, detail = excluded.detail,
-        since = excluded.since, at = excluded.at, id = default
+        since = excluded.since, at = excluded.at, subjects = excluded.subjects, id = default
 )
 select (select count(*) from mine) as mine,
        (select count(*) from news) as news
@@ -550,7 +606,7 @@ set held_until = clock.now + %(hold)s * interval '1 second',
 from due, clock
 where n.id = due.id
 returning n.id, n.target, n.rule, n.kind, n.subject, n.event, n.detail, n.since, n.at,
-    n.epoch, n.tries
+    n.epoch, n.tries, coalesce(n.subjects, array[n.subject])
 
 /* celery_pecker:close_alarm_notice */
 -- Its target has it. One that was replaced meanwhile stays and is due at once; of one that
@@ -657,13 +713,18 @@ where alarm.recovered_at < clock.now - interval '1 day'
 -- Rules that nobody has looked at for a day are of no code any more: whether it rings is unknown.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+waits as materialized (
+    select n.rule, n.target, about.subject
+    from {schema}.pecker_alarm_notices as n,
+        unnest(coalesce(n.subjects, array[n.subject])) as about (subject)
 )
 select alarm.rule, alarm.kind, alarm.subject, alarm.state, alarm.detail, alarm.since,
        alarm.rang_at, alarm.recovered_at, alarm.seen_at, alarm.noticed, alarm.times,
        coalesce((
-           select array_agg(n.target order by n.target)
-           from {schema}.pecker_alarm_notices as n
-           where n.rule = alarm.rule and n.subject = alarm.subject
+           select array_agg(distinct waits.target order by waits.target)
+           from waits
+           where waits.rule = alarm.rule and waits.subject = alarm.subject
        ), '{}') as waiting,
        clock.now
 from clock, {schema}.pecker_alarms as alarm

@@ -55,6 +55,8 @@ class Replicas:
                 self._settings,
                 kind="worker",
                 shut=self._all[0].shut,
+                held=lambda: {name for one in self._all for name in one.held()},
+                outboxes=self._relays.settings,
             )
             self._answer = answerer(
                 self._settings,

@@ -8,6 +8,7 @@ SQL = "celery_pecker/sql/alarms.sql"
 ROUNDS = "tests/integration/alarms/test_rounds.py"
 SENDING = "tests/integration/alarms/test_sending.py"
 INSTANTS = "tests/integration/alarms/test_instants.py"
+STORMS = "tests/integration/alarms/test_storms.py"
 KINDS = "tests/integration/alarms/test_kinds.py"
 
 GUARDS = (
@@ -206,5 +207,47 @@ GUARDS = (
         "not r.recorded as first",
         "r.epoch = 0 as first",
         f"{KINDS}::test_a_first_look_that_was_not_recorded_is_not_the_first",
+    ),
+    Guard(
+        "alarms: many at once are one notice",
+        SQL,
+        "    ) > %(storm)s\n",
+        "    ) > %(storm)s + 1000000\n",
+        f"{STORMS}::test_a_thousand_are_one_notice_and_so_is_their_end",
+    ),
+    Guard(
+        "alarms: a storm that comes in drops is one",
+        SQL,
+        "between clock.now - interval '1 minute' and clock.now\n",
+        "between clock.now and clock.now\n",
+        f"{STORMS}::test_those_that_follow_within_a_minute_are_one_notice_a_look",
+    ),
+    Guard(
+        "alarms: a storm that waits keeps what it had",
+        SQL,
+        "select old.subject from unnest(waits.subjects) as old (subject)\n",
+        "select old.subject from unnest('{}'::text[]) as old (subject)\n",
+        f"{STORMS}::test_a_storm_whose_target_is_away_loses_none_and_says_nothing_that_is_over",
+    ),
+    Guard(
+        "alarms: a storm that waits loses what is so no more",
+        SQL,
+        "where (stormy.event = 'ringing') = exists (\n",
+        "where true or exists (\n",
+        f"{STORMS}::test_an_end_that_waits_leaves_out_what_rings_anew",
+    ),
+    Guard(
+        "alarms: what a gate holds back is not silent",
+        SQL,
+        "    and (task.name = any (%(held)s::text[])) = %(wanted)s::boolean\n",
+        "    and (0 = any ('{}'::integer[])) = (%(wanted)s::boolean and false)\n",
+        f"{KINDS}::test_what_the_gate_holds_back_is_held_and_not_silent",
+    ),
+    Guard(
+        "alarms: an outbox that gives no answer lets nothing recover",
+        "celery_pecker/alarms/looking.py",
+        "            whole = whole and all_said\n",
+        "            whole = whole or all_said\n",
+        f"{KINDS}::test_other_outboxes_are_asked_and_one_that_is_away_lets_nothing_recover",
     ),
 )

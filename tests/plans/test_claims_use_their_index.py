@@ -108,7 +108,7 @@ def explain(
         cursor.execute(f"prepare claim as {text}")
         marks = ", ".join(f"%({key})s" for key in order)
         found = cursor.execute(
-            f"explain (analyze, costs off) execute claim ({marks})",
+            f"explain (analyze, costs off) execute claim {marks and f'({marks})'}",
             params,
         ).fetchall()
         connection.execute("deallocate claim")

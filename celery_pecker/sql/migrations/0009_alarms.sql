@@ -53,6 +53,9 @@ create table {schema}.pecker_alarms (
 );
 create index pecker_alarms_open on {schema}.pecker_alarms (rule, subject)
     where state <> 'recovered';
+-- How many began or ended within a minute: what is more is a storm.
+create index pecker_alarms_lately on {schema}.pecker_alarms
+    (rule, (greatest(noticed_at, recovered_at)));
 comment on table {schema}.pecker_alarms is
     'celery-pecker: what is wrong, and was until lately: one row for a rule and a subject';
 comment on column {schema}.pecker_alarms.subject is
@@ -86,6 +89,7 @@ create table {schema}.pecker_alarm_notices (
     epoch bigint not null default 0,
     tries integer not null default 0,
     last_error text,
+    subjects text[],
     unique (target, rule, subject)
 ) with (
     fillfactor = 70,
@@ -98,6 +102,8 @@ comment on table {schema}.pecker_alarm_notices is
     'celery-pecker: notices of alarms, until their target has them';
 comment on column {schema}.pecker_alarm_notices.target is
     'log, or a name in pecker_alarms_to; addresses are secrets and stand in no table';
+comment on column {schema}.pecker_alarm_notices.subjects is
+    'of a storm, one notice for all: what it is about; null: the subject alone';
 comment on column {schema}.pecker_alarm_notices.held_until is
     'nobody else sends it before: one has it in hand, or its target is failing';
 comment on column {schema}.pecker_alarm_notices.epoch is

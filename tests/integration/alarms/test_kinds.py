@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from celery_pecker.alarms.model import Finding
 from celery_pecker.kernel.clock import new_id, to_us
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter, Watch
@@ -451,3 +452,41 @@ def test_notices_of_observers_that_are_never_sent_ring(
     assert ringing(one) == {
         "parked b #2": "its signature was tried 5 times and not sent: no broker"
     }
+
+
+def test_what_the_gate_holds_back_is_held_and_not_silent(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """It becomes silent when the gate lets it through and nobody wins it."""
+    names = {"held"}
+    rules = {"silent": {}, "held": {"after": 90.0}}
+    one = watch(rules, held=lambda: names)
+    rows.entry("held", last=121.0)
+    rows.entry("silent", last=121.0)
+    assert [*ringing(one)] == ["silent"]
+    pass_time(60.0)
+    assert ringing(one) == {
+        "held": "the gate holds back a slot of it that was due 2 min ago"
+    }
+    names.clear()
+    pass_time(INTERVAL)
+    got = {(notice.rule, notice.event) for notice in one.turn()}
+    assert got == {("held", "recovered"), ("silent", "ringing")}
+
+
+def test_other_outboxes_are_asked_and_one_that_is_away_lets_nothing_recover(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Its name stands with the task; patterns are of tasks."""
+    found = Finding(
+        subject="proj.mail in eu", detail="refused", number=2.0, about="proj.mail"
+    )
+    answers: list[Any] = [([found], True), ([], False), ([], True)]
+    one = watch(
+        {"outbox_parked": {"only": ["proj.mail"]}}, parked=lambda: answers.pop(0)
+    )
+    assert ringing(one) == {"proj.mail in eu": "2 recorded tasks are parked: refused"}
+    pass_time(INTERVAL)
+    assert one.turn() == []
+    pass_time(INTERVAL)
+    assert [notice.event for notice in one.turn()] == ["recovered"]

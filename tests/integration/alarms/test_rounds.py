@@ -225,6 +225,8 @@ def test_a_look_that_was_overtaken_writes_nothing(
         rule="silent",
         low="",
         high="z",
+        held=[],
+        wanted=False,
     )
     assert [one.subject for one in found] == ["sweep"]
     pass_time(INTERVAL)
