@@ -205,7 +205,7 @@ class Plan:
             ),
             "stored_busy": 14
             + self.busy
-            + 4 * (overhead(BEAT, 10_000) + 30 + self.busy),
+            + 5 * (overhead(BEAT, 10_000) + 30 + self.busy),
             "anatomy": 2 * (self.anatomy + CALM) * bool(self.anatomy),
         }
 

@@ -57,6 +57,8 @@ def _start(samples: list[dict[str, object]]) -> list[Verdict]:
 
 def _busy(one: dict[str, object]) -> Verdict:
     what = f"{one['edits_rate']:,} edits a second" if one["edits_rate"] else "no edits"
+    if one.get("batch", 0) > 1:  # type: ignore[operator]
+        what += f" in calls of {one['batch']}"
     return Verdict(
         target=f"{one['due']:,} due, {one['replicas']} scheduler(s), {what}: delivered",
         measured=f"{one['share']:.2%}, {one['doubled']} doubled",

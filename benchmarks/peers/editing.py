@@ -3,7 +3,8 @@
 ``ADDS``  so many times an entry of every tenth of a second is added, lives a while, and
           is removed, one at a time; ``FILE`` says when each was there and when gone.
 ``RATE``  so many changes a second for ``SECONDS``, one entry after the other, from four
-          threads; how many were made is written to ``FILE``.
+          threads, ``BATCH`` of them in one call; how many were made is written to
+          ``FILE``.
 """
 
 from __future__ import annotations
@@ -44,22 +45,25 @@ def add(peer: Any, adds: int) -> list[tuple[int, float, float]]:
     return made
 
 
-def change(peer: Any, rate: float, seconds: float, entries: int) -> int:
+def change(peer: Any, rate: float, seconds: float, entries: int, batch: int) -> int:
     """Return how many changes were made."""
     counts = [0] * THREADS
     began = time.monotonic()
 
     def work(nth: int) -> None:
-        number, edition = nth, 0
         while (spent := time.monotonic() - began) < seconds:
-            ahead = counts[nth] * THREADS / rate - spent
+            made = counts[nth]
+            ahead = made * THREADS / rate - spent
             if ahead > 0:
                 time.sleep(ahead)
-            peer.edit(app, number, edition)
-            counts[nth] += 1
-            number += THREADS
-            if number >= entries:
-                number, edition = nth, edition + 1
+            numbers = [
+                (nth + THREADS * one) % entries for one in range(made, made + batch)
+            ]
+            if batch > 1:
+                peer.edit_many(app, numbers, made)
+            else:
+                peer.edit(app, numbers[0], made)
+            counts[nth] += batch
 
     threads = [threading.Thread(target=work, args=(nth,)) for nth in range(THREADS)]
     for thread in threads:
@@ -77,7 +81,8 @@ def main() -> None:
         file.write_text(json.dumps(add(peer, int(given("ADDS")))))
         return
     seconds = float(given("SECONDS"))
-    made = change(peer, float(given("RATE")), seconds, int(given("ENTRIES")))
+    entries, batch = int(given("ENTRIES")), int(given("BATCH", "1"))
+    made = change(peer, float(given("RATE")), seconds, entries, batch)
     file.write_text(json.dumps({"edits": made, "seconds": seconds}))
 
 

@@ -6,6 +6,9 @@ nobody wants to wait for 100,000 edits before each trial.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import psycopg
 from celery import Celery
 from psycopg import sql
@@ -28,13 +31,19 @@ where name = %(first)s
 """
 
 
+@cache
+def of(app: Celery) -> Schedules:
+    """Return the schedules of the app: it keeps its connections."""
+    return Schedules(app)
+
+
 def configure(_app: Celery) -> None:
     """Nothing: the entries are where the app's tables are."""
 
 
 def load(app: Celery, entries: int) -> None:
     """The entries are in the tables."""
-    Schedules(app).set(entry(0), task=TASK, schedule=every(), args=[0])
+    of(app).set(entry(0), task=TASK, schedule=every(), args=[0])
     with psycopg.connect(given("DSN"), autocommit=True) as connection:
         for table, columns in connection.execute(
             _COLUMNS, [given("SCHEMA")]
@@ -56,20 +65,34 @@ def load(app: Celery, entries: int) -> None:
 
 def put(app: Celery, number: int, period: float) -> None:
     """An entry of that period is stored."""
-    Schedules(app).set(entry(number), task=TASK, schedule=period, args=[number])
+    of(app).set(entry(number), task=TASK, schedule=period, args=[number])
 
 
 def remove(app: Celery, number: int) -> None:
     """The entry is gone."""
-    Schedules(app).remove(entry(number))
+    of(app).remove(entry(number))
 
 
 def edit(app: Celery, number: int, edition: int) -> None:
     """The entry's task is called with another argument from now on."""
-    Schedules(app).set(
+    of(app).set(
         entry(number),
         task=TASK,
         schedule=every(),
         args=[number],
         kwargs={"edition": edition},
+    )
+
+
+def edit_many(app: Celery, numbers: Sequence[int], edition: int) -> None:
+    """The same for many entries, in one transaction."""
+    of(app).set_many(
+        {
+            "name": entry(number),
+            "task": TASK,
+            "schedule": every(),
+            "args": [number],
+            "kwargs": {"edition": edition},
+        }
+        for number in numbers
     )

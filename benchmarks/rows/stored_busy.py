@@ -25,6 +25,8 @@ EVERY = 10
 """Seconds: the period of the entries that are edited meanwhile."""
 RATE = 1_000
 """Edits a second that are tried for."""
+BATCH = 100
+"""Edits that are made together where an API knows such a call: `set_many` of ours."""
 WARM = 3.0
 STRAGGLERS = 2.0
 
@@ -36,24 +38,26 @@ def run(run: Run) -> None:
         ROW,
         f"{Subject.STORED}, two replicas, {ENTRIES:,} a second",
         2 * overhead(Subject.STORED) + seconds,
-        partial(measure, run, Subject.STORED, every=1, replicas=2, edits=False),
+        partial(measure, run, Subject.STORED, every=1, replicas=2),
         subject=Subject.STORED,
         every=1,
+        batch=0,
     )
-    for subject in EDITED:
+    for subject, batch in ((Subject.STORED, BATCH), *((one, 1) for one in EDITED)):
         load = LOADING.get(subject, (0, 0))[1] * ENTRIES / 1_000
         run.trial(
             ROW,
-            f"{subject}, {ENTRIES // EVERY:,} a second, with edits",
+            f"{subject}, {ENTRIES // EVERY:,} a second, with edits, {batch} in a call",
             overhead(subject) + 2 * EVERY + seconds + load,
-            partial(measure, run, subject, every=EVERY, replicas=1, edits=True),
+            partial(measure, run, subject, every=EVERY, replicas=1, batch=batch),
             subject=subject,
             every=EVERY,
+            batch=batch,
         )
 
 
 def measure(
-    run: Run, subject: Subject, *, every: int, replicas: int, edits: bool
+    run: Run, subject: Subject, *, every: int, replicas: int, batch: int = 0
 ) -> Sample:
     """Return what was delivered of what was due, and how many edits were made."""
     # whole periods of an entry: each has as many slots in the window
@@ -71,8 +75,9 @@ def measure(
         since = math.ceil(time.time() + WARM + every) + 0.5
         until = since + seconds
         editors = []
-        if edits:
+        if batch:
             given |= {"SECONDS": str(until - time.time()), "RATE": str(RATE)}
+            given["BATCH"] = str(batch)
             editors = [trial.edit(subject, FILE=str(file), **given)]
         trial.wait_until(until + STRAGGLERS, run.tell)
         for editor in editors:
@@ -80,7 +85,7 @@ def measure(
         for scheduler in schedulers:
             trial.stop(scheduler)
         window = trial.count().between(since, until)
-        made = json.loads(file.read_text()) if edits else {"edits": 0, "seconds": 1}
+        made = json.loads(file.read_text()) if batch else {"edits": 0, "seconds": 1}
     slots = window.slots()
     due = ENTRIES * seconds // every
     return {

@@ -38,18 +38,25 @@ def start(samples: list[Sample]) -> str:
     return grid((*head, *cost), lines)
 
 
+def _together(one: Sample) -> str:
+    batch = one.get("batch", 0)
+    return f", edits in calls of {batch}" if batch > 1 else ""
+
+
 def busy(samples: list[Sample]) -> str:
     """Return what was delivered of what was due."""
     lines = [
         [
-            f"{one['subject']}, {one['replicas']} scheduler(s)",
+            f"{one['subject']}, {one['replicas']} scheduler(s){_together(one)}",
             f"{one['due']:,}",
             f"{one['share']:.1%}",
             NONE if one["doubled"] is None else f"{one['doubled']}",
             f"{one['edits_rate']:,}",
             spreads([one], "late_ms") if one["late_ms"] else NONE,
         ]
-        for one in sorted(ranked(samples), key=lambda one: one["every"])
+        for one in sorted(
+            ranked(samples), key=lambda one: (one["every"], one.get("batch", 1))
+        )
     ]
     head = ("", "due", "delivered", "doubled", "edits a second")
     return grid((*head, "late, p50 / p95 / p99, ms"), lines)

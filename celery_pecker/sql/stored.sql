@@ -1,32 +1,35 @@
-/* celery_pecker:lock_entry */
--- An edit goes behind whoever else edits the entry, and no slot of it is claimed until
+/* celery_pecker:lock_entries */
+-- An edit goes behind whoever else edits the entries, and no slot of them is claimed until
 -- the edit commits. By itself: what the next statement reads is then the latest.
 select task.name
 from {schema}.pecker_tasks as task
-where task.name = %(name)s::text
+where task.name = any (%(names)s::text[])
+order by task.name
 for update
 
 /* celery_pecker:enroll_stored */
--- The row of a new entry; none: somebody else has just made one, which is locked first.
+-- The rows of new entries; of whom none comes back, somebody else has just made one,
+-- which is locked first.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 insert into {schema}.pecker_tasks (name, executed_at)
-select %(name)s::text, clock.now
-from clock
+select wanted.name, clock.now
+from clock, unnest(%(names)s::text[]) as wanted (name)
+order by wanted.name
 on conflict (name) do nothing
 returning name
 
-/* celery_pecker:read_schedule */
--- What there is of one name, also if it was removed or only its hot row is there, and
--- what time it is: always one row.
+/* celery_pecker:read_stored */
+-- What there is of each name, also if it was removed or only its hot row is there, and
+-- what time it is: always one row for each.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
        session_user::text as who,
        (select owner.app from {schema}.pecker_owner as owner) as owner,
-       %(name)s::text as name,
+       wanted.name,
        s.task, s.args::text, s.kwargs::text, s.options::text,
        s.schedule::text, s.policies::text, s.run,
        s.starts_at, s.ends_at, s.once, s.once_at,
@@ -35,11 +38,22 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        task.holder is not null as ran,
        task.paused,
        coalesce(
-           not declared.stored and declared.declared_until > clock.now, false) as by_code
+           not declared.stored and declared.declared_until > clock.now, false) as by_code,
+       task.version as hot_version
 from clock
-left join {schema}.pecker_schedules as s on s.name = %(name)s::text
-left join {schema}.pecker_tasks as task on task.name = %(name)s::text
-left join {schema}.pecker_declarations as declared on declared.name = %(name)s::text
+cross join unnest(%(names)s::text[]) as wanted (name)
+left join lateral (
+    select row.* from {schema}.pecker_schedules as row
+    where row.name = wanted.name limit 1
+) as s on true
+left join lateral (
+    select row.* from {schema}.pecker_tasks as row
+    where row.name = wanted.name limit 1
+) as task on true
+left join lateral (
+    select row.* from {schema}.pecker_declarations as row
+    where row.name = wanted.name limit 1
+) as declared on true
 
 /* celery_pecker:list_schedules */
 -- Stored schedules by name, with the rows that say when they ran, and what time it is.
@@ -81,21 +95,44 @@ left join {schema}.pecker_tasks as task on task.name = s.name
 left join {schema}.pecker_declarations as declared on declared.name = s.name
 order by s.name
 
-/* celery_pecker:write_schedule */
--- One edit: the definition, the version under which slots are claimed, where they count
--- from, what overviews read of the entry, runs for slots that were due, and who did it.
--- The rows are locked, and the instant is the one that was read under the lock.
-with written as (
+/* celery_pecker:write_schedules */
+-- Edits, each of another name: the definition, the version under which slots are claimed,
+-- where they count from, what overviews read of the entry, runs for slots that were due,
+-- and who did it. The rows are locked, and the instant is the one that was read under the
+-- lock; or (`seen_at`) they are as they were read a moment ago and nobody has them now:
+-- else nothing is written of them.
+with wanted as materialized (
+    select one.*
+    from jsonb_to_recordset(%(rows)s::text::jsonb) as one (
+        name text, task text, args text, kwargs text, options text, schedule text,
+        policies text, run text, starts_at timestamptz, ends_at timestamptz,
+        once boolean, once_at timestamptz, version bigint, at timestamptz, by text,
+        executed_at timestamptz, paused boolean, described text, delivery text,
+        period_us bigint, timeout_us bigint, asked timestamptz[], change text,
+        definition text, seen_at timestamptz, seen_paused boolean
+    )
+),
+held as materialized (
+    select task.name
+    from wanted
+    join {schema}.pecker_tasks as task on task.name = wanted.name
+    where wanted.seen_at is null
+        or task.version = wanted.version - 1
+        and task.executed_at = wanted.seen_at
+        and task.paused = wanted.seen_paused
+    order by task.name
+    for update of task skip locked
+),
+written as (
     insert into {schema}.pecker_schedules as s
         (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
          once, once_at, version, created_at, changed_at, changed_by)
-    values
-        (%(name)s::text, %(task)s::text, %(args)s::text::jsonb,
-         %(kwargs)s::text::jsonb, %(options)s::text::jsonb,
-         %(schedule)s::text::jsonb, %(policies)s::text::jsonb, %(run)s::text,
-         %(starts_at)s::timestamptz, %(ends_at)s::timestamptz, %(once)s::boolean,
-         %(once_at)s::timestamptz, %(version)s::bigint, %(at)s::timestamptz,
-         %(at)s::timestamptz, %(by)s::text)
+    select wanted.name, wanted.task, wanted.args::jsonb, wanted.kwargs::jsonb,
+           wanted.options::jsonb, wanted.schedule::jsonb, wanted.policies::jsonb,
+           wanted.run, wanted.starts_at, wanted.ends_at, wanted.once, wanted.once_at,
+           wanted.version, wanted.at, wanted.at, wanted.by
+    from held
+    join wanted on wanted.name = held.name
     on conflict (name) do update
     set task = excluded.task,
         args = excluded.args,
@@ -119,15 +156,16 @@ with written as (
 ),
 anchored as (
     update {schema}.pecker_tasks as task
-    set version = %(version)s::bigint,
-        executed_at = coalesce(%(executed_at)s::timestamptz, task.executed_at),
+    set version = wanted.version,
+        executed_at = coalesce(wanted.executed_at, task.executed_at),
         holder = case
-            when %(executed_at)s::timestamptz is distinct from task.executed_at
-                and %(executed_at)s::timestamptz is not null then null
+            when wanted.executed_at is distinct from task.executed_at
+                and wanted.executed_at is not null then null
             else task.holder
         end,
-        paused = coalesce(%(paused)s::boolean, task.paused)
+        paused = coalesce(wanted.paused, task.paused)
     from written
+    join wanted on wanted.name = written.name
     where task.name = written.name
     returning task.name, task.era
 ),
@@ -135,10 +173,10 @@ declared as (
     insert into {schema}.pecker_declarations
         (name, task, schedule, delivery, period_us, timeout_us, run, stored,
          declared_until)
-    select written.name, %(task)s::text, %(described)s::text, %(delivery)s::text,
-           %(period_us)s::bigint, %(timeout_us)s::bigint, %(run)s::text, true,
-           'infinity'
+    select wanted.name, wanted.task, wanted.described, wanted.delivery,
+           wanted.period_us, wanted.timeout_us, wanted.run, true, 'infinity'
     from written
+    join wanted on wanted.name = written.name
     on conflict (name) do update
     set task = excluded.task,
         schedule = excluded.schedule,
@@ -153,30 +191,35 @@ asked as (
     insert into {schema}.pecker_pending
         (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
     select anchored.name, slot.due_at, anchored.era, 0,
-           '00000000-0000-0000-0000-000000000000', 'infinity', true, %(by)s::text
+           '00000000-0000-0000-0000-000000000000', 'infinity', true, wanted.by
     from anchored
-    cross join unnest(%(asked)s::timestamptz[]) as slot (due_at)
+    join wanted on wanted.name = anchored.name
+    cross join unnest(wanted.asked) as slot (due_at)
     on conflict (name, due_at, era) do nothing
 ),
 noted as (
     insert into {schema}.pecker_schedule_changes
         (name, version, change, changed_at, changed_by, definition)
-    select written.name, %(version)s::bigint, %(change)s::text,
-           %(at)s::timestamptz, %(by)s::text, %(definition)s::text::jsonb
+    select wanted.name, wanted.version, wanted.change, wanted.at, wanted.by,
+           wanted.definition::jsonb
     from written
+    join wanted on wanted.name = written.name
 ),
 pruned as (
     delete from {schema}.pecker_schedule_changes as old
-    where old.name = %(name)s::text
-        and old.id in (
-            select change.id
-            from {schema}.pecker_schedule_changes as change
-            where change.name = %(name)s::text
-            order by change.id desc
+    where old.id = any (array(
+        select change.id
+        from written
+        cross join lateral (
+            select kept.id
+            from {schema}.pecker_schedule_changes as kept
+            where kept.name = written.name
+            order by kept.id desc
             offset 99
-        )
+        ) as change
+    ))
 )
-select written.created_at from written
+select written.name, written.created_at from written
 
 /* celery_pecker:remove_schedule */
 -- The row stays for a day, with a version that no replica has, so that whoever still

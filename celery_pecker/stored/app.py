@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from celery import Celery
 
@@ -17,8 +17,10 @@ from celery_pecker.declarations import enter_tied, storable
 from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
 from celery_pecker.kernel.connections import Connections
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+from celery_pecker.stored.deciding import Edit
 from celery_pecker.stored.definition import (
     Definition,
     Validator,
@@ -27,7 +29,7 @@ from celery_pecker.stored.definition import (
     check_version,
     refuse,
 )
-from celery_pecker.stored.edits import Edit, Edits
+from celery_pecker.stored.edits import MOST, Edits, Outcomes
 from celery_pecker.stored.model import Changes, Rows, ScheduleRow
 from celery_pecker.stored.timing import Timings, next_runs
 
@@ -146,23 +148,54 @@ class Schedules:
             end=end,
             once=once,
         )
-        edit = _edit(version, by, paused)
-        return self._run(self._set(wanted, edit), connection)
+        edit = self._edit(name, version, by, paused)
+        return self._set(wanted, edit, connection)
 
     async def aset(
         self, name: str, *, connection: Any = None, **fields: Any
     ) -> ScheduleRow:
         """Do as `set`, for a connection or session that is awaited."""
-        fields = {"version": None, "by": None, "paused": None, **fields}
-        edit = _edit(*(fields.pop(key) for key in ("version", "by", "paused")))
-        policies = _policies(
-            *(
-                fields.pop(key, None)
-                for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
-            )
-        )
-        wanted = self.check(name, policies=policies, **fields)
-        return await self._arun(self._set(wanted, edit), connection)
+        wanted, edit = self._wanted({**fields, "name": name})
+        if connection is None:
+            return await asyncio.to_thread(self._set, wanted, edit, None)
+        quick, whole = self._flows(wanted, edit)
+        found = await self._arun(quick, connection)
+        return found or _rows(await self._arun(whole, connection))[0]
+
+    def set_many(
+        self,
+        schedules: Iterable[Mapping[str, Any]],
+        *,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> Rows:
+        """Create or replace up to 1,000 stored schedules, all or none.
+
+        A few statements and one commit for all of them, for who makes hundreds of
+        edits a second. Slots of all wait for that commit. Return their rows, in order.
+
+        Args:
+            schedules: the arguments of `set`, ``name`` with them, of each.
+            by: who makes the edits, for those that do not say.
+            connection: whose open transaction they join. None: they commit at once.
+
+        Raises:
+            InvalidField: one of them is not allowed; nothing was written.
+            VersionConflict: one has another version; nothing was written.
+        """
+        edits = self._many(schedules, by)
+        return _rows(self._run(lambda: self._edits.set(edits), connection))
+
+    async def aset_many(
+        self,
+        schedules: Iterable[Mapping[str, Any]],
+        *,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> Rows:
+        """Do as `set_many`, for a connection or session that is awaited."""
+        edits = self._many(schedules, by)
+        return _rows(await self._arun(lambda: self._edits.set(edits), connection))
 
     def once(
         self, task: str, *, at: Instant, name: str | None = None, **fields: Any
@@ -381,15 +414,71 @@ class Schedules:
         if "_connections" in vars(self):
             self._connections.close()
 
-    def _set(self, wanted: Definition, edit: Edit) -> Callable[[], Flow[ScheduleRow]]:
-        names = self.names_of_code()
-        return lambda: self._edits.set(wanted, edit, names.__contains__)
+    def _wanted(self, fields: dict[str, Any]) -> tuple[Definition, Edit]:
+        """Return what the arguments of `set` say, checked."""
+        fields = {"version": None, "by": None, "paused": None, **fields}
+        edit = self._edit(
+            fields["name"], *(fields.pop(key) for key in ("version", "by", "paused"))
+        )
+        policies = _policies(
+            *(
+                fields.pop(key, None)
+                for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
+            )
+        )
+        return self.check(policies=policies, **fields), edit
+
+    def _many(
+        self, schedules: Iterable[Mapping[str, Any]], by: str | None
+    ) -> Sequence[tuple[Definition, Edit]]:
+        edits: dict[str, tuple[Definition, Edit]] = {}
+        for fields in schedules:
+            name = check_name(fields.get("name"))
+            if name in edits:
+                refuse("name", name, "each name once")
+            if len(edits) == MOST:
+                refuse("schedules", f"more than {MOST:,}", f"{MOST:,} at once")
+            try:
+                edits[name] = self._wanted({"by": by, **fields})
+            except InvalidField as error:
+                message = f"{name!r}: {error}"
+                raise InvalidField(message, field=error.field) from error
+        return [*edits.values()]
+
+    def _flows(
+        self, wanted: Definition, edit: Edit
+    ) -> tuple[Callable[[], Flow[ScheduleRow | None]], Callable[[], Flow[Outcomes]]]:
+        return (
+            lambda: self._edits.set_at_once(wanted, edit),
+            lambda: self._edits.set([(wanted, edit)]),
+        )
+
+    def _set(self, wanted: Definition, edit: Edit, connection: Any) -> ScheduleRow:
+        quick, whole = self._flows(wanted, edit)
+        found = self._run(quick, connection, several=False)
+        return found or _rows(self._run(whole, connection))[0]
+
+    def _edit(
+        self,
+        name: str,
+        version: int | None,
+        by: str | None,
+        paused: bool | None = None,
+    ) -> Edit:
+        if paused is not None and not isinstance(paused, bool):
+            refuse("paused", paused, "True, False or None (as it is)")
+        return Edit(
+            version=check_version(version),
+            by=check_by(by),
+            paused=paused,
+            in_code=name in self.names_of_code(),
+        )
 
     def _remove(
         self, name: str, version: int | None, by: str | None
     ) -> Callable[[], Flow[bool]]:
         check_name(name)
-        edit = _edit(version, by)
+        edit = Edit(version=check_version(version), by=check_by(by))
         return lambda: self._edits.remove(name, edit)
 
     def _pause(
@@ -426,12 +515,14 @@ class Schedules:
         fields["task"] = task
         return name or f"{task} once {new_tag()}", fields
 
-    def _run(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
+    def _run(
+        self, flow: Callable[[], Flow[T]], connection: Any, *, several: bool = True
+    ) -> T:
         if connection is not None:
             return drive(carrier_of(connection), lambda _: flow())
         with self._connections.lend() as database:
             carrier = OwnCarrier(database)
-            with carrier.together(several=True):
+            with carrier.together(several=several):
                 return drive(carrier, lambda _: flow())
 
     async def _arun(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
@@ -453,10 +544,9 @@ class Schedules:
         return Edits(settings.schema, app_name=settings.app, timings=self.timings)
 
 
-def _edit(version: int | None, by: str | None, paused: bool | None = None) -> Edit:
-    if paused is not None and not isinstance(paused, bool):
-        refuse("paused", paused, "True, False or None (as it is)")
-    return Edit(version=check_version(version), by=check_by(by), paused=paused)
+def _rows(found: Outcomes) -> Rows:
+    """Return what was written, where a refusal was raised."""
+    return cast("Rows", found)
 
 
 def _policies(

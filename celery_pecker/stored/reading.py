@@ -18,7 +18,7 @@ from celery_pecker.stored.timing import Timings, following
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What ``read_schedule`` answers of a name; its columns, in order."""
+    """What ``read_stored`` answers of a name; its columns, in order."""
 
     now_us: int
     who: str
@@ -44,6 +44,7 @@ class Found:
     ran: bool
     stored_paused: bool | None
     by_code: bool
+    hot_version: int | None = None
 
     @property
     def there(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 ANCHOR = "celery_pecker/stored/anchor.py"
-EDITS = "celery_pecker/stored/edits.py"
+DECIDING = "celery_pecker/stored/deciding.py"
 SQL = "celery_pecker/sql/stored.sql"
 SLOTS = "tests/integration/stored/test_anchoring.py"
 WRITES = "tests/integration/stored/test_edits.py"
 JOINED = "tests/integration/stored/test_transactions.py"
+ONCE = "tests/integration/stored/test_at_once.py"
 
 GUARDS = (
     Guard(
@@ -49,7 +50,7 @@ GUARDS = (
     ),
     Guard(
         "stored: an edit names the version that it is for",
-        EDITS,
+        DECIDING,
         "    if expected is not None and expected != actual:\n",
         "    if expected is None and actual < 0:\n",
         f"{WRITES}::test_an_edit_for_an_old_version_is_refused",
@@ -57,15 +58,15 @@ GUARDS = (
     Guard(
         "stored: edits of one entry go one behind the other",
         SQL,
-        "where task.name = %(name)s::text\nfor update\n",
-        "where task.name = %(name)s::text\n",
+        "where task.name = any (%(names)s::text[])\norder by task.name\nfor update\n",
+        "where task.name = any (%(names)s::text[])\norder by task.name\n",
         f"{JOINED}::test_an_edit_waits_for_the_transaction_before_it",
     ),
     Guard(
         "stored: an edit raises the version of the hot row",
         SQL,
-        "    set version = %(version)s::bigint,\n        executed_at =",
-        "    set version = coalesce(task.version, %(version)s::bigint),\n"
+        "    set version = wanted.version,\n        executed_at =",
+        "    set version = coalesce(task.version, wanted.version),\n"
         "        executed_at =",
         f"{WRITES}::test_each_edit_raises_the_version_of_both_rows",
     ),
@@ -86,21 +87,21 @@ GUARDS = (
     Guard(
         "stored: the history of a name is bounded",
         SQL,
-        "            offset 99\n",
-        "            offset 999\n",
+        "            order by kept.id desc\n            offset 99\n",
+        "            order by kept.id desc\n            offset 999\n",
         f"{WRITES}::test_history_is_bounded",
     ),
     Guard(
         "stored: code wins names",
-        EDITS,
-        "            if found.by_code:\n",
-        "            if found.by_code and not found.name:\n",
+        DECIDING,
+        "        if found.by_code:\n",
+        "        if found.by_code and not found.name:\n",
         f"{WRITES}::test_a_name_that_living_code_declares_is_refused",
     ),
     Guard(
         "stored: an edit of our own is one transaction",
         "celery_pecker/stored/app.py",
-        "carrier.together(several=True)",
+        "carrier.together(several=several)",
         "carrier.together(several=False)",
         f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
     ),
@@ -157,5 +158,40 @@ GUARDS = (
         "self.unready([s.entry.name for one in self._kept for s in one.slots])",
         "tests/integration/schedules/test_following.py"
         "::test_slots_that_wait_for_the_broker_do_not_push_out_one_another",
+    ),
+    Guard(
+        "stored: an edit without a lock sees a claim that came between",
+        SQL,
+        "        and task.executed_at = wanted.seen_at\n",
+        "        and true\n",
+        f"{ONCE}::test_whoever_came_between_is_seen",
+    ),
+    Guard(
+        "stored: an edit without a lock sees an edit that came between",
+        SQL,
+        "        or task.version = wanted.version - 1\n",
+        "        or true\n",
+        f"{ONCE}::test_whoever_came_between_is_seen",
+    ),
+    Guard(
+        "stored: an edit without a lock sees a pause that came between",
+        SQL,
+        "        and task.paused = wanted.seen_paused\n",
+        "        and true\n",
+        f"{ONCE}::test_whoever_came_between_is_seen",
+    ),
+    Guard(
+        "stored: an edit without a lock waits for nobody",
+        SQL,
+        "    for update of task skip locked\n),\nwritten as",
+        "    for update of task\n),\nwritten as",
+        f"{ONCE}::test_who_is_still_at_it_is_not_waited_for",
+    ),
+    Guard(
+        "stored: of many edits all are written or none",
+        "celery_pecker/stored/edits.py",
+        "                    if not each:\n",
+        "                    if not each and not edits:\n",
+        f"{ONCE}::test_of_many_all_are_written_or_none",
     ),
 )

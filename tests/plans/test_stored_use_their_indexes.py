@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,10 +53,10 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
 @pytest.mark.parametrize(
     ("label", "params"),
     [
-        ("lock_entry", {}),
-        ("read_schedule", {"now": None}),
-        ("pause_entry", {"now": None, "paused": True, "by": None}),
-        ("read_schedule_changes", {"most": 100}),
+        ("lock_entries", {"names": [NAME]}),
+        ("read_stored", {"now": None, "names": [NAME]}),
+        ("pause_entry", {"now": None, "name": NAME, "paused": True, "by": None}),
+        ("read_schedule_changes", {"name": NAME, "most": 100}),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -63,7 +64,26 @@ def test_what_is_asked_of_one_name_walks_to_it(
     stored: psycopg.Connection[Any], label: str, params: dict[str, Any], mode: str
 ) -> None:
     """By the keys of all tables that are asked."""
-    _is_cheap(explain(stored, label, {"name": NAME, **params}, mode))
+    _is_cheap(explain(stored, label, params, mode))
+
+
+@pytest.mark.parametrize("label", ["lock_entries", "read_stored", "write_schedules"])
+def test_an_edit_of_a_thousand_walks_to_them(
+    stored: psycopg.Connection[Any], label: str
+) -> None:
+    """In all tables that it reads and writes; nothing is prepared on the server."""
+    names = [f"name {n:06}" for n in range(1, 1_001)]
+    one = {"schedule": "{}", "args": "[]", "kwargs": "{}", "options": "{}"}
+    one |= {"task": "t", "by": "ann", "described": "", "delivery": "at_most_once"}
+    one |= {"policies": "{}", "run": "dispatch", "change": "changed"}
+    more = {"version": 2, "at": "2026-01-01T00:00:00Z", "once": False, "asked": []}
+    rows = json.dumps([{"name": name, **one, **more} for name in names])
+    params: dict[str, dict[str, object]] = {
+        "lock_entries": {"names": names},
+        "read_stored": {"names": names, "now": None},
+        "write_schedules": {"rows": rows},
+    }
+    _is_cheap(explain(stored, label, params[label], "force_custom_plan"))
 
 
 @PLANS

@@ -195,10 +195,8 @@ def test_tables_are_named_with_their_schema(label: str) -> None:
     assert render("{schema}.t", 'a"b') == '"a""b".t'
 
 
-WAITS = {"celery_pecker:lock_entry"}
-"""An edit of one entry goes behind the edit before it; claims pass over its row."""
-SINGLE = {"celery_pecker:enroll_stored", "celery_pecker:write_schedule"}
-"""They write the row of one name."""
+WAITS = {"celery_pecker:lock_entries"}
+"""Edits go behind edits before them, by name; claims pass over their rows."""
 
 
 @labels
@@ -209,9 +207,7 @@ def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones(
     text = code(EVERY[label])
     if "for update" in text and label not in WAITS:
         assert "skip locked" in text
-    if label not in SINGLE and re.search(
-        r"insert into \{schema\}\.pecker_(tasks|declarations)\b", text
-    ):
+    if re.search(r"insert into \{schema\}\.pecker_(tasks|declarations)\b", text):
         assert "order by" in text
 
 

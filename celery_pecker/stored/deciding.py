@@ -1,0 +1,196 @@
+"""What an edit of a stored schedule writes, from what is there. Asks no server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import InvalidField, VersionConflict
+from celery_pecker.schedules.model import NEVER_US, Entry
+from celery_pecker.stored import anchor
+from celery_pecker.stored.definition import Definition
+from celery_pecker.stored.model import ScheduleRow
+from celery_pecker.stored.reading import Found, Reading
+from celery_pecker.stored.timing import Timings, following
+
+LATE_US = 60_000_000
+"""A single instant that has passed for longer is refused: it is a mistake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Who edits which version."""
+
+    version: int | None = None
+    """None: whichever there is; 0: there must be none."""
+    by: str | None = None
+    """None: the database's user."""
+    paused: bool | None = None
+    """None: as it is."""
+    in_code: bool = False
+    """Whether this app's beat_schedule declares the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An edit that may be written."""
+
+    wanted: Definition
+    found: Found
+    entry: Entry
+    values: dict[str, Any]
+    """The columns of ``write_schedules``."""
+
+
+class Deciding:
+    """Decides what edits write."""
+
+    def __init__(self, timings: Timings, reading: Reading) -> None:
+        self._timings = timings
+        self._reading = reading
+
+    def decide(self, wanted: Definition, edit: Edit, found: Found) -> Decided:
+        """Return what an edit writes.
+
+        Raises:
+            InvalidField: code declares the name, or it would never run.
+            VersionConflict: it has not the version that the edit is for.
+        """
+        if edit.in_code:
+            _refuse_code(found.name, "this app's beat_schedule declares it")
+        check_version(found, edit.version)
+        if found.by_code:
+            _refuse_code(found.name, "the code of a living scheduler declares it")
+        same = self._same(wanted, found)
+        once_at, new = self._timed(wanted, found, same=same)
+        hot = anchor.Hot(
+            executed_us=found.executed_us or found.now_us,
+            now_us=found.now_us,
+            paused=found.paused or bool(edit.paused),
+        )
+        paused = edit.paused
+        if not found.there:
+            where, paused = anchor.first(hot), bool(edit.paused)
+        elif same:
+            where = anchor.Anchor()
+        else:
+            where = anchor.changed(self._reading.entry(found), new, hot)
+        change = "changed" if found.there else "created"
+        if found.removed_at is not None:
+            change = "returned"
+        values = self._written(wanted, new, where, found)
+        values |= {"once_at": once_at, "paused": paused, "change": change}
+        values["by"] = edit.by or f"db:{found.who}"
+        return Decided(wanted, found, new, values)
+
+    def row(self, decided: Decided, created_at: datetime) -> ScheduleRow:
+        """Return the row that an edit has just written."""
+        return self._reading.written(
+            decided.found,
+            decided.wanted,
+            decided.values,
+            created_at=created_at,
+            entry=decided.entry,
+        )
+
+    def _timed(
+        self, wanted: Definition, found: Found, *, same: bool
+    ) -> tuple[datetime | None, Entry]:
+        """Return the single instant of an edit and its entry; refuse what is over."""
+        after_us = max(found.now_us, found.executed_us or 0)
+        if "once" in wanted.schedule:
+            at_us = to_us(datetime.fromisoformat(wanted.schedule["once"]))
+            if same and found.once_at is not None:
+                return found.once_at, self._entry(wanted, found.once_at)
+            if found.now_us - at_us > LATE_US:
+                now = from_us(found.now_us).isoformat()
+                message = (
+                    f"schedule: once is {from_us(at_us).isoformat()}, and now is {now};"
+                    " allowed is an instant to come"
+                )
+                raise InvalidField(message, field="schedule")
+            at_us = max(at_us, after_us + 1)
+            return from_us(at_us), self._entry(wanted, from_us(at_us))
+        if same:
+            return found.once_at, self._entry(wanted, found.once_at)
+        entry = self._entry(wanted, None)
+        next_us = following(entry, after_us, after_us)
+        if next_us >= NEVER_US:
+            field = "schedule" if wanted.end is None else "end"
+            message = (
+                f"{field} leaves no run after now, {from_us(found.now_us).isoformat()};"
+                " allowed is a schedule that comes"
+            )
+            raise InvalidField(message, field=field)
+        if not wanted.once:
+            return None, entry
+        return from_us(next_us), self._entry(wanted, from_us(next_us))
+
+    def _entry(self, wanted: Definition, once_at: datetime | None) -> Entry:
+        return self._timings.entry(
+            wanted.name,
+            task=wanted.task,
+            schedule=wanted.schedule,
+            policies=wanted.policies,
+            run=wanted.run,
+            start=wanted.start,
+            end=wanted.end,
+            once_at=once_at,
+        )
+
+    def _same(self, wanted: Definition, found: Found) -> bool:
+        """Say whether an edit leaves alone when the entry is due.
+
+        A single run that is over is scheduled anew by any edit.
+        """
+        if not found.there or found.done:
+            return False
+        before = self._reading.definition(found)
+        return before is not None and before.timing == wanted.timing
+
+    def _written(
+        self, wanted: Definition, new: Entry, where: anchor.Anchor, found: Found
+    ) -> dict[str, Any]:
+        policy = new.policy
+        return {
+            "name": wanted.name,
+            "task": wanted.task,
+            "args": json.dumps(wanted.args),
+            "kwargs": json.dumps(wanted.kwargs),
+            "options": json.dumps(wanted.options),
+            "schedule": json.dumps(wanted.schedule),
+            "policies": json.dumps(wanted.policies),
+            "run": wanted.run,
+            "starts_at": wanted.start,
+            "ends_at": wanted.end,
+            "once": wanted.once,
+            "version": found.version + 1,
+            "at": from_us(found.now_us),
+            "executed_at": (
+                None if where.executed_us is None else from_us(where.executed_us)
+            ),
+            "described": new.described,
+            "delivery": policy.delivery.value,
+            "period_us": new.period_us,
+            "timeout_us": policy.timeout_us,
+            "asked": [from_us(one) for one in where.asked_us],
+            "definition": json.dumps(wanted.document()),
+        }
+
+
+def check_version(found: Found, expected: int | None) -> None:
+    """Refuse an edit for another version than there is."""
+    actual = found.version if found.there else 0
+    if expected is not None and expected != actual:
+        raise VersionConflict(found.name, expected=expected, actual=actual)
+
+
+def _refuse_code(name: str, why: str) -> NoReturn:
+    message = (
+        f"name is {name!r}, and {why}; allowed is a name that no code declares: change"
+        " the code, or choose another"
+    )
+    raise InvalidField(message, field="name")
