@@ -11,9 +11,12 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any, NamedTuple
 
 from celery import Celery, states
+from celery.utils.time import maybe_iso8601
+from celery.worker.state import revoked
 from kombu.compression import decompress
 from kombu.exceptions import KombuError
 from kombu.serialization import loads, prepare_accept_content
@@ -30,6 +33,7 @@ from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import options
 from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.load import MAX_THREADS, Load, Pace
+from celery_pecker.outbox.runs.messages import EXPIRED, REVOKED
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.service import Service, Started, turned
 
@@ -234,9 +238,26 @@ class StoredRunner:
                 *(task.name, started.begun.id),
             )
             return False
+        if (why := self._unwanted(request)) is not None:
+            self._service.fail(started, why, park=True)
+            logger.warning(
+                "pecker: the recorded task %s (row %d) is parked: %s",
+                *(task.name, started.begun.id, why),
+            )
+            return False
         request[HEADER] = (self._service, started)
         ended = traced.run(self._app, task, request, args, kwargs)
         return ended.state in {states.SUCCESS, states.IGNORED}
+
+    def _unwanted(self, request: Mapping[str, Any]) -> str | None:
+        """Say why it is not run, as Celery's worker would of a message."""
+        if request["correlation_id"] in revoked:
+            return REVOKED
+        expires = maybe_iso8601(request.get("expires"))
+        if expires is None:
+            return None
+        expires = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
+        return EXPIRED if self._clock.now() > expires else None
 
     def _opened(self, stored: Row) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return what a worker makes of the message."""

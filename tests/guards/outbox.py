@@ -21,6 +21,7 @@ OPERATIONS = "tests/integration/outbox/test_operations.py"
 NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock))"
 LOCAL = "tests/integration/outbox/test_local.py"
 UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
+WORKERS = "tests/integration/outbox/test_workers.py"
 KEYS = "tests/integration/outbox_relay/test_keys.py"
 HOOK = "celery_pecker/outbox/hook.py"
 CALLS = "tests/integration/outbox/test_plain_calls.py"
@@ -484,6 +485,27 @@ GUARDS = (
         "        del request, obj\n"
         "        return True\n",
         f"{ADMIN}::test_nothing_can_be_added_changed_or_deleted",
+    ),
+    Guard(
+        "outbox: a message that Celery drops parks its row",
+        "celery_pecker/outbox/runs/messages.py",
+        "        signals.task_revoked.connect(self._on_revoked, weak=True)\n",
+        "",
+        f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
+    ),
+    Guard(
+        "outbox: what is run without a broker may have expired",
+        "celery_pecker/local/stored.py",
+        "        return EXPIRED if self._clock.now() > expires else None\n",
+        "        return None\n",
+        f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
+    ),
+    Guard(
+        "outbox: what is run without a broker may have been revoked",
+        "celery_pecker/local/stored.py",
+        '        if request["correlation_id"] in revoked:\n',
+        "        if False:\n",
+        f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
     ),
     Guard(
         "django: migrate makes tables only in the database of pecker_dsn",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 from celery import signals
@@ -29,6 +31,8 @@ logger = logging.getLogger("celery_pecker.outbox")
 
 DONE = "pecker_outbox_done"
 """On a request: the run that has succeeded, once all that follows from it is sent."""
+EXPIRED = "it has expired before it was run"
+REVOKED = "it was revoked before it was run"
 DEFAULT = "default"
 """The name of the outbox of an app that names none."""
 
@@ -49,8 +53,13 @@ class Messages:
         self._services: dict[str, Service] = {}
 
     def connect(self) -> None:
-        """Let tasks that succeed have their rows deleted; may be called again."""
+        """Let rows hear how their tasks ended, or that none runs; may be called again.
+
+        One that succeeds is deleted. One whose message Celery drops, since it has
+        expired or was revoked, is parked: else it would be sent again for ever.
+        """
         signals.task_success.connect(_on_success, dispatch_uid=HEADER, weak=False)
+        signals.task_revoked.connect(self._on_revoked, weak=True)
 
     def service(self, outbox: str) -> Service | None:
         """Return what starts and ends runs of an outbox; None: it is not known here."""
@@ -63,8 +72,31 @@ class Messages:
 
     def close(self) -> None:
         """Let go of the databases."""
+        signals.task_revoked.disconnect(self._on_revoked)
+        if "_parking" in vars(self):
+            self._parking.shutdown(cancel_futures=True)
         for service in self._services.values():
             service.close()
+
+    @cached_property
+    def _parking(self) -> ThreadPoolExecutor:
+        """A thread that waits for the database where Celery's own must not."""
+        return ThreadPoolExecutor(1, thread_name_prefix="pecker-outbox-parking")
+
+    def _on_revoked(
+        self,
+        sender: Any = None,
+        request: Any = None,
+        *,
+        expired: bool = False,
+        **_: object,
+    ) -> None:
+        told = None if request is None else self.read(request)
+        service = self.service(told.outbox) if isinstance(told, Told) else None
+        if service is not None and isinstance(told, Told):
+            why = EXPIRED if expired else REVOKED
+            name = str(getattr(sender, "name", ""))
+            self._parking.submit(service.park, told, name, why)
 
     @staticmethod
     def read(request: Any) -> Told | tuple[Service, Started] | None:

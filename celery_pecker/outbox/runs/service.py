@@ -14,6 +14,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
+from celery_pecker.outbox.runs.header import Told
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Begun, Rows
 
@@ -114,6 +115,18 @@ class Service:
             "failure",
             _FAIL_TIMEOUT,
             lambda rows: rows.fail(begun.id, begun.epoch, error, park=park),
+        )
+
+    def park(self, told: Told, task: str, why: str) -> None:
+        """Park a row whose message is not run; without an answer it is sent again."""
+        try:
+            self._ask(lambda rows: rows.fail(told.row, told.epoch, why, park=True))
+        except DatabaseUnavailable as error:
+            why = f"not parked, and is sent again after its hold ({why}): {error}"
+        else:
+            why = f"parked: {why}"
+        logger.warning(
+            "pecker: the recorded task %s (row %d) is %s", task, told.row, why
         )
 
     def close(self) -> None:

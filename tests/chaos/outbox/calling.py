@@ -63,6 +63,9 @@ class Caller:
         self.strikes.come_to("in commit")
         while link.get_result() is not None:
             pass
+        if connection.closed:
+            message = "the answer to the commit is lost"
+            raise psycopg.OperationalError(message)
 
 
 def main(dsn: str, queue: str, folder: str, seed: str, *tasks: str) -> None:

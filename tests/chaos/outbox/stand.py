@@ -211,20 +211,21 @@ class Stand:
     def _chosen(
         self, among: list[Process], event: Event, start: Callable[[], Process]
     ) -> Process:
-        """Return a process that is alive: an order may be carried out too late.
+        """Return one of those, all alive: an order may be carried out too late.
 
         Another one of its kind is ready: somebody has to go on.
         """
-        place = int(event.victim * len(among))
-        among[place].send_signal(signal.SIGCONT)
-        if among[place].poll() is not None:
-            self._note_end(among[place])
-            among[place] = start()
-        others = [one for one in among if one is not among[place]]
+        for place, one in enumerate(among):
+            one.send_signal(signal.SIGCONT)
+            if one.poll() is not None:
+                self._note_end(one)
+                among[place] = start()
+        chosen = among[int(event.victim * len(among))]
+        others = [one for one in among if one is not chosen]
         eventually(
             lambda: any(map(self._ready, others)), READY_TIMEOUT, "another is ready"
         )
-        return among[place]
+        return chosen
 
     def _ready(self, process: Process) -> bool:
         ready = self.folder / f"{process.pid}.ready"

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from celery import Celery
 
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.operations import Which, reschedule
@@ -194,6 +195,39 @@ def test_a_rollback_sends_nothing(office: Office) -> None:
     mails = office.record("by_message", "a")
     office.until(office.all_done, "the mail is done")
     assert office.statuses(mails) == [("sent", 1)]
+
+
+@pytest.mark.parametrize("task", ["by_message", "here"])
+def test_what_expired_or_was_revoked_is_parked(office: Office, task: str) -> None:
+    """Nobody runs it: a message that is not run would be sent again for ever."""
+    revoked = new_tag()
+    office.until(
+        lambda: office.app.control.revoke(revoked, reply=True, timeout=5.0, limit=1),
+        "a worker knows it",
+    )
+    mode = "local" if task in LOCAL else "until_done"
+    sent: list[dict[str, Any]] = [
+        {"task_id": revoked},
+        {"expires": 0.1, "countdown": 1},
+    ]
+    ids = [
+        office.outbox.send(office.app.signature(task, (0, "a")), mode=mode, **one).id
+        for one in sent
+    ]
+
+    def parked() -> list[str]:
+        return [
+            error
+            for (error,) in office.table.execute(
+                "select last_error from pecker_outbox where task_id = any(%s)"
+                " and parked_at is not null order by id",
+                ids,
+            )
+        ]
+
+    office.until(lambda: len(parked()) == len(ids), "both are parked")
+    assert ["revoked" in parked()[0], "expired" in parked()[1]] == [True, True]
+    office.table.execute("delete from pecker_outbox")
 
 
 def test_a_task_whose_process_is_killed_runs_again(office: Office) -> None:
