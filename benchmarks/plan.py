@@ -159,7 +159,7 @@ class Plan:
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
             "throttle_loop": 12 + 6 * (self.loop + 19.0),
             "throttle_turns": 4 * (2 * self.loop + 25.0),
-            "throttle_hook": 4 * (14 + self.pairs * self.batch / 350),
+            "throttle_hook": 30 + 6 * self.pairs * (5 + self.batch / 500),
             "throttle_hold": 40
             + self.limited
             + self.openings * 32

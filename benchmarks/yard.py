@@ -14,11 +14,12 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import psutil
@@ -34,6 +35,25 @@ ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
 AT_ONCE = 1_000
 """Messages in one round trip."""
+
+
+class Spent(NamedTuple):
+    """Seconds of processor time of workers."""
+
+    main: float
+    """The main threads of their main processes."""
+    threads: float
+    """The other threads of those."""
+    children: float
+
+    @property
+    def all(self) -> float:
+        """Return all of it."""
+        return self.main + self.threads + self.children
+
+    def minus(self, before: Spent) -> Spent:
+        """Return what was taken since then."""
+        return Spent(*(now - was for now, was in zip(self, before, strict=True)))
 
 
 @dataclass(slots=True)
@@ -63,32 +83,32 @@ class Crew:
         for path in self.folder.glob("runs-*"):
             os.truncate(path, 0)
 
-    def main_cpu(self) -> float:
-        """Seconds of processor time of the workers' main processes."""
-        spent = 0.0
+    def cpu(self) -> Spent:
+        """Return the processor time that their processes have taken until now."""
+        main = threads = children = 0.0
         for process in self.processes:
-            times = psutil.Process(process.pid).cpu_times()
-            spent += times.user + times.system
-        return spent
+            for thread, seconds in _threads(process.pid):
+                if thread == process.pid:
+                    main += seconds
+                else:
+                    threads += seconds
+            for child in psutil.Process(process.pid).children(recursive=True):
+                children += sum(seconds for _, seconds in _threads(child.pid))
+        return Spent(main, threads, children)
 
-    def all_cpu(self) -> float:
-        """Seconds of processor time of their main processes and children."""
-        spent = 0.0
-        for process in self.processes:
-            main = psutil.Process(process.pid)
-            for one in (main, *main.children(recursive=True)):
-                times = one.cpu_times()
-                spent += times.user + times.system
-        return spent
 
-    def beside_cpu(self) -> float:
-        """Seconds of processor time of their threads beside the main one."""
-        return sum(
-            thread.user_time + thread.system_time
-            for process in self.processes
-            for thread in psutil.Process(process.pid).threads()
-            if thread.id != process.pid
-        )
+def _threads(pid: int) -> Iterator[tuple[int, float]]:
+    """Yield each thread of a process, and its seconds of processor time.
+
+    Linux counts nanoseconds here. All other figures of it come in steps of 10 ms.
+    """
+    if not Path("/proc/self/schedstat").exists():
+        for one in psutil.Process(pid).threads():
+            yield one.id, one.user_time + one.system_time
+        return
+    for folder in Path(f"/proc/{pid}/task").iterdir():
+        spent, *_ = (folder / "schedstat").read_text().split()
+        yield int(folder.name), int(spent) / 1e9
 
 
 class Yard:
@@ -102,6 +122,7 @@ class Yard:
         self.traffic = EmbeddedRedis(fast=True)
         self.broker = redis.Redis.from_url(ground.redis)
         self._crews: list[Crew] = []
+        self._numbers = count()
 
     def __enter__(self) -> Self:
         """The Redis of the traffic answers."""
@@ -116,10 +137,7 @@ class Yard:
     ) -> None:
         """Processes have ended; queues and files are gone."""
         for crew in self._crews:
-            for process in crew.processes:
-                process.kill()
-                process.remove()
-            self.broker.delete(crew.queue)
+            self._end(crew)
         self.broker.delete("unacked", "unacked_index")
         self.broker.close()
         self.traffic.__exit__(kind, error, trace)
@@ -131,10 +149,14 @@ class Yard:
         *,
         pool: str = "prefork",
         processes: int = 1,
+        seed: int | None = None,
         **env: object,
     ) -> Crew:
-        """Return workers on a queue of their own, ready; with `LIMIT`, with a gate."""
-        queue = f"{self.name}_{len(self._crews)}"
+        """Return workers on a queue of their own, ready; with `LIMIT`, with a gate.
+
+        Those with the same `seed` have the same order in what Python hashes.
+        """
+        queue = f"{self.name}_{next(self._numbers)}"
         folder = self.folder / queue
         folder.mkdir()
         given = {
@@ -164,7 +186,10 @@ class Yard:
                     ],
                     name=f"worker {number} of {queue}",
                     cwd=ROOT,
-                    env={ENVIRONMENT + name: value for name, value in given.items()},
+                    env={
+                        **{ENVIRONMENT + name: one for name, one in given.items()},
+                        **({} if seed is None else {"PYTHONHASHSEED": str(seed)}),
+                    },
                 )
                 for number in range(workers)
             ],
@@ -179,6 +204,17 @@ class Yard:
                 f"{process.name} is ready",
             )
         return made
+
+    def dismiss(self, crew: Crew) -> None:
+        """Kill the workers of a crew: it is not needed any more."""
+        self._crews.remove(crew)
+        self._end(crew)
+
+    def _end(self, crew: Crew) -> None:
+        for process in crew.processes:
+            process.kill()
+            process.remove()
+        self.broker.delete(crew.queue)
 
     def feed(
         self, crew: Crew, task: str, count: int, *args: object, first: int = 0

@@ -64,7 +64,8 @@ def hook(samples: list[Sample]) -> str:
             f"{one['ratio']:.3f} ({one['low']:.3f} to {one['high']:.3f})",
             f"{one['main_us']:+.1f}",
             f"{one['plain_us']:.0f}",
-            f"{one['beside_ms']:+.1f}" if "beside_ms" in one else "",
+            f"{one['threads_us']:+.1f}" if "threads_us" in one else "",
+            f"{one['children_us']:+.1f}" if "children_us" in one else "",
             f"{one['cpu']:.3f} ({one['cpu_low']:.3f} to {one['cpu_high']:.3f})"
             if "cpu" in one
             else "",
@@ -81,13 +82,15 @@ def hook(samples: list[Sample]) -> str:
             "",
             "",
             "",
+            "",
         ]
         for one in samples
         if "hook_us" in one
     ]
     head = ("pool", "pairs, of tasks", "throughput with / without (95 %)")
     rest = (
-        "its other threads, ms a second",
+        "of which other threads, µs a task",
+        "children, µs a task",
         "processor time of all processes, without / with",
     )
     main = ("main process, µs a task", "without the gate, µs")

@@ -119,9 +119,24 @@ GUARDS = (
     Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
-        "    if run := run_of(task.request):\n",
-        "    if run := run_of(task.request) or 1:\n",
+        "        if not number:\n",
+        "        number = number or 1\n        if not number:\n",
         f"{UNIT}/test_worker_parts.py::test_only_runs_that_were_let_in_are_counted",
+    ),
+    Guard(
+        "throttle: runs are told apart after Celery made its tracers anew",
+        "throttle/worker/pool.py",
+        "    consumer.update_strategies = update_strategies\n",
+        "    update_strategies()\n",
+        f"{UNIT}/test_worker_parts.py::test_only_runs_that_were_let_in_are_counted",
+    ),
+    Guard(
+        "throttle: requests that are over are let go of as others come",
+        "throttle/worker/running.py",
+        "        self._look(2)\n",
+        "",
+        f"{UNIT}/test_worker_parts.py"
+        "::test_requests_that_are_over_are_let_go_of_as_others_come",
     ),
     Guard(
         "throttle: a connection that was closed meanwhile costs no report",
@@ -476,6 +491,13 @@ GUARDS = (
         "throttle/worker/pool.py",
         "worker.app.conf.include = (*worker.app.conf.include, SPAWNED)",
         "pass",
+        f"{REAL}/worker/test_spawn.py",
+    ),
+    Guard(
+        "throttle: runs are told apart in a child that was forked",
+        "throttle/worker/pool.py",
+        "            tell_runs_apart(worker.app)\n",
+        "",
         f"{REAL}/worker/test_spawn.py",
     ),
 )

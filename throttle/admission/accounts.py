@@ -57,8 +57,9 @@ class Accounts:
         self._kinds: dict[tuple[Target, str], tuple[Account, Expected]] = {}
         """Forgotten at each reading: costs may have been learned."""
         self._runs: dict[int, Expected | UnderWay] = {}
-        self._ended: dict[int, int] = {}
-        """Readings since the worker saw a run's end that did not show it."""
+        self._ended: list[list[int]] = [[] for _ in range(UNSEEN)]
+        """Runs whose end the worker saw: since the last reading, since the one before
+        it. A reading may have shown some of them meanwhile."""
 
     # Asked by the worker
 
@@ -102,10 +103,7 @@ class Accounts:
         with self._lock:
             for run in unstarted:
                 self._drop(run)
-            runs, waits = self._runs, self._ended
-            for run in ended:
-                if run in runs:
-                    waits[run] = 0
+            self._ended[0].extend(ended)
 
     def cost(self, target: Target, task: str) -> Amount:
         """Return what a run is expected to cost: for the hold."""
@@ -260,16 +258,19 @@ class Accounts:
     def _give_up(self, dropped: int) -> None:
         """Count runs that no reading has shown as runs that counted nothing."""
         unseen: dict[Expected, list[int]] = {}
-        waits = self._ended
-        for run, readings in waits.items():
-            if readings + 1 < UNSEEN:
-                waits[run] = readings + 1
+        runs = self._runs
+        for run in self._ended.pop():
+            was = runs.get(run)
+            if was is None:
                 continue
-            was = self._runs[run]
             kind = was if type(was) is Expected else was.kind  # type: ignore[union-attr]
-            unseen.setdefault(kind, []).append(run)
+            if kind in unseen:
+                unseen[kind].append(run)
+            else:
+                unseen[kind] = [run]
+        self._ended.insert(0, [])
         for kind, some in unseen.items():
-            none = [run for run in some if self._runs[run] is kind]
+            none = [run for run in some if runs[run] is kind]
             if none and not dropped:
                 ends = [(NOTHING, None)] * len(none)
                 self._costs.learn(kind.target, kind.task, ends)
@@ -281,7 +282,6 @@ class Accounts:
         for run in ended:
             if self._runs.get(run) is kind:
                 del self._runs[run]
-                self._ended.pop(run, None)
                 plain += 1
             else:
                 self._drop(run)
@@ -292,7 +292,6 @@ class Accounts:
 
     def _drop(self, run: int) -> None:
         was = self._runs.pop(run, None)
-        self._ended.pop(run, None)
         if was is None:
             return
         kind = was if isinstance(was, Expected) else was.kind

@@ -12,7 +12,7 @@ from celery.worker import state as _state
 from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
 from throttle.model import Admission, Policy, Target
-from throttle.worker import scheduled, starting
+from throttle.worker import pool, scheduled, starting
 from throttle.worker.back import give_back
 from throttle.worker.brokers import Broker
 from throttle.worker.dead import Dead
@@ -82,6 +82,7 @@ class Hook:
         rig.paced = self._pace.count
         self._through: Callable[[Any], object] = consumer.on_task_request
         consumer.on_task_request = self.offer
+        pool.counted(consumer)
         self._lose = consumer.on_connection_error_after_connected
         consumer.on_connection_error_after_connected = self._lost
 

@@ -6,6 +6,7 @@ connection, or with its process. But it strikes the request from its list then.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from itertools import count
 from typing import Any, Protocol
@@ -24,12 +25,6 @@ def next_run() -> int:
     return next(_numbers)
 
 
-def run_of(request: Any) -> int:
-    """Return the number of the run that a task's request is; 0: nobody counts it."""
-    number: int = (request.delivery_info or {}).get(RUN, 0)
-    return number
-
-
 class Ended(Protocol):
     """What wants to know."""
 
@@ -42,25 +37,48 @@ class Running:
 
     def __init__(self, accounts: Ended) -> None:
         self._accounts = accounts
-        self._requests: dict[int, Any] = {}
+        self._line: deque[tuple[int, Any]] = deque()
+        """Looked at in turns, by the thread that adds and the one that collects."""
+        self._ended: deque[int] = deque()
+        self._unstarted: deque[int] = deque()
 
     def __len__(self) -> int:
-        return len(self._requests)
+        return len(self._line)
 
     def add(self, run: int, request: Any) -> None:
-        """Note that the request was admitted as that run."""
-        self._requests[run] = request
+        """Note that the request was admitted as that run.
+
+        Two others are let go of if they are over. Kept until the next reading, a tenth
+        of a second's requests would outlive Python's young generation, and each full
+        collection would come sooner.
+        """
         request.delivery_info[RUN] = run
+        self._look(2)
+        self._line.append((run, request))
 
     def collect(self) -> None:
         """Report to the accounts which are over. For one thread, now and then."""
-        listed, requests = state.requests, self._requests
-        ended: list[int] = []
-        unstarted: list[int] = []
-        for run, request in list(requests.items()):
-            # A retry, under the same task id, may have come meanwhile
-            if listed.get(request.id) is not request:
-                del requests[run]
-                (unstarted if request.time_start is None else ended).append(run)
+        self._look(len(self._line))
+        ended, unstarted = _taken(self._ended), _taken(self._unstarted)
         if ended or unstarted:
             self._accounts.over(ended, unstarted)
+
+    def _look(self, most: int) -> None:
+        line, listed = self._line, state.requests
+        for _ in range(most):
+            try:
+                one = line.popleft()
+            except IndexError:
+                return
+            run, request = one
+            # A retry, under the same task id, may have come meanwhile
+            if listed.get(request.id) is request:
+                line.append(one)
+            elif request.time_start is None:
+                self._unstarted.append(run)
+            else:
+                self._ended.append(run)
+
+
+def _taken(line: deque[int]) -> list[int]:
+    return [line.popleft() for _ in range(len(line))]

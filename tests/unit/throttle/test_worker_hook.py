@@ -94,6 +94,7 @@ class Bench:
             on_task_request=lambda one: self.through.append(one.id),
             on_connection_error_after_connected=lambda _: self.lost.append("celery's"),
             disable_rate_limits=True,
+            update_strategies=lambda: None,
             task_buckets={},
             hub=SimpleNamespace(call_soon=self.soon.append),
             qos=None,

@@ -1,4 +1,4 @@
-"""A pool whose processes are fresh interpreters: nothing of the worker is theirs."""
+"""What a pool's processes do is counted: forked, or fresh interpreters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from tests.services import PostgresStand
 pytestmark = pytest.mark.cluster
 
 
-def test_what_a_pool_that_spawns_does_is_counted(
-    stands: Callable[..., Stand], postgres_server: PostgresStand
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_a_pool_does_is_counted(
+    stands: Callable[..., Stand], postgres_server: PostgresStand, method: str
 ) -> None:
     """Each run with its own statements: the worker has learned what they cost."""
     with postgres_server.fresh(migrated=False) as dsn:
         stand = stands(dsn=dsn)
-        stand.start(worker_pool_start_method="spawn")
+        stand.start(worker_pool_start_method=method)
         names = [f"s{number}" for number in range(20)]
         stand.send("stated", *names, args=(10,))
         stand.until(stand.ran_all(*names), "all ran", 60.0)
