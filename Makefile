@@ -28,7 +28,7 @@ install: $(STAMP) ## .venv with locked wheels; compiles nothing
 $(STAMP): requirements/dev.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12, 3.13 or 3.14 with venv is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV): about 110 wheels"
+	@echo "installing into $(VENV): about 180 wheels"
 	@$(PIP) --only-binary :all: -r requirements/dev.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@

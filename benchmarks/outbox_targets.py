@@ -75,7 +75,7 @@ def _commits(one: Any) -> list[Verdict]:
     return [
         Verdict(
             target="commits a second ≥ 0.9 of a plain insert's",
-            measured=f"{one['ratio']:.2f}",
+            measured="{:.2f} ({:.2f} to {:.2f})".format(one["ratio"], *one["interval"]),
             met=one["ratio"] >= 0.9,
         )
     ]

@@ -180,9 +180,10 @@ class Plan:
             "outbox_relay": 2 * (8 + self.recorded / 4_000),
             "outbox_latency": 6 + self.submits * 1.5,
             "outbox_call": 6 + self.recorded / 5_000,
-            "outbox_commits": 56.0,
+            "outbox_commits": 6 + self.pairs * 8.0,
             "outbox_deferred": 10 + self.recorded / 4_000,
             "outbox_hundred": 10 + self.recorded / 400,
+            "outbox_peers": 5 * (12 + self.recorded / 8_000 + self.submits * 0.4),
             "outbox_million": 20
             + self.recorded / 400
             + max(self.recorded / 400, self.held),

@@ -16,6 +16,7 @@ from benchmarks.charts import (
     flower,
     groomer,
     holding,
+    outbox,
     pace,
     precision,
     sharding,
@@ -43,6 +44,7 @@ CHARTS = {
     "sharding_many": (sharding.draw_many, "sharding_many"),
     "sharding_kill": (sharding.draw_kill, "sharding_kill"),
     "groomer": (groomer.draw, "groomer"),
+    "outbox_peers": (outbox.draw_peers, "outbox_peers"),
 }
 """By name: who draws it, and from which row."""
 

@@ -1,7 +1,8 @@
 """Commits a second of 16 clients that record one message in each, by pgbench.
 
 Beside them, in turns: the same clients and a plain insert of the same values into a
-table of the same columns, which has a key and no other index.
+table of the same columns, which has a key and no other index. Each turn begins with
+empty tables and after a checkpoint, and the two change places from pair to pair.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -23,8 +25,7 @@ from benchmarks.run import Run
 
 ROW = "outbox_commits"
 CLIENTS = 16
-SECONDS = 4
-TURNS = 5
+SECONDS = 3
 OUTBOX = """
 insert into {table} (task, task_id, exchange, routing_key, priority, content_type,
     content_encoding, declare, headers, properties, body, created_at)
@@ -44,7 +45,7 @@ def run(run: Run) -> None:
     if shutil.which("pgbench") is None:
         run.note(f"{ROW}: pgbench is not on the PATH: not measured")
         return
-    lasts = 6.0 + 2 * TURNS * (SECONDS + 1)
+    lasts = 6.0 + 2 * run.plan.pairs * (SECONDS + 1)
     run.trial(ROW, "16 clients", lasts, partial(commits, run))
 
 
@@ -71,17 +72,42 @@ def commits(run: Run) -> Sample:
                 script = sql.SQL(text).format(**names).as_string(connection)
                 (Path(folder) / who).write_text(script)
         rates: dict[str, list[float]] = {who: [] for who in scripts}
-        for _ in range(TURNS):
-            for who in scripts:
+        cpu: dict[str, list[float]] = {who: [] for who in scripts}
+        tables = {"outbox": field.table, "plain": names["plain"]}
+        for turn in range(run.plan.pairs):
+            for who in list(scripts)[:: -1 if turn % 2 else 1]:
+                field.connection.execute(sql.SQL("truncate {}").format(tables[who]))
+                field.connection.execute("checkpoint")
+                busy = _ended(run)
                 rates[who].append(_pgbench(field.dsn, Path(folder) / who))
+                spent = _ended(run) - busy
+                cpu[who].append(spent / rates[who][-1] / SECONDS * 1e6)
                 run.tell()
     pairs = [a / b for a, b in zip(rates["outbox"], rates["plain"], strict=True)]
     return {
         "clients": CLIENTS,
         "rate": {who: round(float(np.median(each))) for who, each in rates.items()},
+        "cpu_us": {who: round(float(np.median(one)), 1) for who, one in cpu.items()},
         "ratio": round(float(np.median(pairs)), 2),
+        "interval": _interval(pairs),
         "pairs": [round(one, 2) for one in pairs],
     }
+
+
+def _interval(pairs: list[float]) -> tuple[float, float]:
+    """Return between what the median lies with 95 %, by drawing the pairs again."""
+    drawn = np.random.default_rng(1).choice(pairs, size=(5_000, len(pairs)))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return round(float(low), 2), round(float(high), 2)
+
+
+def _ended(run: Run) -> float:
+    """Return the seconds of processor time of the server's sessions that ended."""
+    pid = run.ground.server_pids.get("postgresql")
+    if pid is None:
+        return float("nan")
+    times = psutil.Process(pid).cpu_times()
+    return float(times.children_user + times.children_system)
 
 
 def _pgbench(dsn: str, script: Path) -> float:

@@ -30,7 +30,10 @@ def latency(run: Run) -> Sample:
     commits = run.plan.submits * 10
     field = Field(run.ground, "redis")
     took: list[float] = []
-    with field.open(), redis.Redis.from_url(run.ground.redis) as broker:
+    with (
+        field.open(),
+        redis.Redis.from_url(run.ground.redis, socket_timeout=2 * LONGEST) as broker,
+    ):
         field.start_relay()
         with psycopg.connect(field.dsn) as connection:
             for _ in range(commits):

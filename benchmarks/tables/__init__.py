@@ -83,6 +83,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Sample]], str]]] = {
     "outbox_commits": ("Commits a second", outbox.commits),
     "outbox_deferred": ("Beside many that wait", outbox.deferred),
     "outbox_million": ("A million messages", outbox.million),
+    "outbox_peers": ("Beside others", outbox.peers),
     "outbox_hundred": ("A hundred threads", outbox.hundred),
     "observers_quiet": ("Observers asleep", observers.quiet),
     "observers_kill": ("A host of observers is killed", observers.kill),

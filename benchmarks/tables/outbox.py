@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import grid, spreads
+from benchmarks.cells import NONE, grid, spreads
 from benchmarks.results import Sample
 
 
@@ -53,15 +53,20 @@ def commits(samples: list[Sample]) -> str:
     """Return commits a second."""
     lines = [
         [
-            f"{one['clients']} clients",
-            f"{one['rate']['outbox']:,}",
-            f"{one['rate']['plain']:,}",
-            f"**{one['ratio']:.2f}** ({', '.join(f'{x:.2f}' for x in one['pairs'])})",
+            who,
+            f"{one['rate'][key]:,}",
+            f"{one['cpu_us'][key]:.0f}",
+            f"**{one['ratio']:.2f}** ({one['interval'][0]:.2f} to"
+            f" {one['interval'][1]:.2f}, {len(one['pairs'])} pairs)"
+            if key == "outbox"
+            else "",
         ]
         for one in samples
+        for who, key in (("a message recorded", "outbox"), ("a plain insert", "plain"))
     ]
-    head = ("", "a message recorded in each", "a plain insert in each")
-    return grid((*head, "ratio (of each pair)"), lines)
+    head = ("16 clients, in each commit", "commits a second")
+    cost = "processor time of the server, µs a commit"
+    return grid((*head, cost, "ratio of a pair, median and 95 % of it"), lines)
 
 
 def deferred(samples: list[Sample]) -> str:
@@ -106,3 +111,26 @@ def hundred(samples: list[Sample]) -> str:
     ]
     head = ("", "done a second", "runs", "distinct ids in the log")
     return grid(head, lines)
+
+
+def peers(samples: list[Sample]) -> str:
+    """Return what recording and delivering takes, ours first."""
+    lines = [
+        [
+            " ".join(
+                filter(None, (one["subject"], one["what"] and f"({one['what']})"))
+            ),
+            f"{one['calls_rate']:,}",
+            _rate(one, "commits_rate"),
+            _rate(one, "rate"),
+            spreads([one], "ms", "{:.1f}") if "ms" in one else NONE,
+        ]
+        for one in samples
+    ]
+    head = ("", "calls a second", "commits a second, one call in each")
+    way = ("delivered or run a second", "commit → there, p50 / p95 / p99, ms")
+    return grid((*head, *way), lines)
+
+
+def _rate(one: Sample, key: str) -> str:
+    return f"{one[key]:,}" if key in one else NONE
