@@ -120,7 +120,10 @@ class Service:
     def park(self, told: Told, task: str, why: str) -> None:
         """Park a row whose message is not run; without an answer it is sent again."""
         try:
-            self._ask(lambda rows: rows.fail(told.row, told.epoch, why, park=True))
+            self._ask(
+                lambda rows: rows.fail(told.row, told.epoch, why, park=True),
+                _FAIL_TIMEOUT,
+            )
         except DatabaseUnavailable as error:
             why = f"not parked, and is sent again after its hold ({why}): {error}"
         else:
