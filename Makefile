@@ -7,7 +7,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
-JOBS ?= 2
+# Twice the cores of a small machine: half of the time tests wait for processes.
+JOBS ?= 4
 HOURS ?= 1
 # Errors only: pip warns of each mirror that lacks a package.
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
@@ -18,7 +19,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test browser lint types docs bench compat interop guards soak check smoke lock clean
+.PHONY: help install demo test coverage browser lint types docs bench compat interop guards soak check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -39,7 +40,11 @@ demo: install ## a meeting service whose parts are killed (ACT=outbox: that act 
 # Native tracebacks: pytest's own parse the source of each frame, and Python 3.11 may end
 # that with a SystemError, and the whole run with it, if another thread parses too.
 test: install ## the tests, on embedded servers and on those of this machine
-	$(PYTEST) -n $(JOBS) --reruns 1 --tb=native -m "not soak"
+	$(PYTEST) -n $(JOBS) $(if $(RERUNS),--reruns $(RERUNS)) --tb=native -m "not soak"
+
+coverage: install ## which branches the tests run in their own process; build/coverage
+	$(PYTEST) -n $(JOBS) -q --tb=native -m "not soak" --cov --cov-report=html:build/coverage \
+		--cov-report=term:skip-covered $(TESTS)
 
 lint: install ## style, spelling, and which room may import which
 	$(BIN)/ruff check
@@ -83,7 +88,7 @@ check: ## all that CI does
 	$(MAKE) lint
 	$(MAKE) smoke
 	$(MAKE) compat VERSIONS=5.5 QUICK=1
-	$(MAKE) test
+	$(MAKE) test RERUNS=1
 
 lock: ## the newest versions that go together (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \

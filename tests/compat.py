@@ -113,7 +113,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.compat")
     parser.add_argument("versions", nargs="+", help="5.5, django-6.1, flower-2.0")
     parser.add_argument("--quick", action="store_true", help="a few of the tests")
-    parser.add_argument("--jobs", default="2", help="processes")
+    parser.add_argument("--jobs", default="4", help="processes")
     options = parser.parse_args()
     red = []
     for version in options.versions:

@@ -29,12 +29,10 @@ profiles.load()
 
 Server = TypeVar("Server", EmbeddedPostgres, EmbeddedRedis)
 
-CHAOS = Path(__file__).with_name("chaos")
-AT_LEISURE = (
-    Path(__file__).with_name("docs"),
-    Path(__file__).parent / "integration" / "sharding",
-)
-"""Their clusters are waited for, however long it takes."""
+TESTS = Path(__file__).parent
+CHAOS = TESTS / "chaos"
+LONG = ("cluster", "chaos", "slow")
+"""Marks of tests that start processes, or wait for something."""
 LOOP = re.compile(
     r"pecker-(beat|worker|local|history|events|relay.*|outbox-.*|.*-alarms.*)"
 )
@@ -308,18 +306,34 @@ def _begin(stack: ExitStack, name: str, kind: type[Server], **options: Any) -> S
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that start whole clusters in two lines, one for each core.
+    """Keep together what belongs together, and begin with what takes long.
 
-    In one stand those that judge the pace, in the other those that need not keep one:
-    pages of the documentation, and canvases.
+    Whole clusters whose pace is judged run one at a time. Tests that share something of
+    their module run in one process, so that it is made once. All others go to whoever
+    is free; those that start processes go first, lest one is left over at the end.
     """
     for item in items:
-        marked = item.get_closest_marker("cluster") or item.get_closest_marker("chaos")
-        if any(folder in item.path.parents for folder in AT_LEISURE):
-            if marked:
-                item.add_marker(pytest.mark.xdist_group("pages"))
-        elif marked or CHAOS in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
+        if CHAOS in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("chaos"))
+        elif line := shared_with_module(item):
+            item.add_marker(pytest.mark.xdist_group(line))
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, LONG)))
+
+
+def shared_with_module(item: pytest.Item) -> str:
+    """Return which module, and which parameters, a test shares fixtures of; or ""."""
+    own: Any = item
+    fixtures: dict[str, Any] = own._fixtureinfo.name2fixturedefs
+    shared = {
+        name
+        for name, known in fixtures.items()
+        if any(one.scope == "module" for one in known)
+    }
+    if not shared:
+        return ""
+    params = own.callspec.params if hasattr(own, "callspec") else {}
+    values = [str(params[name]) for name in sorted(shared & params.keys())]
+    return "-".join([str(item.path.relative_to(TESTS)), *values])
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -49,7 +49,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("tests", nargs="*", default=["tests"], help="else all of them")
     parser.add_argument("--hours", type=float, default=1.0, help="how long (1)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of a run (2)")
+    parser.add_argument("--jobs", type=int, default=4, help="processes of a run (4)")
     return parser.parse_args()
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from celery import Celery
+from celery.concurrency.thread import TaskPool as ThreadPool
 from celery.schedules import schedule
 
 from celery_pecker.declarations import Book
@@ -18,6 +20,7 @@ from celery_pecker.local import LocalRunner
 from celery_pecker.replica import Replica, compose
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
+from celery_pecker.worker.replicas import Replicas
 from tests.integration.local.hand import Gates, Notes
 
 LOCAL = {"run": "local", "timeout": 0.4}
@@ -40,6 +43,33 @@ def test_only_a_local_slot_is_told_its_moments(dsn: str) -> None:
     assert here.latest is not None
     assert here.latest <= here.ends <= now + 0.9
     assert here.ends > now - 1.2
+
+
+def test_a_worker_has_as_many_threads_as_its_setting_says(dsn: str) -> None:
+    """``pecker_local_threads``: what is due beyond them waits."""
+    gates = Gates()
+    app = Celery("proj", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn=dsn, pecker_local_threads=2)
+    app.task(name="waits", shared=False)(gates.wait)
+    every = {"task": "waits", "schedule": 1.0, "pecker": {"run": "local"}}
+    app.conf.beat_schedule = {f"{number}": every for number in range(4)}
+    replicas = Replicas(
+        SimpleNamespace(app=app, hostname="w@test", pool_cls=ThreadPool)
+    )
+
+    def runs() -> dict[str, int]:
+        found: dict[str, int] = replicas.info()[1]["runs"]
+        return found
+
+    try:
+        replicas.start()
+        gates.arrived()
+        gates.arrived()
+        eventually(lambda: runs()["waiting"] >= 2, 30.0, "two wait for a thread")
+        assert runs()["running"] == 2
+    finally:
+        gates.go.set()
+        replicas.join(patient=True)
 
 
 class Two:

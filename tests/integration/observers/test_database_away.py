@@ -16,10 +16,7 @@ from celery_pecker.testing.proxy import Proxy
 from tests.integration.observers import watch_app
 from tests.integration.observers.conftest import SECONDS, Crew
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.xdist_group("observers: database away"),
-]
+pytestmark = pytest.mark.soak
 
 BEGAN = "began {}"
 LIVING = "from pecker_observer_nodes where state <> 'dead'"

@@ -12,8 +12,6 @@ from celery_pecker.observers import Answer, Place, Status
 from celery_pecker.testing import eventually
 from tests.integration.observers.conftest import SECONDS, Crew
 
-pytestmark = pytest.mark.xdist_group("observers: host failures")
-
 
 @pytest.fixture(scope="module")
 def crew(crews: Callable[..., Crew]) -> Crew:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +12,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Begun, Rows
+from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.stored import Table
 
 OPTIONS = Options(timeout=None, attempts=3)
@@ -213,6 +214,22 @@ def test_the_log_keeps_the_newest(bench: Bench) -> None:
     kept = [one[0] for one in bench.table.done]
     assert len(kept) < 10 + 64
     assert kept == [*range(141 - len(kept), 141)]
+
+
+def test_a_setting_says_how_many_the_log_keeps(
+    halls: Callable[..., Hall], dsn: str
+) -> None:
+    """None of them with ``pecker_outbox_log = 0``."""
+    service = halls(dsn, pecker_outbox_log=0).service
+    table = Table(dsn)
+    for number in range(140):
+        table.add("a", number, mode=2)
+    with service._connections.lend(30.0) as database:
+        rows = service.rows(database)
+        for begun in rows.take([("a", OPTIONS)], 1_000).begun:
+            assert rows.end(begun, emergency=False)
+    assert table.rows == 0
+    assert len(table.done) < 64
 
 
 def test_claims_and_starts_that_race_have_one_winner(bench: Bench, dsn: str) -> None:

@@ -18,6 +18,7 @@ from celery_pecker.outbox import Outbox
 from celery_pecker.replica import Relays
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
+from tests.integration.outbox_relay.rows import column
 
 SOON = 20.0
 """Seconds in which a stop is over: one is promised; this leaves room."""
@@ -113,6 +114,39 @@ def test_two_tables_are_delivered(
         assert relays.alive
         relays.stop()
         assert relays.join(30.0)
+
+
+def test_settings_say_how_long_a_batch_is_held_and_how_often_is_asked(
+    dsn: str,
+    outbox: psycopg.Connection[Any],
+    redis_url: str,
+    queue_name: str,
+    start: Start,
+) -> None:
+    """``pecker_outbox_hold`` and ``pecker_outbox_interval``."""
+    app = app_on(dsn, redis_url, queue_name)
+    app.conf.update(pecker_outbox_hold=7.0, pecker_outbox_interval=4.0)
+    with_rows = Outbox(app)
+    relays = start(app)
+    [running] = relays._all
+    running.loop.stop()
+    assert running.loop.join(30.0)
+    holds: list[Any] = []
+    push: Any = running.publisher.push
+
+    def look_and_push(*args: Any, **options: Any) -> Any:
+        holds.append(column(outbox, "select hold::text from pecker_outbox_batches"))
+        return push(*args, **options)
+
+    running.publisher.push = look_and_push  # type: ignore[method-assign]
+    with_rows.send(note(app).s())
+    with_rows.close()
+    eventually(lambda: running.relay.step() and holds, 30.0, "it was sent")
+    assert holds[0] == ["00:00:07"]
+    assert waiting(redis_url, queue_name) == 1
+    assert 3.6 <= running.relay.step() <= 4.0
+    running.publisher.close()
+    running.database.close()
 
 
 def test_a_table_that_is_not_there_is_waited_for(

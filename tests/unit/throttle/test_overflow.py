@@ -33,7 +33,7 @@ class Request:
     def __init__(self, queue: str) -> None:
         self.id = "x"
         self.queue = queue
-        self.body = b"x"
+        self.body = b"x"  # one byte
 
 
 class Played:
@@ -95,14 +95,21 @@ class Played:
 class Bench:
     """An overflow with its hold, and the turns of a loop."""
 
-    def __init__(self, most: int = MOST, **broker: Any) -> None:
+    def __init__(
+        self, most: int = MOST, *, hold_bytes: int = 10**6, **broker: Any
+    ) -> None:
         self.now = 100.0
         self.soon: list[Callable[[], None]] = []
-        self.hold: Hold[Held] = Hold(LIMITS, max_messages=most, max_bytes=10**6)
+        self.hold: Hold[Held] = Hold(LIMITS, max_messages=most, max_bytes=hold_bytes)
         self.forgotten: list[Held] = []
         self.options = broker
         self.overflow = Overflow(
-            Settings(limits=LIMITS, queues={"only": "main"}, hold_messages=most),
+            Settings(
+                limits=LIMITS,
+                queues={"only": "main"},
+                hold_messages=most,
+                hold_bytes=hold_bytes,
+            ),
             self.hold,
             held=self.hold.items,
             keep=lambda one: self.hold.put(one.target, one, size=one.size),
@@ -175,6 +182,24 @@ def test_what_is_too_much_is_parked(benches: Callable[..., Bench]) -> None:
     assert bench.hold.items() == came[:MOST]
     assert bench.broker.parked == bench.forgotten == came[MOST:]
     assert bench.overflow.parked("main") == 3
+
+
+def test_bytes_bound_what_is_held_as_messages_do(
+    benches: Callable[..., Bench],
+) -> None:
+    """Beyond ``throttle_hold_bytes`` it is parked, and is back below half of them."""
+    bench = benches(most=100, hold_bytes=4)
+    came = bench.come(7)
+    bench.turn()
+    assert bench.broker.parked == came[4:]
+    assert bench.broker.attended == []
+    for one in came[:2]:
+        bench.forget(one)
+    bench.later(1)
+    assert bench.broker.attended == []
+    bench.forget(came[2])
+    bench.later(1)
+    assert bench.broker.attended == ["main"]
 
 
 def test_what_cannot_be_taken_beside_is_parked_at_once(

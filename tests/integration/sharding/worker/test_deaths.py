@@ -15,7 +15,6 @@ from tests.integration.sharding.worker.conftest import Jobs
 from tests.integration.sharding.worker.jobs_app import DEAF, POISON
 
 pytestmark = [
-    pytest.mark.xdist_group("cluster"),
     pytest.mark.cluster,
     # Celery's backend calls what redis-py would have called otherwise.
     pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning"),

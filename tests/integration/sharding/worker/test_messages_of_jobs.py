@@ -13,7 +13,6 @@ from celery_pecker.testing import eventually
 from tests.integration.sharding.worker.conftest import Jobs
 
 pytestmark = [
-    pytest.mark.xdist_group("cluster"),
     pytest.mark.cluster,
     # Celery's backend calls what redis-py would have called otherwise.
     pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning"),
