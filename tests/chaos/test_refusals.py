@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.cluster
 
-ENDS_WITHIN = 20.0
+ENDS_WITHIN = 60.0
 
 
 def scheduled(**entry: object) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-GROUP = re.compile(r"@\w+$")
-"""What xdist adds to the name of a test that belongs to a group."""
+GROUP = re.compile(r"@[^@\]]+$")
+"""What stands behind the name of a test that belongs to a group: see conftest.py."""
 
 
 @dataclass(slots=True, kw_only=True)

