@@ -61,7 +61,7 @@ class Settings:
     """For how long a relay keeps what it claimed; then another one takes it over."""
     intake_token: str | None = field(default=None, repr=False)
     """The secret that services show to the intake of the outbox."""
-    intake_tasks: Sequence[str] = ()
+    intake_tasks: Sequence[str] = field(default=(), hash=False)
     """Names of the tasks, or patterns, that requests to the intake may record."""
     outbox_local: bool = False
     """Whether workers run what was recorded with ``outbox="local"``."""
@@ -85,14 +85,14 @@ class Settings:
     """How many observers a host begins in a second, at most."""
     observers_history: int = 10_000
     """Events of observers that are kept; 0: none."""
-    alarms: Mapping[str, Any] | None = None
+    alarms: Mapping[str, Any] | None = field(default=None, hash=False)
     """Rules of alarms by their names; None: nothing rings."""
-    alarms_to: Mapping[str, str] | None = field(default=None, repr=False)
+    alarms_to: Mapping[str, str] | None = field(default=None, repr=False, hash=False)
     """Where alarms go beside the log: Apprise URLs and dotted paths, by a name."""
     alarms_interval: float = 10.0
     """Between two looks for what is wrong; of many replicas for all together."""
 
-    allowed_tasks: Sequence[str] | None = None
+    allowed_tasks: Sequence[str] | None = field(default=None, hash=False)
     """Names of the tasks, or patterns, that stored schedules may run; None: all."""
 
     @classmethod

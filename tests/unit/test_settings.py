@@ -218,3 +218,15 @@ def test_a_dsn_is_never_shown() -> None:
 def test_the_first_hold_is_none_of_the_longest(conf: dict[str, object]) -> None:
     """It is above zero, and not longer than the cap."""
     assert "pecker_outbox_backoff must be" in refused(pecker_dsn=DSN, **conf)
+
+
+def test_settings_are_keys_whatever_lists_and_mappings_they_have() -> None:
+    """Connections are kept by them: a worker of sharded jobs may have alarms, too."""
+    conf = {
+        "pecker_dsn": "postgresql:///x",
+        "pecker_alarms": {"silent": {"to": []}},
+        "pecker_alarms_to": {"duty": "proj:page"},
+        "pecker_allowed_tasks": ["proj.*"],
+        "pecker_intake_tasks": ["proj.*"],
+    }
+    assert len({Settings.read(conf, main="t"), Settings.read(conf, main="t")}) == 1
