@@ -1,4 +1,4 @@
-"""The story and four more acts, and a report: ``python -m example_project.demo``.
+"""The story and five more acts, and a report: ``python -m example_project.demo``.
 
 Ends with 0 if no call was dropped, no slot and no reminder ran twice or was lost, each
 ended call was billed once, each split call was healed, and each media server is watched
@@ -24,6 +24,8 @@ from example_project.airports import story as import_story
 from example_project.billing import picture as billing_picture
 from example_project.billing import play as billing
 from example_project.billing import story as billing_story
+from example_project.customers import play as customers
+from example_project.customers import story as customers_story
 from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
@@ -47,7 +49,7 @@ from example_project.store import Store
 
 MOST_CALLS = 1_000
 """Each has an agent that listens on a port of its own."""
-ACTS = ("rush", "airports", "outbox", "groomer")
+ACTS = ("customers", "rush", "airports", "outbox", "groomer")
 """What is played after the story."""
 MOST_MEETINGS = 4_000
 """There are as many in the tables."""
@@ -145,7 +147,9 @@ def _acts(
     for name in names:
         console.print()
         with Plain(scene, console):
-            if name == "rush":
+            if name == "customers":
+                failed = _customers(scene, base, console)
+            elif name == "rush":
                 failed = _rush(given, scene, base, console)
             elif name == "airports":
                 failed = _airports(scene, base, console)
@@ -157,6 +161,13 @@ def _acts(
             console.print(f"FAILED: {failure}", style="bold red")
         failures += failed
     return failures
+
+
+def _customers(scene: Scene, base: Ground, console: Console) -> list[str]:
+    """Return what went wrong with the schedules of customers; it was shown."""
+    seen = customers.play(base, scene.tell)
+    customers_story.show(console, seen)
+    return customers_story.failures(seen)
 
 
 def _rush(
