@@ -49,7 +49,6 @@ Where things are
 The invariants have numbers (I1 …), told in docs/maintainers/invariants.md.
 """
 
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from celery_pecker.deadline import DeadlineExceeded
@@ -101,7 +100,9 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
 
 def version() -> str:
     """Return the version of the installed distribution."""
-    return _version("celery-pecker")
+    from importlib import metadata  # noqa: PLC0415  # 3 MB that few need
+
+    return metadata.version("celery-pecker")
 
 
 __getattr__ = _lazy_names(

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from types import FrameType
-
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.context import NO, Context
+from celery_pecker.cli.context import Context
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
-
-GLANCE = 0.2
-"""Seconds between two looks at whether hosts have ended."""
 
 
 @click.command(cls=CeleryCommand)
@@ -51,25 +45,6 @@ def observe(
         if observers is None:
             message = "the app has no observers: make them with Observers(app)"
             raise Misconfigured(message)
-        supervisor = Supervisor(
+        Supervisor(
             observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
-        )
-        asked = 0
-
-        def on_signal(number: int, frame: FrameType | None) -> None:
-            nonlocal asked
-            del number, frame
-            asked += 1
-            if asked == 1:
-                supervisor.stop()
-            else:
-                supervisor.kill()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, on_signal)
-        supervisor.start()
-        while not supervisor.join(GLANCE):
-            if supervisor.failed:
-                supervisor.stop()
-        if supervisor.failed:
-            context.leave(NO)
+        ).become()

@@ -209,7 +209,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that cannot be started is tried again",
-        "celery_pecker/observers/hosts/supervisor.py",
+        "celery_pecker/observers/hosts/slots.py",
         "                except OSError as error:  # no more processes or files\n",
         "                except KeyError as error:\n",
         f"{FULL}::test_a_host_that_cannot_be_started_is_tried_again",
@@ -257,6 +257,20 @@ GUARDS = (
         "        if life.observer.options.isolation is Isolation.PROCESS:\n",
         "        if life.observer.options.isolation is None:\n",
         f"{REAL}::test_a_process_of_its_own_goes_on_from_its_cursor",
+    ),
+    Guard(
+        "observers: a process of its own that ends without trust is not deleted",
+        "celery_pecker/observers/hosts/child.py",
+        'self._lease.lapsed = self._lease.lapsed or message["lapsed"]\n',
+        "pass\n",
+        "tests/integration/observers/test_processes.py",
+    ),
+    Guard(
+        "observers: a lease lost in a process of its own is no failure",
+        "celery_pecker/observers/hosts/child.py",
+        '    if message["lost"]:\n',
+        '    if message["lost"] is None:\n',
+        "tests/integration/observers/test_processes.py",
     ),
     Guard(
         "observers: one that exits ends no other",

@@ -46,6 +46,7 @@ class InProcess:
         )
         self._lease = lease
         self._ended = ended
+        self._closing = threading.Lock()
         fields = {name: getattr(claimed, name) for name in Claimed.__slots__}
         self._write(json.dumps({**told, "claimed": fields}))
         # A process that does not read must not hold up the event loop.
@@ -67,7 +68,8 @@ class InProcess:
         return True
 
     def _write(self, line: str) -> None:
-        with suppress(OSError):
+        # Closed meanwhile (ValueError), its number may be that of another file.
+        with suppress(OSError, ValueError), self._closing:
             assert self._process.stdin is not None  # noqa: S101  # as above
             os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
@@ -86,6 +88,10 @@ class InProcess:
         code = self._process.wait()
         if not last:
             error = Died(f"its process ended with {code}")
+        assert self._process.stdin is not None  # noqa: S101  # as above
+        with self._closing:
+            self._process.stdin.close()
+        self._process.stdout.close()
         self._ended(error)
 
 

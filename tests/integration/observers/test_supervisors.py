@@ -25,7 +25,7 @@ def observers_with(**conf: Any) -> Observers:
 
 def plans(supervisor: Supervisor) -> list[tuple[str, int]]:
     """Return name and capacity of each host."""
-    return [(slot._told["name"], slot._told["capacity"]) for slot in supervisor.slots]
+    return [(slot.told["name"], slot.told["capacity"]) for slot in supervisor.slots]
 
 
 def test_hosts_and_their_capacity_come_from_settings() -> None:
@@ -38,7 +38,7 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
     )
     assert plans(Supervisor(observers, name="a")) == [("a-0", 7), ("a-1", 7)]
     assert plans(Supervisor(observers, name="b", hosts=1, room=9)) == [("b-0", 9)]
-    told = Supervisor(observers).slots[0]._told["conf"]
+    told = Supervisor(observers).slots[0].told["conf"]
     assert told["pecker_observers_start_rate"] == 50
     assert told["pecker_observers_history"] == 3
 

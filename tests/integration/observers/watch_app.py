@@ -181,3 +181,11 @@ async def deaf(lease: Lease) -> None:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             continue
+
+
+@observers.observer(isolation="process")
+def asking(lease: Lease, *, raises: bool) -> None:
+    """Look at its lease once, and come to an end if that is over."""
+    if raises:
+        lease.check()
+    assert lease.stopping
