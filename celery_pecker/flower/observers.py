@@ -83,6 +83,11 @@ def _figures(summary: Summary) -> dict[str, Any]:
         "capacity": summary.capacity,
         "free": summary.free,
         "oldest_waiting": summary.oldest_waiting,
+        "unsent": {
+            "count": summary.unsent.count,
+            "oldest": summary.unsent.oldest,
+            "error": (summary.unsent.error or "")[:LONGEST],
+        },
     }
 
 

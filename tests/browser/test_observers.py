@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from selenium.common.exceptions import (
     NoSuchElementException,
@@ -17,8 +18,10 @@ from tests.integration.cli.observer_rows import LONG, statuses, write_observers
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
 from tests.integration.flower.test_observers import APP
+from tests.integration.flower.test_observers import UNSENT as NOT_SENT
 
 NOT_YET = (NoSuchElementException, StaleElementReferenceException)
+UNSENT = By.ID, "unsent"
 ROWS = "#observers tbody tr"
 
 
@@ -121,3 +124,16 @@ def test_each_control_has_a_name(page: Any) -> None:
         " one.textContent).trim()).map(one => one.outerHTML)"
     )
     assert unnamed == []
+
+
+def test_signatures_that_could_not_be_sent_are_said(page: Any, shared_dsn: str) -> None:
+    """Why, above the hosts; nothing is said where all were sent."""
+    assert not page.find_element(*UNSENT).is_displayed()
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(NOT_SENT)
+    try:
+        until(lambda: page.find_element(*UNSENT).is_displayed(), "it is shown")
+        assert page.find_element(*UNSENT).text.endswith(": NotRegistered: tell")
+    finally:
+        with psycopg.connect(shared_dsn) as connection:
+            connection.execute("delete from pecker_observer_notices")

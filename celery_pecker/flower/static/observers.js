@@ -174,8 +174,14 @@
         card("free", count(free), `of ${count(capacity)}, on ${count(taking)} of ${plural(there, "host")}`, free ? "success" : "danger");
     }
 
+    function drawUnsent({count: unsent, oldest, error}) {
+        byId("unsent").hidden = !unsent;
+        text(byId("unsent"), unsent ? `${plural(unsent, "signature")} of on_parked and on_moved not sent, the oldest for ${span(oldest * 1e6)}: ${error}` : "");
+    }
+
     function show(data) {
         drawCards(data.summary);
+        drawUnsent(data.summary.unsent);
         hosts = pecker.rows(byId("hosts"), hosts, data.hosts, "id", newHost, drawHost);
         rows = pecker.rows(document.querySelector("#observers tbody"), rows, data.rows, "name", newRow, drawRow);
         byId("no-hosts").hidden = data.hosts.length > 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from celery_pecker.testing import eventually
@@ -15,6 +16,12 @@ from tests.integration.flower.site import Site
 APP = """
 from celery_pecker.observers import Observers
 observers = Observers(app)
+"""
+UNSENT = b"""
+insert into pecker_observer_notices
+    (signature, event, held_until, tries, created_at, last_error)
+values ('{}', '{}', now() + interval '1 d', 7, now() - interval '1 h',
+        'NotRegistered: tell')
 """
 
 
@@ -52,6 +59,23 @@ def test_hosts_and_observers_are_those_of_the_tables(site: Site) -> None:
     ]
     assert found["rows"][0]["last_error"] == "ConnectionError: <b>no</b> route"
     assert found["life"] is None
+
+
+def test_signatures_that_could_not_be_sent_are_shown(
+    site: Site, shared_dsn: str
+) -> None:
+    """As the command, health and the metrics do."""
+    once(lambda: site.data("/observers")["summary"]["unsent"]["count"], 0)
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(UNSENT)
+    try:
+        once(lambda: site.data("/observers")["summary"]["unsent"]["count"], 1)
+        unsent = site.data("/observers")["summary"]["unsent"]
+        assert unsent["error"] == "NotRegistered: tell"
+        assert unsent["oldest"] >= 3_600
+    finally:
+        with psycopg.connect(shared_dsn) as connection:
+            connection.execute("delete from pecker_observer_notices")
 
 
 def test_observers_are_searched_by_the_server(site: Site, ids: dict[str, str]) -> None:

@@ -18,6 +18,8 @@ from celery_pecker.testing.processes import ProcessContainer
 from tests.integration.observers import watch_app
 from tests.integration.observers.conftest import SECONDS, Crew
 
+STARTING = 180.0
+"""Seconds: two processes import Celery, one after the other, on a busy machine."""
 LOADED = """
 import sys
 import {}
@@ -34,6 +36,8 @@ def test_supervising_needs_neither_celery_nor_a_driver() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_host_that_died_is_buried_and_replaced(
     crews: Callable[..., Crew], request: pytest.FixtureRequest
 ) -> None:
@@ -52,6 +56,7 @@ def test_a_host_that_died_is_buried_and_replaced(
     )
     request.addfinalizer(observe.remove)
     observe.start()
+    [node] = eventually(crew.observers.nodes, timeout=STARTING)
     crew.observers.start("watch", "one")
     crew.noted("one", "began {}")
     words = psutil.Process(observe.pid).cmdline()
@@ -59,6 +64,10 @@ def test_a_host_that_died_is_buried_and_replaced(
     assert words[3:5] == ["-A", watch_app.__name__]
     [host] = psutil.Process(observe.pid).children()
     host.kill()
+    eventually(
+        lambda: [one.node for one in crew.observers.nodes()] not in ([], [node.node]),
+        timeout=STARTING,
+    )
     first, second = crew.noted("one", "began {}", times=2)
     assert second[1] > first[1]
     assert "host here-0 of observers ended (-9)" in observe.logs().decode()
