@@ -20,9 +20,10 @@ def carrier(connection: Any) -> DjangoCarrier | None:
 
 
 def atomic_block(alias: str) -> DjangoCarrier | None:
-    """Return the carrier of the atomic block that this thread is in, if it is in one.
+    """Return the carrier of the transaction that this thread has open, if it has one.
 
-    None where Django is not loaded or not set up, or has no such alias.
+    That is an atomic block, or what there is always where autocommit is off. None where
+    Django is not loaded or not set up, or has no such alias.
     """
     database = sys.modules.get("django.db")
     configured = sys.modules.get("django.conf")
@@ -32,9 +33,15 @@ def atomic_block(alias: str) -> DjangoCarrier | None:
         connection = database.connections[alias]
     except database.utils.ConnectionDoesNotExist:
         return None
-    if not connection.in_atomic_block or connection.vendor != "postgresql":
-        return None
-    return DjangoCarrier(connection)
+    known = connection.connection is not None
+    # get_autocommit() would connect.
+    commits = connection.autocommit if known else connection.settings_dict["AUTOCOMMIT"]
+    alone = commits and not connection.in_atomic_block
+    return (
+        None
+        if alone or connection.vendor != "postgresql"
+        else DjangoCarrier(connection)
+    )
 
 
 class DjangoCarrier:

@@ -37,6 +37,8 @@ class Sink(Protocol):
     """Bytes that a message may have."""
     owner: object
     """Whose block it is: what one outbox sends does not go into another's."""
+    over: bool
+    """Whether its block has ended."""
 
     def take(self, entry: Entry) -> str:
         """Keep or write a message; return the id of the task that will run."""
@@ -58,7 +60,22 @@ def into(sink: Sink) -> Iterator[None]:
     try:
         yield
     finally:
+        sink.over = True
         current.reset(token)
+
+
+def require_open(sink: Sink) -> None:
+    """Refuse what a thread or task sends that copied the context inside of a block.
+
+    The transaction may be over, and what was kept for its end has been written.
+    """
+    if sink.over:
+        message = (
+            "the block of the outbox in whose context this is sent has ended: wait"
+            " inside of it for the tasks of asyncio and the threads that it starts, or"
+            " start them outside"
+        )
+        raise NotRecorded(message)
 
 
 def install(app: Any, sink_of: Callable[[], Sink]) -> None:
@@ -86,11 +103,13 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         if sink is None or _goes_on(app, options):
             _refuse_key(options)
             return send(name, args, kwargs, **options)
+        require_open(sink)
         if not producers:
             producers.append(capture.producer_for(app))
         key = options.pop("dedupe_key", None)
         if key is not None:
             refusals.check_key(key)
+            refusals.check_alone(key, options.get("group_id"))
         delay = refusals.delay_of(
             options.pop("countdown", None), options.pop("eta", None), SYSTEM.now()
         )

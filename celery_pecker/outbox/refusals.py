@@ -107,6 +107,17 @@ def check_keys(entries: Sequence[Entry]) -> None:
         raise NotRecorded(message)
 
 
+def check_alone(key: object, group_id: object) -> None:
+    """Refuse a dedupe_key in a group: it may be another's message that is its part."""
+    if group_id is not None:
+        message = (
+            f"dedupe_key {key!r} is of a message in a group or in the header of a"
+            " chord, which would wait for ever for one that was not recorded; allowed"
+            " are messages by themselves, and the first of a chain"
+        )
+        raise NotRecorded(message)
+
+
 def check(message: Message, limit: int) -> None:
     """Refuse a message that the table could not hold, or that is too large.
 

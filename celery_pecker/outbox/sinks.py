@@ -22,6 +22,7 @@ class Gathering(AbstractContextManager["Gathering"]):
         self.mode = mode
         self.limit = limit
         self.owner = owner
+        self.over = False
         self.entries: list[Entry] = []
         self._block: AbstractContextManager[None] | None = None
 
@@ -66,6 +67,7 @@ class Writing:
         self.app = app
         self.limit = limit
         self.owner = owner
+        self.over = False
         self._write = write
 
     def take(self, entry: Entry) -> str:

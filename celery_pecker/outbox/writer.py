@@ -51,6 +51,7 @@ class Writer:
             return self._drive(carrier_of(connection), entries, copies=copies)
         block = hook.current.get()
         if block is not None and block.owner is self:
+            hook.require_open(block)
             return block.take_all(entries, copies=copies)
         return self._alone(entries, copies=copies)
 
@@ -67,6 +68,7 @@ class Writer:
             )
         block = hook.current.get()
         if block is not None and block.owner is self:
+            hook.require_open(block)
             return block.take_all(entries, copies=copies)
         return await asyncio.to_thread(self._own, entries, copies=copies)
 

@@ -22,6 +22,7 @@ NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock)
 LOCAL = "tests/integration/outbox/test_local.py"
 UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
 WORKERS = "tests/integration/outbox/test_workers.py"
+ODD_USES = "tests/integration/outbox/test_odd_uses.py"
 KEYS = "tests/integration/outbox_relay/test_keys.py"
 HOOK = "celery_pecker/outbox/hook.py"
 CALLS = "tests/integration/outbox/test_plain_calls.py"
@@ -485,6 +486,20 @@ GUARDS = (
         "        del request, obj\n"
         "        return True\n",
         f"{ADMIN}::test_nothing_can_be_added_changed_or_deleted",
+    ),
+    Guard(
+        "outbox: a block that has ended takes nothing",
+        HOOK,
+        "        sink.over = True\n",
+        "",
+        f"{ODD_USES}::test_a_task_that_outlives_an_awaited_block_cannot_send_into_it",
+    ),
+    Guard(
+        "outbox: a part of a group is no other's message",
+        HOOK,
+        '            refusals.check_alone(key, options.get("group_id"))\n',
+        "",
+        f"{ODD_USES}::test_a_key_in_the_header_of_a_chord_is_refused",
     ),
     Guard(
         "outbox: a message that Celery drops parks its row",

@@ -21,8 +21,8 @@ from tests.chaos.outbox.working import MODES
 
 PAUSE = 0.01
 """Seconds between two transactions."""
-RUN_PAUSE = 0.1
-"""The same where a worker runs each of them."""
+MOST_WAITING = 300
+"""Rows; callers rest while more of them wait to be run."""
 
 
 class Caller:
@@ -54,6 +54,12 @@ class Caller:
         self._commit(connection)
         self.strikes.come_to("after commit")
 
+    def too_many(self, connection: psycopg.Connection[Any]) -> bool:
+        """Say whether workers have enough to do."""
+        with connection.transaction():
+            found = connection.execute("select count(*) from pecker_outbox").fetchone()
+        return found is not None and found[0] > MOST_WAITING
+
     def _commit(self, connection: psycopg.Connection[Any]) -> None:
         """Commit; between the question and its answer is a point, too."""
         link = connection.pgconn
@@ -71,13 +77,15 @@ class Caller:
 def main(dsn: str, queue: str, folder: str, seed: str, *tasks: str) -> None:
     """Call until somebody ends the process; what fails is tried anew."""
     caller = Caller(dsn, queue, folder, seed)
-    rest = RUN_PAUSE if {*tasks} & {*MODES} else PAUSE
+    bounded = bool({*tasks} & {*MODES})
     while True:
         try:
             with psycopg.connect(dsn, connect_timeout=5) as connection:
                 while True:
                     caller.order(connection, [*tasks])
-                    pause(rest)
+                    pause(PAUSE)
+                    while bounded and caller.too_many(connection):
+                        pause(0.5)
         except psycopg.Error:
             pause(0.1)
 
