@@ -24,7 +24,8 @@ UNSURE_US = 10_000_000
 table: a transaction that edits it, and is rolled back, may have held its row."""
 
 FOREIGN_US = 1_000_000
-"""How long an entry is left alone whose row has another version, or code's."""
+"""How long an entry is left alone whose row has another version, or code's, and at most
+where somebody holds its row."""
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class _Belief:
     """The last slot that was won here."""
     behind: bool = False
     """Whether somebody else keeps the pace of this entry."""
+    lost: int = 0
+    """How often in a row its slot was not won and nobody else had it."""
 
 
 class Agenda:
@@ -202,7 +205,10 @@ class Agenda:
         entry = belief.entry
         edited = entry.version is not None and (entry.period_us or 0) >= UNSURE_US
         if entry.period_us is None or edited:
-            self._wake(belief, now_us + belief.stagger_us)
+            # Who holds its row may hold it for long: an edit in a transaction of users.
+            wait_us = min(belief.stagger_us << belief.lost, FOREIGN_US)
+            belief.lost = min(belief.lost + 1, 10)
+            self._wake(belief, now_us + wait_us)
             return True
         # A rival has it, or the next claim will show otherwise.
         belief.last_us = latest(belief.last_us, entry.period_us, now_us)
@@ -221,6 +227,7 @@ class Agenda:
             self._plan(belief, now_us)
 
     def _plan(self, belief: _Belief, now_us: int) -> None:
+        belief.lost = 0
         due_us = self._due_us(belief, now_us)
         delay_us = belief.stagger_us if belief.behind else 0
         self._wake(belief, due_us + delay_us)

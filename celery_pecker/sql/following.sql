@@ -232,6 +232,8 @@ limit 1000
 /* celery_pecker:give_back */
 -- The stored definition is what counts from here on: the first slot is one period later,
 -- as of a new entry. The row's version is checked once more: somebody may have edited it.
+-- Code that died before it could take the row over (an edit held it) leaves the stored
+-- version there, and a declaration of its own: then nothing but that is mended.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -248,7 +250,7 @@ held as materialized (
         on stored.name = wanted.name and stored.version = wanted.version
     join {schema}.pecker_tasks as task on task.name = wanted.name
     join {schema}.pecker_declarations as declared on declared.name = wanted.name
-    where task.version is null
+    where (task.version is null or task.version = stored.version)
         and stored.removed_at is null
         and not declared.stored
         and declared.declared_until < clock.now
@@ -270,8 +272,11 @@ declared as (
 )
 update {schema}.pecker_tasks as task
 set version = held.version,
-    executed_at = greatest(task.executed_at, clock.now),
-    holder = null
+    executed_at = case
+        when task.version is null then greatest(task.executed_at, clock.now)
+        else task.executed_at
+    end,
+    holder = case when task.version is not null then task.holder end
 from clock, held
 where task.name = held.name
 returning task.name

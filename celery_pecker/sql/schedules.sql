@@ -188,7 +188,9 @@ set task = excluded.task,
 -- entries are declared by local replicas only.
 --
 -- Of two replicas that start at once the second waits for the first one's row, finds the
--- new schedule declared and anchors nothing.
+-- new schedule declared and anchors nothing. Rows of entries are locked before those of
+-- declarations, as by every edit, or the two were a deadlock. One that a stored schedule
+-- still has, because somebody is editing it, is not waited for.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -197,13 +199,29 @@ wanted as materialized (
     from unnest(%(names)s::text[], %(schedules)s::text[], %(periods)s::bigint[])
         as wanted (name, schedule, period_us)
 ),
+held as materialized (
+    select task.name
+    from clock
+    cross join wanted
+    join {schema}.pecker_declarations as kept on kept.name = wanted.name
+    join {schema}.pecker_tasks as task on task.name = wanted.name
+    where task.version is null
+        and (
+            kept.schedule <> wanted.schedule
+            or kept.period_us <> wanted.period_us
+            or kept.declared_until < clock.now
+        )
+    order by task.name
+    for update of task
+),
 changed as (
     update {schema}.pecker_declarations as kept
     set schedule = wanted.schedule,
         period_us = wanted.period_us,
         declared_until = clock.now + %(term)s * interval '1 second'
-    from clock, wanted
+    from clock, wanted, held
     where kept.name = wanted.name
+        and held.name = wanted.name
         and (
             kept.schedule <> wanted.schedule
             or kept.period_us <> wanted.period_us

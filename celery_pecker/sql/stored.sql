@@ -177,6 +177,7 @@ declared as (
            wanted.period_us, wanted.timeout_us, wanted.run, true, 'infinity'
     from written
     join wanted on wanted.name = written.name
+    order by wanted.name
     on conflict (name) do update
     set task = excluded.task,
         schedule = excluded.schedule,

@@ -52,17 +52,27 @@ def changed(old: Entry | None, new: Entry, hot: Hot) -> Anchor:
     A grid keeps its phase.
     """
     due = [] if old is None or hot.paused else due_slots(old, hot)
-    if new.period_us is None:
+    period_us = period_of(new)
+    if period_us is None:
         return Anchor(max(hot.executed_us, hot.now_us), _asked(due, hot.now_us))
     if len(due) == 1:
         # Exactly one slot is due on the new grid. A run that is asked for would need a
         # gap between two slots, which a timeout as long as the period leaves none of.
-        slot_us = latest(due[0], new.period_us, hot.now_us)
-        return Anchor(slot_us - new.period_us)
+        slot_us = latest(due[0], period_us, hot.now_us)
+        return Anchor(slot_us - period_us)
     executed_us = hot.executed_us
-    if executed_us + new.period_us < hot.now_us or due:
-        executed_us = latest(executed_us, new.period_us, hot.now_us)
+    if executed_us + period_us < hot.now_us or due:
+        executed_us = latest(executed_us, period_us, hot.now_us)
     return Anchor(executed_us, _asked(due, hot.now_us))
+
+
+def period_of(entry: Entry) -> int | None:
+    """Return the period of a grid that counts from the row, whether it ends or not."""
+    if isinstance(entry.recurrence, bounds.Bounded):
+        inner = entry.recurrence.inner
+        if isinstance(inner, bounds.Grid) and inner.start_us is None:
+            return inner.period_us
+    return entry.period_us
 
 
 def due_slots(entry: Entry, hot: Hot) -> list[int]:

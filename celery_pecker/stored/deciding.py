@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, VersionConflict
+from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.stored import anchor
 from celery_pecker.stored.definition import Definition
@@ -117,6 +118,9 @@ class Deciding:
         if same:
             return found.once_at, self._entry(wanted, found.once_at)
         entry = self._entry(wanted, None)
+        period_us = anchor.period_of(entry)
+        if period_us is not None and found.there and not wanted.once:
+            after_us = latest(found.executed_us or after_us, period_us, after_us)
         next_us = following(entry, after_us, after_us)
         if next_us >= NEVER_US:
             field = "schedule" if wanted.end is None else "end"

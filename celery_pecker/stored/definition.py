@@ -19,6 +19,8 @@ from celery_pecker.stored.timing import Timings
 
 MAX_BYTES = 65_536
 """Of args, kwargs and options, each as JSON."""
+WHOLE = 1e16
+"""From here on PostgreSQL brings floats of JSON back as whole numbers."""
 MAX_BY = 200
 """Characters of who made an edit."""
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
@@ -238,6 +240,10 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
         # The text of what is nested too deep would raise once more.
         shown = "nested too deep" if isinstance(error, RecursionError) else value
         refuse(field, shown, f"what JSON can hold ({error})")
+    if _has_whole_float(found):
+        refuse(
+            field, value, "floats below 1e16: larger ones come back as whole numbers"
+        )
     if not same:
         refuse(field, value, "what JSON brings back as it was: keys that are texts")
     if "\\u0000" in text or not _encodable(text):
@@ -246,6 +252,14 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
         message = f"{field} has {len(text)} bytes as JSON; allowed are {MAX_BYTES}"
         raise InvalidField(message, field=field)
     return found
+
+
+def _has_whole_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_whole_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_whole_float, value))
+    return isinstance(value, float) and abs(value) >= WHOLE
 
 
 def _without_tuples(value: Any) -> Any:

@@ -10,6 +10,7 @@ SQL = "celery_pecker/sql/stored.sql"
 SLOTS = "tests/integration/stored/test_anchoring.py"
 WRITES = "tests/integration/stored/test_edits.py"
 JOINED = "tests/integration/stored/test_transactions.py"
+RACES = "tests/integration/schedules/test_stored_races.py"
 ONCE = "tests/integration/stored/test_at_once.py"
 
 GUARDS = (
@@ -23,14 +24,14 @@ GUARDS = (
     Guard(
         "stored: a due slot is the first of a new grid",
         ANCHOR,
-        "        return Anchor(slot_us - new.period_us)\n",
+        "        return Anchor(slot_us - period_us)\n",
         "        return Anchor(slot_us)\n",
         f"{SLOTS}::test_a_due_slot_of_a_grid_is_the_first_of_the_new_one",
     ),
     Guard(
         "stored: a new schedule makes nothing of the past due",
         ANCHOR,
-        "        executed_us = latest(executed_us, new.period_us, hot.now_us)\n",
+        "        executed_us = latest(executed_us, period_us, hot.now_us)\n",
         "        executed_us = hot.executed_us\n",
         f"{SLOTS}::test_a_new_period_keeps_the_phase_and_skips_the_past",
     ),
@@ -193,5 +194,47 @@ GUARDS = (
         "                    if not each:\n",
         "                    if not each and not edits:\n",
         f"{ONCE}::test_of_many_all_are_written_or_none",
+    ),
+    Guard(
+        "stored: an end that is added keeps the phase of an interval",
+        ANCHOR,
+        "    period_us = period_of(new)\n",
+        "    period_us = new.period_us\n",
+        f"{SLOTS}::test_an_end_keeps_the_phase_of_an_interval",
+    ),
+    Guard(
+        "stored: floats that would come back as whole numbers are refused",
+        "celery_pecker/stored/definition.py",
+        "    if _has_whole_float(found):\n",
+        "    if False:\n",
+        "tests/unit/stored/test_forms.py::test_every_other_field_is_refused_by_name",
+    ),
+    Guard(
+        "stored: a start of code and an edit lock rows in the same order",
+        "celery_pecker/sql/schedules.sql",
+        "    order by task.name\n    for update of task\n),\nchanged as (",
+        "    order by task.name\n),\nchanged as (",
+        f"{RACES}::test_a_start_of_code_goes_behind_an_edit_of_the_name",
+    ),
+    Guard(
+        "stored: a start of code waits for no edit of a stored schedule",
+        "celery_pecker/sql/schedules.sql",
+        "    where task.version is null\n        and (\n            kept.schedule",
+        "    where (\n            kept.schedule",
+        f"{RACES}::test_code_that_died_before_it_took_a_name_gives_it_back",
+    ),
+    Guard(
+        "stored: code that died before it took a name gives it back",
+        "celery_pecker/sql/following.sql",
+        "    where (task.version is null or task.version = stored.version)\n",
+        "    where task.version is null\n",
+        f"{RACES}::test_code_that_died_before_it_took_a_name_gives_it_back",
+    ),
+    Guard(
+        "stored: a row that somebody holds is asked for ever more seldom",
+        "celery_pecker/schedules/agenda.py",
+        "            belief.lost = min(belief.lost + 1, 10)\n",
+        "            belief.lost = 0\n",
+        f"{RACES}::test_a_row_that_an_open_edit_holds_is_asked_for_seldom",
     ),
 )

@@ -195,8 +195,9 @@ def test_tables_are_named_with_their_schema(label: str) -> None:
     assert render("{schema}.t", 'a"b') == '"a""b".t'
 
 
-WAITS = {"celery_pecker:lock_entries"}
-"""Edits go behind edits before them, by name; claims pass over their rows."""
+WAITS = {"celery_pecker:lock_entries", "celery_pecker:anchor_changed"}
+"""Edits go behind edits before them, by name, and a start behind another start; claims
+pass over their rows."""
 
 
 @labels

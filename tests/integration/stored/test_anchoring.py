@@ -171,6 +171,30 @@ def test_a_start_gone_by_is_the_phase_of_a_grid(desk: Desk) -> None:
     assert row.changed_at < row.next_due <= row.changed_at + MINUTE
 
 
+@pytest.mark.parametrize("fields", [{}, {"end": LATER}], ids=["bare", "ends"])
+def test_an_end_keeps_the_phase_of_an_interval(
+    desk: Desk, fields: dict[str, Any]
+) -> None:
+    """Added or taken away; a slot that was due and unclaimed is due still."""
+    other = {} if fields else {"end": LATER}
+    desk.set(schedule=60, **fields)
+    last = desk.won("report", 10 * SECOND)
+    row = desk.set(schedule=60, **other)
+    assert (desk.hot()[0], row.next_due) == (last, last + MINUTE)
+    last = desk.won("report", 90 * SECOND)
+    row = desk.set(schedule=60, **fields)
+    assert (desk.hot()[0], row.next_due) == (last, last + MINUTE)
+    assert not desk.asked()
+
+
+def test_an_end_before_a_whole_period_leaves_the_slot_before_it(desk: Desk) -> None:
+    """What is left to run is reckoned in the phase that it keeps."""
+    desk.set(schedule=3600)
+    last = desk.won("report", 50 * MINUTE)
+    row = desk.set(schedule=3600, end=last + 61 * MINUTE)
+    assert row.next_due == last + HOUR
+
+
 def test_after_the_end_nothing_is_due(desk: Desk) -> None:
     """An edit that leaves no run at all is refused, and names the end."""
     row = desk.set(schedule=3600, end="2999-01-01 00:00+00:00")

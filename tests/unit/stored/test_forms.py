@@ -129,6 +129,8 @@ FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"args": "abc"}, "args", "a list or tuple"),
     ({"args": [object()]}, "args", "what JSON can hold"),
     ({"args": [math.nan]}, "args", "what JSON can hold"),
+    ({"args": [{"n": [1e16]}]}, "args", "floats below 1e16"),
+    ({"kwargs": {"n": -1e300}}, "kwargs", "floats below 1e16"),
     ({"args": ["\0"]}, "args", "no NUL"),
     ({"args": ["\ud800"]}, "args", "no half of a pair"),
     ({"args": ["x" * 70_000]}, "args", "allowed are 65536"),
