@@ -86,15 +86,25 @@ def _kill(samples: list[Sample]) -> list[Verdict]:
 
 
 def _poison(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
-            target=f"one poison item in {one['items']:,}: exactly it is reported",
-            measured=f"{one['reported']} reported, {one['never_begun']} never begun",
-            met=one["reported"] == 1 and one["right"] and not one["never_begun"],
-        )
-        for one in samples
-        if one["who"] == OURS
-    ]
+    found = []
+    for one in samples:
+        if one["who"] != OURS:
+            continue
+        among = f"one poison item in {one['items']:,}"
+        found += [
+            Verdict(
+                target=f"{among}: exactly it is reported",
+                measured=f"{one['reported']} reported,"
+                f" {one['never_begun']} never begun",
+                met=one["reported"] == 1 and one["right"] and not one["never_begun"],
+            ),
+            Verdict(
+                target=f"{among}: done ≤ 10 s",
+                measured=f"{one['seconds']:.1f} s",
+                met=one["seconds"] <= 10,
+            ),
+        ]
+    return found
 
 
 def _post(samples: list[Sample]) -> list[Verdict]:

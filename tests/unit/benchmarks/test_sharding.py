@@ -109,7 +109,7 @@ def test_each_row_has_a_table(results: Results) -> None:
 def test_what_is_as_promised_is_met(results: Results) -> None:
     """Each row has a verdict."""
     found = sharding_targets.verdicts(results)
-    assert len(found) == len(SAMPLES) + 1
+    assert len(found) == len(SAMPLES) + 2
     assert all(one.met for one in found)
 
 
@@ -124,6 +124,7 @@ def test_what_is_as_promised_is_met(results: Results) -> None:
         ("sharding_poison", {"reported": 2}),
         ("sharding_poison", {"right": False}),
         ("sharding_poison", {"never_begun": 1}),
+        ("sharding_poison", {"seconds": 10.1}),
         ("sharding_post", {"grown_mb": 65.0}),
         ("sharding_control", {"pause": {**CONTROL, "effective_s": 1.1}}),
         ("sharding_control", {"cancel": {**CONTROL, "statements": []}}),
