@@ -52,9 +52,9 @@ class Context(CommandContext):
 
     def close(self) -> None:
         """Close the connections."""
-        self.database.close()
-        if "schedules" in vars(self):
-            self.schedules.close()
+        for opened in ("database", "schedules"):
+            if opened in vars(self):
+                getattr(self, opened).close()
 
     @cached_property
     def database(self) -> Database:

@@ -898,6 +898,14 @@ GUARDS = (
         "tests/integration/cli/test_all_commands.py",
     ),
     Guard(
+        "console: what was never opened is not closed",
+        "celery_pecker/cli/context.py",
+        "            if opened in vars(self):\n",
+        "            if True:\n",
+        "tests/integration/cli/test_migrate_and_refusals.py"
+        "::test_what_is_wrong_is_one_line",
+    ),
+    Guard(
         "console: on a narrow terminal nothing is cut",
         "celery_pecker/console/listing.py",
         "        if sum(needed) + GAP * (len(needed) - 1) <= wide:",

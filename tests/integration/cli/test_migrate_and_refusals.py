@@ -22,6 +22,7 @@ from tests.integration.test_migrations import run
 Celery = Callable[..., subprocess.CompletedProcess[str]]
 
 NONE_THERE = "postgresql://pecker:s3cret@127.0.0.1:1/nowhere"
+OTHER_DRIVER = "postgresql+psycopg://u:s3cret@localhost/d"
 
 
 @pytest.fixture
@@ -72,18 +73,20 @@ def test_sql_prints_what_a_dba_runs_and_touches_nothing(celery: Celery) -> None:
     assert (done.returncode, done.stdout) == (0, script("public"))
 
 
+@pytest.mark.parametrize("command", ["migrate", "tasks"])
 @pytest.mark.parametrize(
     ("conf", "words", "code"),
     [
         ({}, ["pecker_dsn is not set", "postgresql://"], 1),
-        ({"pecker_dsn": NONE_THERE}, ["pecker_dsn", "refused"], 3),
+        ({"pecker_dsn": NONE_THERE}, ["127.0.0.1", "refused"], 3),
+        ({"pecker_dsn": OTHER_DRIVER}, ["'+driver' is to be left out"], 1),
     ],
 )
 def test_what_is_wrong_is_one_line(
-    celery: Celery, conf: dict[str, Any], words: list[str], code: int
+    celery: Celery, command: str, conf: dict[str, Any], words: list[str], code: int
 ) -> None:
     """An exit code for scripts and a sentence for people; no traceback, no password."""
-    done = celery("pecker", "migrate", **conf)
+    done = celery("pecker", command, **conf)
     assert done.returncode == code
     [line] = done.stderr.splitlines()
     assert not [word for word in ["Error: ", *words] if word not in line], line
