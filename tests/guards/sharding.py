@@ -974,6 +974,14 @@ where ticket.state = 'held'
         f"{CALLS}::test_no_message_of_a_canvas_has_items",
     ),
     Guard(
+        "sharding: a second positional argument is refused, not dropped",
+        "celery_sharding/canvas/submission.py",
+        "    elif len(args) > 1 and (",
+        "    elif False and (",
+        "tests/integration/sharding/canvas/test_refused.py"
+        "::test_a_second_positional_argument_is_refused",
+    ),
+    Guard(
         "sharding: items above the limit are refused",
         "celery_sharding/canvas/inline.py",
         "    if size > limit:\n",

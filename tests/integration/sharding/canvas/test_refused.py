@@ -75,6 +75,13 @@ def test_a_call_without_items_is_refused(task: ShardedTask) -> None:
         task.delay()
 
 
+def test_a_second_positional_argument_is_refused(task: ShardedTask, rows: Rows) -> None:
+    """It would be dropped: what a step of a chain returned stands there."""
+    with pytest.raises(Misconfigured, match="one positional argument, not 2"):
+        task.delay([1], 2)
+    assert rows(NOTHING_STORED) == []
+
+
 def test_arguments_that_pre_process_does_not_take_are_refused(
     planned: ShardedTask, rows: Rows
 ) -> None:
