@@ -311,15 +311,20 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Keep together what belongs together, and begin with what takes long.
 
-    Whole clusters whose pace is judged run one at a time. Tests that share something of
-    their module run in one process, so that it is made once. All others go to whoever
-    is free; those that start processes go first, lest one is left over at the end.
+    Whole clusters whose pace is judged stand in two lines, by their modules. Tests that
+    share something of their module run in one process, so that it is made once. All
+    others go to whoever is free; those that start processes go first, lest one is left
+    over at the end.
     """
     items.sort(key=lambda item: not any(map(item.get_closest_marker, LONG)))
     if not hasattr(config, "workerinput"):
         return
+    chaos = sorted(CHAOS.rglob("test_*.py"))
     for item in items:
-        line = "chaos" if CHAOS in item.path.parents else shared_with_module(item)
+        if item.path in chaos:
+            line = f"chaos {chaos.index(item.path) % 2}"
+        else:
+            line = shared_with_module(item)
         if line:
             # As xdist would for a mark of it: it sets a name that pytest 9.2 has not
             grouped: Any = item

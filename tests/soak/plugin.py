@@ -6,6 +6,7 @@ all tests that it came to.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,12 @@ from pathlib import Path
 import pytest
 
 OUTCOMES = "PECKER_SOAK_OUTCOMES"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Collect what a test has left open, so that it fails and not a later one."""
+    gc.collect()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -406,9 +406,8 @@ def test_a_slot_whose_deadline_is_over_is_not_started(app: Celery, hand: Make) -
     class Slow(BeatLazyFunc):
         """Takes until the deadline is over."""
 
-    over = SYSTEM.monotonic() + 0.2
-
     def wait() -> int:
+        over = SYSTEM.monotonic() + 0.2
         eventually(lambda: over <= SYSTEM.monotonic(), 30.0, "the deadline is over")
         return 1
 

@@ -365,7 +365,7 @@ def test_the_deadline_ends_the_run(bench: Bench) -> None:
     bench.guard()
     for task in (slow, swallow):
         begun = SYSTEM.monotonic()
-        state, error = bench.deliver(task, bench.claim(ago=4.8))
+        state, error = bench.deliver(task, bench.claim(ago=4.0))
         assert (state, type(error)) == ("FAILURE", DeadlineExceeded)
         assert SYSTEM.monotonic() - begun < 30.0
     assert stubborn == ["caught"]
@@ -397,7 +397,7 @@ def test_a_strike_that_a_library_took_for_its_own_timeout(
         raise ConnectionError(message)
 
     bench.guard()
-    state, error = bench.deliver(masked, bench.claim(ago=4.8))
+    state, error = bench.deliver(masked, bench.claim(ago=4.0))
     assert (state, type(error)) == ("FAILURE", DeadlineExceeded)
     assert (bench.ended, bench.sent) == (["overrun"], [])
     ends = SYSTEM.monotonic() + 0.4
