@@ -14,6 +14,7 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import eventually
+from tests.browser.axe import hindrances
 from tests.integration.cli.test_alarms import RINGS
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
@@ -85,10 +86,7 @@ def test_an_alarm_that_recovers_changes_under_the_eyes(
             connection.execute(state, ["ringing", None, "tick [bold]"])
 
 
-def test_it_fits_a_phone(page: Any) -> None:
-    """Tables scroll inside their cards; the page itself does not."""
-    page.set_window_size(500, 844)  # the narrowest that a window can be
-    assert page.execute_script(
-        "return document.documentElement.scrollWidth"
-        " <= document.documentElement.clientWidth"
-    )
+def test_nothing_hinders_people(page: Any) -> None:
+    """As axe-core sees it: light, dark, on a phone."""
+    until(lambda: text(page, "#total-ringing") == "1", "all are drawn")
+    assert hindrances(page) == []

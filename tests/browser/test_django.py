@@ -19,6 +19,7 @@ from selenium.webdriver.support.ui import Select
 
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
+from tests.browser.axe import hindrances
 from tests.integration.django.conftest import Site
 
 NOT_YET = (NoSuchElementException, StaleElementReferenceException)
@@ -200,3 +201,16 @@ def test_every_control_has_a_name_and_a_phone_shows_the_form(
             assert max(wide) <= 390, (path, wide)
     finally:
         screen.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_nothing_hinders_people(screen: Screen, schedules: Schedules) -> None:
+    """As axe-core sees what is ours in Django's pages."""
+    schedules.set("report", task="proj.report", schedule=60)
+    own = "label-title-only: #searchbar"  # Django's: no label that one can see
+    for path in ("", "add/", "report/change/", "report/history/", "report/delete/"):
+        screen.open(path)
+        seen = hindrances(screen.driver, "#content")
+        assert [one for one in seen if own not in one] == [], path
+    screen.driver.get(f"{screen.url}/admin/celery_pecker/outboxmessage/")
+    seen = hindrances(screen.driver, "#content")
+    assert [one for one in seen if own not in one] == []

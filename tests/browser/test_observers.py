@@ -14,7 +14,8 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import eventually
-from tests.integration.cli.observer_rows import LONG, statuses, write_observers
+from tests.browser.axe import hindrances
+from tests.integration.cli.observer_rows import statuses, write_observers
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
 from tests.integration.flower.test_observers import APP
@@ -105,16 +106,6 @@ def test_a_parked_one_is_restarted_and_another_stopped(
     until(lambda: rows(page) == 4, "it is gone")
 
 
-def test_it_fits_a_phone(page: Any) -> None:
-    """Tables scroll inside their cards; the page itself does not."""
-    until(lambda: LONG in page.page_source, "all are drawn")
-    page.set_window_size(500, 844)  # the narrowest that a window can be
-    assert page.execute_script(
-        "return document.documentElement.scrollWidth"
-        " <= document.documentElement.clientWidth"
-    )
-
-
 def test_each_control_has_a_name(page: Any) -> None:
     """Who hears the page is read what a button or a bar is."""
     until(lambda: rows(page) == 5, "all are drawn")
@@ -137,3 +128,11 @@ def test_signatures_that_could_not_be_sent_are_said(page: Any, shared_dsn: str) 
     finally:
         with psycopg.connect(shared_dsn) as connection:
             connection.execute("delete from pecker_observer_notices")
+
+
+def test_nothing_hinders_people(page: Any) -> None:
+    """As axe-core sees it: light, dark, on a phone; the life of one too."""
+    until(lambda: rows(page) == 5, "all are drawn")
+    page.find_element(By.CSS_SELECTOR, f"{ROWS} .btn-link").click()
+    until(lambda: page.find_elements(By.CSS_SELECTOR, "#life-strip rect"), "its life")
+    assert hindrances(page) == []

@@ -13,6 +13,7 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import eventually
+from tests.browser.axe import hindrances
 from tests.integration.flower.outbox_rows import (
     ANYBODY,
     APP,
@@ -98,10 +99,7 @@ def test_a_parked_message_is_retried_and_another_dropped(
     until(lambda: not page.find_elements(By.CSS_SELECTOR, rows), "the list is empty")
 
 
-def test_it_fits_a_phone(page: Any) -> None:
-    """Tables scroll inside their cards; the page itself does not."""
-    page.set_window_size(500, 844)  # the narrowest that a window can be
-    assert page.execute_script(
-        "return document.documentElement.scrollWidth"
-        " <= document.documentElement.clientWidth"
-    )
+def test_nothing_hinders_people(page: Any) -> None:
+    """As axe-core sees it: light, dark, on a phone."""
+    until(lambda: text(page, "#total-depth") == "3", "all are drawn")
+    assert hindrances(page) == []

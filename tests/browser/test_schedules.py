@@ -19,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from celery_pecker.schedules.model import task_id
 from celery_pecker.testing import eventually
 from celery_pecker.testing.proxy import Proxy
+from tests.browser.axe import hindrances
 from tests.integration.flower.rows import Row, one, write
 from tests.integration.flower.site import Site
 
@@ -342,3 +343,36 @@ def test_who_was_signed_out_is_told_so_and_no_login_begins(screen: Screen) -> No
     screen.until(lambda: "Signed out" in screen.text("#pecker-live"), "it is told")
     assert screen.driver.execute_script("return window.asked[0]") == "manual"
     screen.complaints()  # there is no login here
+
+
+def test_nothing_hinders_people(screen: Screen) -> None:
+    """As axe-core sees it: light, dark, on a phone."""
+    screen.open("/schedules")
+    assert hindrances(screen.driver) == []
+    screen.open("/schedules/entry?name=check")
+    assert hindrances(screen.driver) == []
+
+
+def test_keys_of_one_letter_can_be_switched_off(screen: Screen) -> None:
+    """For good, on all pages; keys that are no letters go on."""
+    screen.open("/schedules")
+    try:
+        screen.find("#pecker-letters").send_keys(Keys.SPACE)
+        screen.driver.execute_script("document.activeElement.blur()")
+        screen.press("j", "/", "]", "n")
+        assert screen.driver.switch_to.active_element.tag_name == "body"
+        screen.open("/schedules?page=2")
+        screen.press("n", "[")
+        assert not screen.find("#pecker-letters").is_selected()
+        assert screen.stayed
+        assert not screen.find(".pecker-keys").is_displayed()
+        assert "page=2" in screen.driver.current_url
+        link = screen.find(".pecker-what a")
+        screen.driver.execute_script("arguments[0].focus()", link)
+        screen.press(Keys.ARROW_DOWN)
+        assert screen.driver.switch_to.active_element != link
+    finally:
+        screen.driver.execute_script("localStorage.clear()")
+    screen.open("/schedules")
+    screen.press("/")
+    assert screen.driver.switch_to.active_element == screen.find("#search")

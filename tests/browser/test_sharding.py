@@ -16,6 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from celery_pecker.testing import eventually
+from tests.browser.axe import hindrances
 from tests.integration.flower.site import Site
 from tests.integration.sharding.flower.conftest import shared_dsn, site, start, written
 from tests.integration.sharding.flower.scene import STRANGE, large, midway
@@ -279,3 +280,12 @@ def test_10_000_shards_are_all_drawn(screen: Screen, written: Written) -> None:
     shown = screen.text("#legend")
     assert "301 done" in shown
     assert "202 running\n64" in shown
+
+
+def test_nothing_hinders_people(screen: Screen, written: Written) -> None:
+    """As axe-core sees it: light, dark, on a phone."""
+    midway(written, "axe")
+    screen.open("/sharding")
+    assert hindrances(screen.driver) == []
+    screen.open("/sharding/job?id=axe")
+    assert hindrances(screen.driver) == []

@@ -13,6 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from celery_pecker.stored import Schedules
+from tests.browser.axe import hindrances
 from tests.browser.test_schedules import Screen
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.rows import Row, one, write
@@ -207,3 +208,15 @@ def test_an_entry_of_code_has_no_form(screen: Screen) -> None:
     screen.open("/schedules/edit?name=code%27s")
     screen.until(lambda: "beat_schedule" in screen.text("#closed"), "it is said")
     assert not screen.find("#edit").is_displayed()
+
+
+def test_nothing_hinders_people(screen: Screen, schedules: Schedules) -> None:
+    """As axe-core sees it: light, dark, on a phone; what is wrong is read out too."""
+    schedules.set("bills", task="shop.bill", schedule=30)
+    for path in ("/schedules/edit", "/schedules/edit?name=bills"):
+        screen.open(path)
+        fill(screen, value="0.01")
+        screen.until(lambda: "0.1 s" in screen.text("#e-value"), "it is refused")
+        assert hindrances(screen.driver) == [], path
+    screen.open("/schedules/edit?name=code%27s")
+    assert hindrances(screen.driver) == []

@@ -9,6 +9,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import EmbeddedRedis, eventually
+from tests.browser.axe import hindrances
 from tests.integration.flower.site import Site
 from tests.integration.throttle.crew import Crew
 from tests.integration.throttle.flower.conftest import (
@@ -191,3 +192,10 @@ def test_an_outage_is_said_and_its_end_is_seen(
     screen.until(lambda: screen.text("#pecker-live") == "Live", "the return")
     assert not screen.text("#away")
     assert screen.ask("window.stayed") is True
+
+
+def test_nothing_hinders_people(screen: Screen) -> None:
+    """As axe-core sees it: light, dark, on a phone."""
+    screen.open()
+    screen.until(lambda: len(screen.panels()) == 3, "the panels")
+    assert hindrances(screen.driver) == []

@@ -288,10 +288,39 @@ window.pecker = (function () {
         return keep;
     }
 
+    // Keys that need no other key; those of one letter can be switched off, for who
+    // dictates or touches keys unawares. The browser remembers it for all pages.
+    function keys(handle) {
+        const box = document.getElementById("pecker-letters");
+        function choose(on) {
+            box.checked = on;
+            root.classList.toggle("pecker-no-letters", !on);
+        }
+        choose(stored("pecker-letters") !== "off");
+        box.parentNode.hidden = false;
+        box.addEventListener("change", () => {
+            choose(box.checked);
+            stored("pecker-letters", box.checked ? "on" : "off");
+        });
+        document.addEventListener("keydown", event => {
+            if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) { return; }
+            if (box.checked || event.key.length > 1) { handle(event); }
+        });
+    }
+
+    // A browser may forbid pages to store anything: then it lasts as long as the page.
+    function stored(key, value) {
+        try {
+            return value === undefined ? localStorage.getItem(key) : localStorage.setItem(key, value);
+        } catch {
+            return null;
+        }
+    }
+
     for (const place of document.querySelectorAll(".pecker-zone")) {
         text(place, "Times in " + zone);
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, say, act, send, button, link, relabel, entryUrl, editUrl, taskUrl, rows};
+        schedule, short, watch, say, act, send, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
 })();

@@ -245,8 +245,7 @@
         return [...rows.values()].find(parts => parts.row === row);
     }
 
-    document.addEventListener("keydown", event => {
-        if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) { return; }
+    pecker.keys(event => {
         if (event.target === search) {
             if (event.key === "Escape") { search.value = ""; turn({search: "", page: 1}); search.blur(); }
             if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); step(1); }

@@ -122,8 +122,8 @@
     document.getElementById("older").addEventListener("click", () => {
         if (last.more) { turn({before: String(last.rows[last.rows.length - 1].job)}); }
     });
-    document.addEventListener("keydown", event => {
-        if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target === search) { return; }
+    pecker.keys(event => {
+        if (event.key !== "/" || event.target === search) { return; }
         event.preventDefault();
         search.focus();
         search.select();
