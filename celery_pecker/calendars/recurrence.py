@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Literal, cast
 
 from celery_pecker.calendars import words
@@ -69,7 +69,9 @@ class Recurrence(CalendarSchedule):
     @property
     def words(self) -> str:
         """The schedule in words."""
-        return words.framed(words.of_recurrence(self), self)
+        start = self.local_start(self.own_zone or UTC)
+        text = words.of_level(self.level, self.every, start, self.days, self.calendar)
+        return words.framed(text, self)
 
     def local_start(self, zone: tzinfo) -> datetime:
         """Return the start as local time."""

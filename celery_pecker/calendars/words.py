@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from celery_pecker.calendars.fields import Fields
 
 if TYPE_CHECKING:
-    from celery_pecker.calendars.recurrence import Recurrence
     from celery_pecker.calendars.schedule import CalendarSchedule
 
 MONTHS = (
@@ -41,22 +40,27 @@ def of_fields(fields: Fields, *, either: bool) -> str:
     return text
 
 
-def of_recurrence(one: Recurrence) -> str:
-    """Return a recurrence in words."""
-    local = one.local_start(one.own_zone or UTC)
-    unit = "working day" if one.level == "workday" else one.level
-    text = f"every {unit}" if one.every == 1 else f"every {one.every} {unit}s"
-    if one.level == "hour":
+def of_level(
+    level: str,
+    every: int,
+    start: datetime,
+    days: Sequence[int],
+    calendar: object = None,
+) -> str:
+    """Return a recurrence in words, from its start as local time."""
+    unit = "working day" if level == "workday" else level
+    text = f"every {unit}" if every == 1 else f"every {every} {unit}s"
+    if level == "hour":
         return f"{text} (real time)"
-    if one.level == "week":
-        numbers = one.days or (local.isoweekday(),)
+    if level == "week":
+        numbers = days or (start.isoweekday(),)
         text += f" on {_listed([DAYS[n % LAST_OF_WEEK] for n in numbers])}"
-    if one.level == "month":
-        text += f" on {_month_days(one.days or (local.day,))}"
-    if one.level == "year":
-        text += f" on {local.day} {MONTHS[local.month - 1]}"
-    text += f" at {_clock(local.hour, local.minute, local.second)}"
-    return text if one.calendar is None else f"{text} ({one.calendar})"
+    if level == "month":
+        text += f" on {_month_days(days or (start.day,))}"
+    if level == "year":
+        text += f" on {start.day} {MONTHS[start.month - 1]}"
+    text += f" at {_clock(start.hour, start.minute, start.second)}"
+    return text if calendar is None else f"{text} ({calendar})"
 
 
 def framed(text: str, one: CalendarSchedule) -> str:

@@ -21,7 +21,7 @@ from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from celery_pecker.deadline.coroutines import Alarm
+    from celery_pecker.deadline.enforcement.coroutines import Alarm
 
 Change = Callable[[Budget | None], Budget | None]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -92,7 +92,7 @@ class Scope(ContextDecorator):
 
     async def __aenter__(self) -> Self:
         # asyncio is loaded by those who use it, not by every `import celery_pecker`
-        from celery_pecker.deadline.coroutines import Alarm  # noqa: PLC0415
+        from celery_pecker.deadline.enforcement.coroutines import Alarm  # noqa: PLC0415
 
         outer = current.get()
         self.budget = budget = self._change(outer)

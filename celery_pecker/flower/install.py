@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from celery_pecker.flower import alarms, editing, observers, outbox, schedules
-from celery_pecker.flower.pages import Page, register, registered
+from celery_pecker.flower.pages import READ_ONLY, Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -17,8 +17,6 @@ MISSING = (
 )
 KEY = "pecker"
 """Where Flower's settings say which of our pages it has."""
-READ_ONLY = "pecker_read_only"
-"""And whether something can be done on them."""
 GROUP = "celery_pecker.flower_pages"
 """Entry points of other packages: each names an iterable of pages."""
 

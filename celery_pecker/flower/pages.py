@@ -16,6 +16,8 @@ from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
 
 HERE = Path(__file__).parent
+READ_ONLY = "pecker_read_only"
+"""Where Flower's settings say whether something can be done on our pages."""
 
 
 class Unreadable(PeckerError):

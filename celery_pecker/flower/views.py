@@ -18,10 +18,10 @@ from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
 from celery_pecker.flower.files import version_of
-from celery_pecker.flower.install import READ_ONLY
 from celery_pecker.flower.loader import OURS
 from celery_pecker.flower.pages import (
     PLACE,
+    READ_ONLY,
     Fields,
     Page,
     Query,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from celery_pecker.observers import refusals
 from celery_pecker.observers.model import Answer, Isolation, ObserverRow, Unreachable
 from celery_pecker.observers.retry import Retry
-
-if TYPE_CHECKING:
-    from celery_pecker.observers.app import Observers
 
 Full = Literal["wait", "refuse"]
 
@@ -30,12 +27,36 @@ class Options:
     on_moved: str | None
 
 
+class Recording(Protocol):
+    """What observers of all kinds are recorded by: `Observers`."""
+
+    def start(self, *args: Any, **kwargs: Any) -> int:
+        """Record an observer; return its id."""
+        ...
+
+    async def astart(self, *args: Any, **kwargs: Any) -> int:
+        """Do as `start`, for a connection that is awaited."""
+        ...
+
+    def stop(self, name: str, *, connection: Any = None) -> Answer:
+        """Ask for its end."""
+        ...
+
+    def restart(self, name: str, *, connection: Any = None) -> Answer:
+        """Ask for a new beginning."""
+        ...
+
+    def status(self, name: str) -> ObserverRow | None:
+        """Return its row."""
+        ...
+
+
 class Observer:
     """A kind of observer: ``start`` starts one of it under a name of its own."""
 
     def __init__(
         self,
-        observers: Observers,
+        observers: Recording,
         kind: str,
         function: Callable[..., Any],
         options: Options,

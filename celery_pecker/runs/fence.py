@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -20,10 +20,8 @@ from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.database import render
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
+from celery_pecker.runs.facts import RunFacts
 from celery_pecker.sql import statements
-
-if TYPE_CHECKING:
-    from celery_pecker.runs.run import Run
 
 NOT_OPEN = (
     "Run.guard needs an open transaction that also does the writing: without one the"
@@ -31,7 +29,7 @@ NOT_OPEN = (
 )
 
 
-def hold(run: Run, connection: Any) -> None:
+def hold(run: RunFacts, connection: Any) -> None:
     """Hold the fence in the open transaction, or raise Overtaken."""
     held = _ask(run, connection)
     if _idle(connection):
@@ -45,14 +43,14 @@ def hold(run: Run, connection: Any) -> None:
         raise Overtaken(message)
 
 
-def write(run: Run, connection: Any, statement: Any, params: Any) -> Any:
+def write(run: RunFacts, connection: Any, statement: Any, params: Any) -> Any:
     """Hold the fence and run the statement in one transaction."""
     with _transaction(connection):
         hold(run, connection)
         return _execute(connection, statement, params)
 
 
-def question(run: Run) -> tuple[str, dict[str, object]]:
+def question(run: RunFacts) -> tuple[str, dict[str, object]]:
     """Return the statement and its parameters, for other ways to the database.
 
     Its one row says whether the fence is held. Run it inside a transaction.
@@ -73,7 +71,7 @@ def _statement(schema: str) -> str:
     return render(statements()["hold_fence"], schema)
 
 
-def _ask(run: Run, connection: Any) -> bool:
+def _ask(run: RunFacts, connection: Any) -> bool:
     text, params = question(run)
     if isinstance(connection, psycopg.Connection):
         with connection.cursor(row_factory=tuple_row) as cursor:

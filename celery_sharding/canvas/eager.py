@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
@@ -28,9 +28,6 @@ from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join, split
 from celery_sharding.runner import Lists, Stop, Work, run_shard
 from celery_sharding.sources import read
-
-if TYPE_CHECKING:
-    from celery_sharding.canvas.task import ShardedTask
 
 
 @dataclass(slots=True)
@@ -69,7 +66,7 @@ def as_result(result: Any, mine: Kept) -> EagerShardedResult:
 
 
 def carried(
-    task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    task: submission.Called, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     """Return arguments that JSON can carry; raise what is wrong with them."""
     submission.check(task.processor, args, kwargs)
@@ -80,7 +77,9 @@ def carried(
     return (from_stored(decode(inline.encode(items, limit=inf).body)), *rest)
 
 
-def run(task: ShardedTask, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def run(
+    task: submission.Called, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
     """Return what the job returns, or raise what it fails with."""
     mine = _kept.get() or Kept(task.options_of(kwargs))
     token = _kept.set(None)  # jobs that this one calls are others
@@ -95,7 +94,7 @@ class _Eager:
 
     def __init__(
         self,
-        task: ShardedTask,
+        task: submission.Called,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         mine: Kept,

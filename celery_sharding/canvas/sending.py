@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
 from celery_sharding import errors
-from celery_sharding.canvas.submission import SUBMITTED, Call, submit
+from celery_sharding.canvas.submission import SUBMITTED, Call, Called, submit
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import unknown
 from celery_sharding.messages import SENT_BY, wait_of
 from celery_sharding.plan.arguments import HEADER, split
-
-if TYPE_CHECKING:
-    from celery_sharding.canvas.task import ShardedTask
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +28,7 @@ REFUSED = "refused"
 class Sender:
     """Sends the message of a call, by Celery's own apply_async."""
 
-    def __init__(self, task: ShardedTask, apply_async: Callable[..., Any]) -> None:
+    def __init__(self, task: Called, apply_async: Callable[..., Any]) -> None:
         self._task = task
         self._apply_async = apply_async
 

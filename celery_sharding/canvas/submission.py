@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from inspect import signature as signature_of
-from typing import Any
+from typing import Any, Protocol
 
 from celery_sharding.canvas import inline
 from celery_sharding.errors import Misconfigured
@@ -34,6 +34,29 @@ class Call:
     options: Options
     follow: bool
     """Whether something waits for its own task id: it cannot be another job's."""
+
+
+class Called(Protocol):
+    """What a call needs of the sharded task that is called."""
+
+    name: str
+    processor: Processor
+
+    @property
+    def app(self) -> Any:
+        """The app, by Celery's name."""
+
+    @property
+    def request(self) -> Any:
+        """The request of the task that runs now, by Celery's name."""
+
+    def options_of(self, kwargs: Mapping[str, Any]) -> Options:
+        """Return how a call with those arguments is to run."""
+        ...
+
+    def AsyncResult(self, task_id: str, **options: Any) -> Any:  # noqa: N802  # Celery's
+        """Return the result of the job of that task id."""
+        ...
 
 
 def check(

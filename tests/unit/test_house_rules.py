@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import celery_pecker
@@ -125,3 +125,44 @@ def test_the_reference_is_in_plain_words() -> None:
         for page in pages
         for word in sorted(parts(page.read_text(encoding="utf-8")) & IN_PROSE)
     ] == []
+
+
+def imports(tree: ast.Module, modules: Mapping[str, Path]) -> set[str]:
+    """Return the modules of ours that one names, wherever it does."""
+    named: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{one.name}" for one in node.names}
+            named |= inside & modules.keys() or {node.module}
+    return named & modules.keys()
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return what is left once all that can be ordered is taken out."""
+    left = {name: set(others) - {name} for name, others in graph.items()}
+    while leaves := {name for name, others in left.items() if not others}:
+        left = {n: others - leaves for n, others in left.items() if n not in leaves}
+    used = set().union(*left.values())
+    while idle := left.keys() - used:
+        left = {n: others for n, others in left.items() if n not in idle}
+        used = set().union(*left.values())
+    return sorted(left)
+
+
+def test_no_module_needs_itself_by_way_of_others() -> None:
+    """Nor where a type checker, or a function as it runs, imports the other."""
+    modules = {
+        ".".join(path.relative_to(root.parent).with_suffix("").parts): path
+        for root in PACKAGES
+        for path in root.rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    assert len(modules) > 600
+    graph = {name: imports(parse_file(at), modules) for name, at in modules.items()}
+    assert circles(graph) == []
+    both = {"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": set[str](), "e": {"a"}}
+    assert circles(both) == ["b", "c"]
+    typed = parse("def f():\n if TYPE_CHECKING:\n  from a import b\n")
+    assert imports(typed, {"a.b": Path(), "a": Path()}) == {"a.b"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from throttle.model import Target
-from throttle.worker import brokers
+from throttle.worker.brokers import broker
 
 
 @dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
-class Held(brokers.Held):
+class Held(broker.Held):
     """A request, and what was known of it when it came."""
 
     target: Target

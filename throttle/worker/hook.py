@@ -14,7 +14,7 @@ from throttle.errors import Misconfigured
 from throttle.model import Admission, Policy, Target
 from throttle.worker import pool, scheduled, starting
 from throttle.worker.back import give_back
-from throttle.worker.brokers import Broker
+from throttle.worker.brokers.broker import Broker
 from throttle.worker.dead import Dead
 from throttle.worker.held import Held
 from throttle.worker.info import info_of

@@ -23,7 +23,8 @@ from throttle.clock import Monotonic, monotonic, now
 from throttle.hold import Hold
 from throttle.settings import Settings
 from throttle.worker import scheduled
-from throttle.worker.brokers import Broker, Callbacks, broker_of
+from throttle.worker.brokers import broker_of
+from throttle.worker.brokers.broker import Broker, Callbacks
 from throttle.worker.held import Held
 
 WATCH = 1.0

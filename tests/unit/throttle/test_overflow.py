@@ -17,8 +17,8 @@ from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker import overflow, scheduled
-from throttle.worker.brokers import Callbacks
-from throttle.worker.brokers import Held as Given
+from throttle.worker.brokers.broker import Callbacks
+from throttle.worker.brokers.broker import Held as Given
 from throttle.worker.held import Held
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 

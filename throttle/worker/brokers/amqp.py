@@ -19,7 +19,7 @@ from kombu import Exchange, Queue
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
-from throttle.worker.brokers import Callbacks, Held, Request
+from throttle.worker.brokers.broker import Callbacks, Held, Request
 from throttle.worker.brokers.consuming import Consuming, Parking
 from throttle.worker.deferral import signals_deferred
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from throttle.settings import Settings
-from throttle.worker.brokers import Callbacks, Request
+from throttle.worker.brokers.broker import Callbacks, Request
 from throttle.worker.brokers.prefetch import Prefetch
 
 PARKED = "throttle_parked"

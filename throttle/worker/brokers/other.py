@@ -11,7 +11,7 @@ from typing import Any
 
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.settings import Settings
-from throttle.worker.brokers import Callbacks, Held
+from throttle.worker.brokers.broker import Callbacks, Held
 from throttle.worker.brokers.consuming import Consuming, Parking
 
 logger = logging.getLogger("throttle")

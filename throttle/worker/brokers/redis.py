@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic, now
 from throttle.settings import Settings
-from throttle.worker.brokers import Callbacks, Held
+from throttle.worker.brokers.broker import Callbacks, Held
 from throttle.worker.brokers.consuming import Consuming, Parking
 
 logger = logging.getLogger("throttle")

@@ -17,7 +17,8 @@ from celery_pecker.testing import eventually
 from throttle.clock import now
 from throttle.model import Limit
 from throttle.settings import Settings
-from throttle.worker.brokers import Broker, Callbacks, Held, broker_of
+from throttle.worker.brokers import broker_of
+from throttle.worker.brokers.broker import Broker, Callbacks, Held
 
 PREFETCH = 4
 
