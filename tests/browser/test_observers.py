@@ -106,17 +106,6 @@ def test_a_parked_one_is_restarted_and_another_stopped(
     until(lambda: rows(page) == 4, "it is gone")
 
 
-def test_each_control_has_a_name(page: Any) -> None:
-    """Who hears the page is read what a button or a bar is."""
-    until(lambda: rows(page) == 5, "all are drawn")
-    unnamed = page.execute_script(
-        "return [...document.querySelectorAll('#pecker :is(button, input, select,"
-        " [role=img])')].filter(one => !(one.getAttribute('aria-label') ||"
-        " one.textContent).trim()).map(one => one.outerHTML)"
-    )
-    assert unnamed == []
-
-
 def test_signatures_that_could_not_be_sent_are_said(page: Any, shared_dsn: str) -> None:
     """Why, above the hosts; nothing is said where all were sent."""
     assert not page.find_element(*UNSENT).is_displayed()
