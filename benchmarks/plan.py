@@ -195,7 +195,7 @@ class Plan:
             "observers_freeze": 60.0 + self.frozen,
             "observers_outage": 2 * (60 + self.observed / 400),
             "observers_blackout": 50 + self.observed / 300,
-            "observers_100k": sum(60 + many / 250 for many in self.swarms)
+            "observers_100k": sum(60 + many / 1_000 for many in self.swarms)
             + len(self.swarms) * self.still,
             "observers_endless": 100 + 2 * self.forever,
             "stored_edit": sum(overhead(one) + self.edits * 4.1 for one in EDITED),

@@ -34,7 +34,7 @@ SETTINGS = {"log_min_duration_statement": "0", "max_wal_size": "2GB"}
 def run(run: Run) -> None:
     """Measure each number of observers."""
     for many in run.plan.swarms:
-        lasts = 60 + many / 250 + run.plan.still
+        lasts = 60 + many / 1_000 + run.plan.still
         run.trial(ROW, f"{many:,}", lasts, partial(swarm, run, many), observers=many)
 
 

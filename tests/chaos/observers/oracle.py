@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,13 +44,27 @@ def overtaken(writes: Iterable[Write]) -> list[tuple[Write, Write]]:
     ]
 
 
+def dark(lived: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return when no host lived, of the spans in which each of them renewed."""
+    found, until = [], float("inf")
+    for since, last in sorted(lived):
+        if since > until:
+            found.append((until, since))
+        until = last if until == float("inf") else max(until, last)
+    return found
+
+
 def gaps(
-    writes: Iterable[Write], begun: Iterable[Begun], wanted: Mapping[str, Wanted]
+    writes: Iterable[Write],
+    begun: Iterable[Begun],
+    wanted: Mapping[str, Wanted],
+    dark: Sequence[tuple[float, float]] = (),
 ) -> dict[str, float]:
     """Return the longest time for which each observer neither wrote nor began.
 
     A life that is hit before its first write was there: of an observer that is hit
-    three times in a row nobody may expect that it writes between.
+    three times in a row nobody may expect that it writes between. Time in which no host
+    lived does not count: after a blackout the machine needs its time to start them.
     """
     seen: dict[str, list[float]] = {}
     both = [(w.name, w.at) for w in writes] + [(b.name, b.at) for b in begun]
@@ -60,8 +74,13 @@ def gaps(
     for name, one in wanted.items():
         instants = [at for at in seen.get(name, []) if one.since < at < one.until]
         edges = [one.since, *sorted(instants), max(one.until, one.since)]
-        longest[name] = max(b - a for a, b in pairwise(edges))
+        longest[name] = max(_lit(a, b, dark) for a, b in pairwise(edges))
     return longest
+
+
+def _lit(since: float, until: float, dark: Sequence[tuple[float, float]]) -> float:
+    out = sum(max(min(b, until) - max(a, since), 0.0) for a, b in dark)
+    return until - since - out
 
 
 def _by_name(writes: Iterable[Write]) -> dict[str, list[Write]]:

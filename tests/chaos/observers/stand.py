@@ -191,6 +191,13 @@ class Stand:
         ).fetchall()
         return [Begun(*row) for row in rows]
 
+    def lived(self) -> list[tuple[float, float]]:
+        """Return from when to when each life of a host renewed its lease."""
+        return self.connection.execute(
+            "select extract(epoch from started_at)::float8,"
+            " extract(epoch from lease_until - ttl)::float8 from pecker_observer_nodes"
+        ).fetchall()
+
     def close(self) -> None:
         """End all processes."""
         self._thaw(float("inf"))
@@ -206,7 +213,7 @@ class Stand:
         return ProcessContainer(
             [
                 *(sys.executable, "-m", "celery", "-A", "tests.chaos.observers.app"),
-                *("pecker", "observe", "--hosts", "1", "--capacity", "1000"),
+                *("pecker", "observe", "--hosts", "1", "--capacity", "10000"),
                 *("--name", f"host{number}"),
             ],
             name=f"host{number}",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.observers.app import LEASE, OBSERVERS, PERIOD
 from tests.chaos.observers.events import KINDS, events
-from tests.chaos.observers.oracle import Begun, Wanted, Write, gaps, overtaken
+from tests.chaos.observers.oracle import Begun, Wanted, Write, dark, gaps, overtaken
 from tests.chaos.observers.stand import HOSTS, Stand
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,9 @@ def test_the_oracle_sees_what_is_wrong() -> None:
     ]
     wanted = {"a": Wanted(0.5, 9.0), "b": Wanted(1.0, 2.0), "c": Wanted(3.0, 4.0)}
     assert gaps(good, [], wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
+    none = dark([(0.0, 3.0), (1.0, 2.5), (5.0, 9.0)])
+    assert none == [(3.0, 5.0)]
+    assert gaps(good, [], {"a": Wanted(0.5, 9.0)}, none) == {"a": 5.0}
     begun = [Begun("a", 6.0), Begun("c", 3.25)]
     assert gaps(good, begun, wanted) == {"a": 4.0, "b": 0.5, "c": 0.75}
 
@@ -64,7 +67,7 @@ def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
             stand.do(event)
         stand.settle()
         writes = stand.writes()
-        longest = gaps(writes, stand.begun(), stand.wanted)
+        longest = gaps(writes, stand.begun(), stand.wanted, dark(stand.lived()))
     except BaseException as error:
         for host in stand.hosts:
             error.add_note(f"{host.name}:\n{host.logs().decode()[-3_000:]}")
