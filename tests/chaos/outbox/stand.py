@@ -36,6 +36,11 @@ create table orders (task_id text primary key);
 create table runs (task_id text, attempt int, ended boolean not null default false);
 create index on runs (task_id)
 """
+LEFT = """
+select mode, running, parked_at is not null, last_error, min(due_at), max(due_at),
+       min(attempt), max(attempt), max(pushes), count(*)
+from pecker_outbox group by 1, 2, 3, 4
+"""
 PRESETS = "insert into pecker_outbox_load values (1, 4, 0.2, 0.1, 0, null, now())"
 """Threads that run rows rest for shorter than by default."""
 
@@ -92,12 +97,16 @@ class Stand:
             self.servers.append(self._server())
         # What was deferred while the clock was ahead waits until it is there again.
         self.clock.step(timedelta(seconds=MOST_STEP))
-        eventually(
-            lambda: self._ask("select count(*) from pecker_outbox") == [(0,)],
-            DRAIN_TIMEOUT,
-            "the outbox is empty",
-            ignoring=(psycopg.Error,),
-        )
+        try:
+            eventually(
+                lambda: self._ask("select count(*) from pecker_outbox") == [(0,)],
+                DRAIN_TIMEOUT,
+                "the outbox is empty",
+                ignoring=(psycopg.Error,),
+            )
+        except AssertionError as error:
+            error.add_note(str(self._ask(LEFT)))
+            raise
 
     def verdict(self) -> dict[str, Any]:
         """Return what became of each order, and what is wrong, if anything."""

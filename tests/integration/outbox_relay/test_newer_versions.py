@@ -9,6 +9,9 @@ import psycopg
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.operations import Which, park, retry
 from celery_pecker.outbox.overview import Overview
+from celery_pecker.outbox.runs.holds import Holds
+from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.rows import Rows
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.conftest import Makes
 from tests.integration.outbox_relay.rows import column, record
@@ -46,3 +49,22 @@ def test_a_mode_of_a_newer_version_is_left_to_it(
     database.close()
     made.step()
     assert column(outbox, LEFT) == [strange]
+
+
+def test_workers_leave_a_mode_of_a_newer_version_to_it(
+    outbox: psycopg.Connection[Any], dsn: str
+) -> None:
+    """They neither send a message for it nor run it; the others go on."""
+    outbox.execute(NEWER)
+    rows = record(outbox, 3)
+    outbox.execute("update pecker_outbox set due_at = now(), mode = 7")
+    outbox.execute("update pecker_outbox set mode = 1 where id = %s", [rows[1]])
+    outbox.execute("update pecker_outbox set mode = 2 where id = %s", [rows[2]])
+    database = Database(dsn, schema="public", timeout=5.0)
+    runs = Rows(database, Holds(20.0, 60.0))
+    assert [one.id for one in runs.claim_pushes()] == [rows[1]]
+    known = [("app.work", Options(timeout=None, attempts=20))]
+    assert [one.id for one in runs.take(known, 10).begun] == [rows[2]]
+    assert (runs.claim_pushes(), runs.take(known, 10).begun) == ([], [])
+    database.close()
+    assert column(outbox, LEFT) == rows
