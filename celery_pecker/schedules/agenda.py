@@ -74,11 +74,15 @@ class Agenda:
     def put(self, entry: Entry, row: Row, now_us: int) -> None:
         """Take in a stored entry, new or edited; what it was before is forgotten.
 
-        Who keeps its pace is not: an edit must not make all replicas contend.
+        Who keeps its pace is not: an edit must not make all replicas contend. Nor is
+        the last win: a claim without answer must not find it new once more.
         """
         known = self._beliefs.get(entry.name)
         belief = self._beliefs[entry.name] = self._belief(entry)
-        belief.behind = known is not None and known.behind
+        belief.won_epoch, belief.won_us = row.epoch, row.executed_us
+        if known is not None:
+            belief.behind = known.behind
+            belief.won_epoch, belief.won_us = known.won_epoch, known.won_us
         self.learn({entry.name: row}, now_us)
 
     def drop(self, name: str) -> None:

@@ -237,4 +237,11 @@ GUARDS = (
         "            belief.lost = 0\n",
         f"{RACES}::test_a_row_that_an_open_edit_holds_is_asked_for_seldom",
     ),
+    Guard(
+        "stored: an edit leaves the last win known",
+        "celery_pecker/schedules/agenda.py",
+        "            belief.won_epoch, belief.won_us = known.won_epoch, known.won_us\n",
+        "            belief.won_epoch, belief.won_us = 0, 0\n",
+        "tests/unit/schedules/test_agenda.py::test_an_edit_leaves_the_last_win_known",
+    ),
 )

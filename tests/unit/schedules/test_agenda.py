@@ -107,3 +107,14 @@ def test_an_old_plan_is_forgotten_when_a_new_one_is_made() -> None:
 def test_what_a_wake_up_makes_by_the_thousand_is_cheap_to_make(noun: type) -> None:
     """A frozen dataclass sets each field through a call: 2 us for a slot."""
     assert "__setattr__" not in vars(noun)
+
+
+def test_an_edit_leaves_the_last_win_known() -> None:
+    """A claim without answer would find it new, and send its slot twice."""
+    agenda = learned(entry())
+    agenda.won("sweep", win(SECOND), SECOND)
+    agenda.put(entry(period_us=2 * SECOND), row(SECOND), SECOND)
+    assert agenda.last_win("sweep") == (1, SECOND)
+    agenda.drop("sweep")
+    agenda.put(entry(), row(3 * SECOND), 3 * SECOND)
+    assert agenda.last_win("sweep") == (1, 3 * SECOND)
