@@ -83,7 +83,7 @@ class AlchemyCarrier:
         if getattr(driver, "autocommit", False):
             message = (
                 "connection has the isolation level AUTOCOMMIT and no transaction that"
-                " a task could join; take it away, or leave out connection=…"
+                " could be joined; take it away, or leave out connection=…"
             )
             raise NoTransaction(message)
         info = getattr(connection.connection.driver_connection, "info", None)

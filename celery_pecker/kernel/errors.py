@@ -67,11 +67,11 @@ class DatabaseUnavailable(PeckerError):
 
 
 class NotRecorded(PeckerError, ValueError):
-    """The task cannot be recorded in the outbox as it is: nothing was written."""
+    """A task, a schedule or an observer cannot be recorded so: nothing was written."""
 
 
 class NoTransaction(NotRecorded):
-    """The connection has no transaction open that a task could join."""
+    """The connection has no transaction open that could be joined."""
 
 
 class TransactionAborted(NotRecorded):
