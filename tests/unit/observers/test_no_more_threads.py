@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers import Lease, Observers
-from celery_pecker.observers.hosts import lives, supervisor
+from celery_pecker.observers.hosts import lives, slots
 from celery_pecker.observers.hosts.running import InThread
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
@@ -83,8 +82,7 @@ def test_a_host_that_cannot_be_started_is_tried_again(
         raise OSError(message)
 
     monkeypatch.setattr(subprocess, "Popen", full)
-    settings: Any = SimpleNamespace(observers_lease=5.0)
-    slot = supervisor.Slot({"name": "one"}, settings)
+    slot = slots.Slot({"name": "one", "conf": {"pecker_observers_lease": 5.0}})
     slot.start()
     eventually(lambda: slot.info()["deaths"] >= 2, timeout=60.0)
     slot.stop()
