@@ -57,8 +57,8 @@ GUARDS = (
     Guard(
         "alarms: a newer notice is not taken for the one that is being sent",
         SQL,
-        "at = excluded.at, id = default\n",
-        "at = excluded.at\n",
+        "subjects = excluded.subjects, id = default\n",
+        "subjects = excluded.subjects\n",
         f"{SENDING}::test_a_recovery_while_the_ringing_is_being_sent_is_sent_after_it",
     ),
     Guard(
@@ -197,8 +197,8 @@ GUARDS = (
     Guard(
         "alarms: a stored schedule that is no grid falls silent",
         "celery_pecker/alarms/looking.py",
-        "            **self._stored(slots, now),\n",
-        "",
+        "for name, due in stored if due <= until}",
+        "for name, due in stored if due < due}",
         f"{INSTANTS}::test_silent_is_a_stored_schedule_that_is_no_grid",
     ),
     Guard(
