@@ -11,6 +11,7 @@ from celery.utils.nodenames import worker_direct
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.executor import Executor
@@ -34,6 +35,7 @@ class Presence:
         self._executor = executor
         self._children = Children(worker.app, executor)
         self._over = threading.Event()
+        self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
         self._thread = threading.Thread(
             target=self._run, name="celery_sharding-presence", daemon=True
         )
@@ -61,8 +63,13 @@ class Presence:
             if monotonic() >= beat:
                 beat = monotonic() + BEAT
                 self._report(ledger, self._seen)
-            if self._children.look(self._worker.pool):
-                self._replace()
+            # A pool that cannot be looked at must not end the heartbeats: the others
+            # would take over the shards of a worker that runs.
+            look = self._failed.call(
+                "looking at the pool", False, self._children.look, self._worker.pool
+            )
+            if look:
+                self._failed.call("replacing processes", None, self._replace)
                 self._report(ledger, self._children.report)
             self._over.wait(GLANCE)
         self._report(ledger, self._gone)

@@ -794,9 +794,19 @@ where ticket.state = 'held'
     Guard(
         "sharding: shards of a killed child go on at once",
         "celery_sharding/worker/presence.py",
-        "            if self._children.look(self._worker.pool):\n",
+        "            if look:\n",
         "            if False:\n",
         f"{DEATHS}::test_shards_of_a_killed_child_go_on_at_once",
+    ),
+    Guard(
+        "sharding: a pool that cannot be looked at ends no heartbeat",
+        "celery_sharding/worker/presence.py",
+        """            look = self._failed.call(
+                "looking at the pool", False, self._children.look, self._worker.pool
+            )
+""",
+        "            look = self._children.look(self._worker.pool)\n",
+        "tests/integration/sharding/worker/test_presence.py",
     ),
     # Layers, outcomes, Post
     Guard(
