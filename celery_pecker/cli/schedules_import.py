@@ -14,6 +14,8 @@ from datetime import datetime, tzinfo
 from typing import Any, LiteralString, cast
 
 import psycopg
+from rich.console import Console
+from rich.progress import Progress
 
 from celery_pecker.calendars.checks import zone_of
 from celery_pecker.cli.actions import who
@@ -28,11 +30,7 @@ from celery_pecker.cli.stored import stored_rows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import render
-from celery_pecker.kernel.errors import (
-    DatabaseUnavailable,
-    Misconfigured,
-    VersionConflict,
-)
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.sql import statements
 from celery_pecker.stored import Schedules
 
@@ -122,14 +120,26 @@ def _write(
         with psycopg.connect(
             context.database.dsn, connect_timeout=CONNECT
         ) as connection:
-            for start in range(0, len(wanted), PAGE):
-                page = wanted[start : start + PAGE]
+            for page in _pages(wanted):
                 with connection.transaction(force_rollback=dry_run):
                     _store(schedules, page, connection)
                     _carry(page, connection, last)
     except psycopg.OperationalError as error:
         message = f"no answer while storing: {' '.join(str(error).split())}"
         raise DatabaseUnavailable(message) from error
+
+
+def _pages(wanted: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """Yield them by pages; show on a terminal how far it is."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as (
+        progress
+    ):
+        shown = progress.add_task("storing", total=len(wanted))
+        for start in range(0, len(wanted), PAGE):
+            page = wanted[start : start + PAGE]
+            yield page
+            progress.advance(shown, len(page))
 
 
 def _carry(
@@ -156,19 +166,15 @@ def _carry(
 def _store(
     schedules: Schedules, page: Sequence[Step], connection: psycopg.Connection[Any]
 ) -> None:
-    for step in page:
-        if not step.writes:
-            continue
-        try:
-            schedules.set(
-                step.name,
-                **step.arguments,
-                version=step.version,
-                by=who(),
-                connection=connection,
-            )
-        except (Misconfigured, VersionConflict) as error:
-            step.verdict, step.why, step.last_us = "refused", str(error), None
+    writes = [step for step in page if step.writes]
+    wanted = [
+        {**step.arguments, "name": step.name, "version": step.version}
+        for step in writes
+    ]
+    stored = schedules.set_each(wanted, by=who(), connection=connection)
+    for step, outcome in zip(writes, stored, strict=True):
+        if isinstance(outcome, Exception):
+            step.verdict, step.why, step.last_us = "refused", str(outcome), None
 
 
 def _print(context: Context, steps: Sequence[Step], *, dry_run: bool) -> None:

@@ -186,6 +186,24 @@ class Schedules:
         edits = self._many(schedules, by)
         return _rows(self._run(lambda: self._edits.set(edits), connection))
 
+    def set_each(
+        self,
+        schedules: Iterable[Mapping[str, Any]],
+        *,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> Outcomes:
+        """Do as `set_many`, for those of the schedules that are not refused.
+
+        Return in order the row of each, or the error for which the tables refuse it:
+        code declares the name, it would never run, or it has another version.
+
+        Raises:
+            InvalidField: one of them is not allowed; nothing was written.
+        """
+        edits = self._many(schedules, by)
+        return self._run(lambda: self._edits.set(edits, each=True), connection)
+
     async def aset_many(
         self,
         schedules: Iterable[Mapping[str, Any]],

@@ -181,22 +181,21 @@ def test_a_change_in_between_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was stored after the difference was made is not overwritten."""
-    peer('store("grid", c.schedule(3600), ago=3000)')
-    made = Schedules.set
+    peer('store("grid", c.schedule(3600)); store("other", c.schedule(60))')
+    made = Schedules.set_each
 
-    def first(schedules: Schedules, name: str, **fields: Any) -> Any:
-        """Let somebody else be first, once."""
-        monkeypatch.setattr(Schedules, "set", made)
-        line.json("set", name, "--task", "proj.mine", "--every", "7")
-        return made(schedules, name, **fields)
+    def first(schedules: Schedules, wanted: Any, **fields: Any) -> Any:
+        """Let somebody else be first."""
+        line.json("set", "grid", "--task", "proj.mine", "--every", "7")
+        return made(schedules, wanted, **fields)
 
-    monkeypatch.setattr(Schedules, "set", first)
-    told = line.json("import", "--schedules", "redbeat", redis_url, code=1)
-    [grid] = told["schedules"]
-    assert grid["verdict"] == "refused"
+    monkeypatch.setattr(Schedules, "set_each", first)
+    told = line.json("import", "--schedules", "redbeat", redis_url)
+    grid, other = told["schedules"]
+    assert (grid["verdict"], other["verdict"]) == ("refused", "new")
     assert "version 0" in grid["why"]
-    [row] = line.json("schedules")["schedules"]
-    assert row["schedule"] == {"every": 7}
+    rows = line.json("schedules")["schedules"]
+    assert [row["schedule"] for row in rows] == [{"every": 7}, {"every": 60}]
 
 
 DJANGO = """
