@@ -162,7 +162,9 @@ limit 1000
 -- The first rise opens the window; one that rises enough rings until a window has passed
 -- without as much. What rises after a window that was not enough opens the next one. At the first look, of a rule or of an entry, what was counted before is no
 -- news; else a counter without a mark was zero. Missed slots are read from a part of all entries, the
--- others from those that had bad news within the window, the highest era from all.
+-- others from those that had bad news within the window, the highest era from all. Of more than
+-- 20,000 that moved, as after an outage, the rest keep their marks for the next looks: marks for
+-- 100,000 outlast the timeout of a statement, and no look came to its end.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -212,6 +214,8 @@ judged as materialized (
            diff < 0 or (%(first)s and not marked) as anew
     from compared
     where diff <> 0 or (%(first)s and not marked)
+    order by rises desc, subject
+    limit case when %(kind)s::text = 'misfire' or not %(first)s then 20000 end
 ),
 marked as (
     insert into {schema}.pecker_alarm_marks as mark
@@ -241,6 +245,8 @@ where mark.rule = %(rule)s
     and mark.rung_at > clock.now - %(within)s * interval '1 second'
     and mark.rung_at <= clock.now + interval '1 second'
     and not exists (select from judged as j where j.subject = mark.subject and j.rises)
+order by 1
+limit 1000
 
 /* celery_pecker:find_long_runs */
 -- Runs in hand for longer than their timeout, or than the period where they have none. Only

@@ -134,3 +134,32 @@ def test_an_end_that_waits_leaves_out_what_rings_anew(
     many(rows, "bcdefgh", last=1.0)
     one.turn()
     assert about(got[1:]) == [("ringing", "a"), ("recovered", "bcdefgh")]
+
+
+def test_misfires_of_all_entries_are_bounded_work_and_none_is_lost(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """An outage moves all counters at once: marks take turns, the first 1,000 ring."""
+    rows.run(
+        "insert into pecker_tasks (name, executed_at)"
+        " select to_char(n, 'fm00000'), %s from generate_series(1, 20500) as n",
+        rows.ago(1.0),
+    )
+    one = watch({"misfire": {"within": 25.0}})
+    marked = "select count(*) from pecker_alarm_marks where subject <> 'database'"
+    for marks in (20_000, 20_500):
+        one.turn()
+        assert rows.run(marked) == [(marks,)]
+        pass_time(INTERVAL)
+    rows.run("update pecker_tasks set missed = 5")
+    [notice] = one.turn()
+    assert len(notice.subjects) == 1_000
+    assert rows.run("select max(subject) from pecker_alarms") == [("01000",)]
+    pass_time(INTERVAL)
+    one.turn()
+    seen = "select count(*) from pecker_alarm_marks where rose = 5"
+    assert rows.run(seen) == [(20_500,)]
+    pass_time(20.0)
+    one.turn()  # the window of the first ones is over, not that of the last
+    ringing = "select min(subject) from pecker_alarms where state = 'ringing'"
+    assert rows.run(ringing) == [("20001",)]
