@@ -35,6 +35,9 @@ from celery_pecker.schedules.upkeep import TERM
 FOUND_AT_ONCE = 200
 """Crontabs whose last instant is worked out in one look: a millisecond each."""
 FAILED = Backoff(first=1.0, most=30.0)
+SETTLED = 5.0
+"""Seconds from the start to the first look, where there is a gate: until it was asked,
+nobody knows what it holds, and that rang as silent."""
 
 
 class Alarms:
@@ -107,6 +110,7 @@ class Alarms:
             )
         ]
         self._rules = bool(rules)
+        self._first = 0.0
         _ALL.add(self)
 
     def __bool__(self) -> bool:
@@ -115,6 +119,8 @@ class Alarms:
 
     def start(self) -> None:
         """Start the threads."""
+        if self._settings.gate is not None:
+            self._first = SYSTEM.monotonic() + SETTLED
         if self._rules:
             for loop in self._loops:
                 loop.start()
@@ -138,6 +144,9 @@ class Alarms:
             database.abandon()
 
     def _look(self) -> float:
+        early = self._first - SYSTEM.monotonic()
+        if early > 0:
+            return early
         database = self.databases[0]
         if not database.connected:
             stand(database, app=self._settings.app)

@@ -264,4 +264,12 @@ GUARDS = (
         "order by 1\n",
         f"{STORMS}::test_misfires_of_all_entries_are_bounded_work_and_none_is_lost",
     ),
+    Guard(
+        "alarms: a scheduler looks when its gate has been asked",
+        "celery_pecker/replica/alarms.py",
+        "            self._first = SYSTEM.monotonic() + SETTLED\n",
+        "            self._first = 0.0\n",
+        "tests/integration/alarms/test_processes.py"
+        "::test_what_is_held_is_not_silent_to_a_scheduler_that_has_just_begun",
+    ),
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 from celery import Celery
 
 from celery_pecker.alarms import Notice, sending
+from celery_pecker.kernel.clock import pause
 
 FOLDER = Path(os.environ.get("PECKER_TEST_ALARMS", "."))
 if "PECKER_TEST_ALARMS" in os.environ:  # a process of its own, no test that imports it
@@ -35,10 +36,16 @@ app.conf.update(
 
 
 class Gate:
-    """Holds one entry."""
+    """Holds one entry, and thinks about it for a while when it is first asked."""
+
+    def __init__(self) -> None:
+        self._thinks = 1.0
 
     def held(self, names: Sequence[str]) -> list[str]:
         """Return it."""
+        if names:
+            pause(self._thinks)
+            self._thinks = 0.0
         return [name for name in names if name == "held"]
 
 

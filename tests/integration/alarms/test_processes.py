@@ -79,6 +79,20 @@ def test_two_schedulers_ring_once(start: Start, dsn: str, tmp_path: Path) -> Non
     assert not any("silent:" in log or "held: runs" in log for log in logs)
 
 
+def test_what_is_held_is_not_silent_to_a_scheduler_that_has_just_begun(
+    start: Start, dsn: str, tmp_path: Path
+) -> None:
+    """It looks when its gate has been asked, and not before."""
+    before = start()
+    eventually(lambda: calls(tmp_path), timeout=60.0)
+    before.process.kill("SIGTERM")
+    before.process.wait(60.0)
+    after = start()
+    rounds_pass(dsn)
+    assert "silent: held" not in after.process.life_log()
+    assert [call[3] for call in calls(tmp_path)].count("held") == 1
+
+
 def test_a_sender_that_is_killed_in_the_call_loses_none(
     start: Start, tmp_path: Path
 ) -> None:
