@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from celery import Celery
 
@@ -19,6 +19,8 @@ from celery_pecker.stored.timing import Timings
 READ_AT_ONCE = 200
 """Definitions that one look reads: a millisecond each, until they run or change."""
 SECOND = 1_000_000
+REMEMBERED = 3_600.0
+"""Seconds, and at most twice as many, for which what nobody asks for is remembered."""
 
 
 class StoredInstants:
@@ -28,11 +30,21 @@ class StoredInstants:
         self._timings = Timings(app)
         self._rows = rows
         self._known: dict[str, tuple[StoredSlot, int]] = {}
+        self._before = self._known
+        """Those of the hour before: what is not asked for in this one goes with it."""
+        self._since = datetime.min.replace(tzinfo=UTC)
+
+    @property
+    def known(self) -> int:
+        """How many entries it remembers."""
+        return len({**self._before, **self._known})
 
     def __call__(
         self, slots: Sequence[StoredSlot], now: datetime
     ) -> Mapping[str, datetime]:
         """Return the first slot after the last one, by entry, where it is known."""
+        if abs((now - self._since).total_seconds()) > REMEMBERED:
+            self._before, self._known, self._since = self._known, {}, now
         new = [slot for slot in slots if self._of(slot) is None][:READ_AT_ONCE]
         if new:
             page, _ = self._rows.read_schedules([slot.name for slot in new])
@@ -49,8 +61,11 @@ class StoredInstants:
         }
 
     def _of(self, slot: StoredSlot) -> int | None:
-        known = self._known.get(slot.name)
-        return known[1] if known is not None and known[0] == slot else None
+        known = self._known.get(slot.name) or self._before.get(slot.name)
+        if known is None or known[0] != slot:
+            return None
+        self._known[slot.name] = known
+        return known[1]
 
     def _work_out(self, slot: StoredSlot, row: Stored, now_us: int) -> None:
         due_us, error = user_code.tried(self._due, slot, row, now_us)

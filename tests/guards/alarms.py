@@ -272,4 +272,11 @@ GUARDS = (
         "tests/integration/alarms/test_processes.py"
         "::test_what_is_held_is_not_silent_to_a_scheduler_that_has_just_begun",
     ),
+    Guard(
+        "alarms: instants of entries that are gone are forgotten",
+        "celery_pecker/replica/stored_instants.py",
+        "= self._known, {}, now\n",
+        "= self._known, self._known, now\n",
+        f"{INSTANTS}::test_instants_of_what_is_gone_are_forgotten",
+    ),
 )

@@ -9,10 +9,12 @@ from typing import Any
 from celery import Celery
 from celery.schedules import crontab
 
+from celery_pecker.alarms.tables import StoredSlot
 from celery_pecker.declarations import Book
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.replica.alarms import FOUND_AT_ONCE, Instants
-from celery_pecker.replica.stored_instants import StoredInstants
+from celery_pecker.replica.stored_instants import REMEMBERED, StoredInstants
 from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
@@ -88,3 +90,21 @@ def test_silent_is_a_stored_schedule_that_is_no_grid(
     ends = {(notice.subject, notice.event) for notice in one.turn()}
     assert ends == {(name, "recovered") for name in ("bounded", "cron", "once")}
     database.close()
+
+
+def test_instants_of_what_is_gone_are_forgotten(dsn: str, clock: ManualClock) -> None:
+    """Each single run has a name of its own: they would pile up for ever."""
+    database = Database(dsn, schema="public", timeout=10.0, role="test")
+    app = Celery("proj", set_as_current=False, broker="memory://")
+    stored = StoredInstants(app, StoredRows(database, local=False, now=clock.now))
+    slots = []
+    for name in ("gone", "stays"):
+        store(dsn, name, {"cron": "0 0 1 1 *"}, clock=clock)
+        slots.append(StoredSlot(name, 1, to_us(clock.now())))
+    assert set(stored(slots, clock.now())) == {"gone", "stays"}
+    database.close()
+    for _ in range(3):
+        clock.advance_us(round(REMEMBERED * 1.1 * 1_000_000))
+        assert set(stored(slots[1:], clock.now())) == {"stays"}
+    assert not database.connected, "what stays was read once more"
+    assert stored.known == 1
