@@ -29,6 +29,13 @@ GUARDS = (
         TRUST,
     ),
     Guard(
+        "observers: a host that is asked to end while it is started hears it",
+        "celery_pecker/observers/hosts/slots.py",
+        "        if self._stopping.is_set():  # whoever",
+        "        if False:  # whoever",
+        f"{FULL}::test_a_stop_while_a_host_is_being_started_reaches_it",
+    ),
+    Guard(
         "observers: an awaited guard refuses an overtaken life",
         "celery_pecker/observers/lease.py",
         "        if not held:\n",

@@ -86,7 +86,6 @@ class Slot:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        self._lock = threading.Lock()
         self._node = ""
         self._deaths = 0
         self.failed = False
@@ -150,17 +149,15 @@ class Slot:
 
     def _live(self) -> int:
         """Start a host, and hear it until it has ended; return its exit code."""
-        with self._lock:
-            if self._stopping.is_set():
-                return 0
-            process = subprocess.Popen(
-                [sys.executable, "-m", "celery_pecker.observers.hosts.process"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                # A signal from the terminal is for the supervisor, who passes it on.
-                start_new_session=True,
-            )
-            self._process = process
+        process = self._process = subprocess.Popen(
+            [sys.executable, "-m", "celery_pecker.observers.hosts.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A signal from the terminal is for the supervisor, who passes it on.
+            start_new_session=True,
+        )
+        if self._stopping.is_set():  # whoever asked may not have seen the process
+            self._signal(signal.SIGTERM)
         assert process.stdin is not None  # noqa: S101  # pipes, as asked for
         assert process.stdout is not None  # noqa: S101
         with suppress(OSError):

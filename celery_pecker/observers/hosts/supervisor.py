@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from dataclasses import asdict
+from typing import IO
 
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import PREFIX
@@ -64,13 +65,20 @@ class Supervisor(Slots):
         Supervising needs no more than the standard library: the app and its libraries
         were most of this process's memory, and hosts import it themselves.
         """
-        with tempfile.TemporaryFile() as file:
+        with _nameless() as file:
             file.write(json.dumps([slot.told for slot in self.slots]).encode())
             file.seek(0)
             os.dup2(file.fileno(), 0)
         words = ["-m", supervising.__name__, *sys.argv[1:]]  # as `ps` shows it
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *words])  # noqa: S606  # no shell
+
+
+def _nameless() -> IO[bytes]:
+    """Return a file in memory, where the system has such: disks may be read-only."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("pecker observe"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _home(observers: Observers) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from typing import Any
 
 import pytest
@@ -55,6 +58,25 @@ def test_a_kind_that_is_heavier_than_a_host_is_refused() -> None:
     observers.observer(heavy, weight=5)
     with pytest.raises(Misconfigured, match="'heavy' has the weight 5"):
         Supervisor(observers)
+
+
+def test_no_file_is_needed_to_supervise_without_the_app(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container may have no place for one, and a disk may keep the password."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    words: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda _path, given: words.extend(given))
+    mine = os.dup(0)
+    try:
+        Supervisor(observers_with(), name="a", hosts=2).become()
+        with open(0, closefd=False) as file:
+            told = json.load(file)
+    finally:
+        os.dup2(mine, 0)
+        os.close(mine)
+    assert [one["name"] for one in told] == ["a-0", "a-1"]
+    assert not [word for word in words if "nowhere" in word]
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, "many"])

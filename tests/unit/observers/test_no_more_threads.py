@@ -87,3 +87,20 @@ def test_a_host_that_cannot_be_started_is_tried_again(
     eventually(lambda: slot.info()["deaths"] >= 2, timeout=60.0)
     slot.stop()
     assert slot.join(60.0)
+
+
+def test_a_stop_while_a_host_is_being_started_reaches_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would run on until a second signal: nobody knew its process yet."""
+    start = subprocess.Popen
+    slot = slots.Slot({"name": "one", "conf": {"pecker_observers_lease": 5.0}})
+
+    def slow(_words: list[str], **options: Any) -> Any:
+        process = start(["sleep", "600"], **options)
+        slot.stop()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    slot.start()
+    assert slot.join(20.0)
