@@ -102,12 +102,14 @@ class Connections:
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
+        self._after_fork()
         _close(self._idle)
 
     def _after_fork(self) -> None:
         if self._idle.process != os.getpid():
-            _close(self._idle)
+            # First: who sees that the process is known takes the places for its own.
             self._places = None if self._most is None else _Places(self._most)
+            _close(self._idle)
 
     def _take(self) -> Database:
         while True:

@@ -239,11 +239,11 @@ class StoredRunner:
             )
             return False
         if (why := self._unwanted(request)) is not None:
-            self._service.fail(started, why, park=True)
-            logger.warning(
-                "pecker: the recorded task %s (row %d) is parked: %s",
-                *(task.name, started.begun.id, why),
-            )
+            if self._service.fail(started, why, park=True):
+                logger.warning(
+                    "pecker: the recorded task %s (row %d) is parked: %s",
+                    *(task.name, started.begun.id, why),
+                )
             return False
         request[HEADER] = (self._service, started)
         ended = traced.run(self._app, task, request, args, kwargs)

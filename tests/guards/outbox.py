@@ -106,6 +106,14 @@ GUARDS = (
         f"{CALLS}::test_a_fork_records_over_connections_of_its_own",
     ),
     Guard(
+        "connections: a child of a fork that closed them has places of its own",
+        "celery_pecker/kernel/connections.py",
+        "        self._after_fork()\n        _close(self._idle)\n",
+        "        _close(self._idle)\n",
+        "tests/integration/test_connections.py"
+        "::test_a_child_of_a_fork_has_all_places_also_after_a_close",
+    ),
+    Guard(
         "outbox: a connection in autocommit carries nothing",
         "celery_pecker/carriers/psycopg3.py",
         "    if status == TransactionStatus.IDLE and connection.autocommit:\n",
@@ -507,6 +515,14 @@ GUARDS = (
         "        signals.task_revoked.connect(self._on_revoked, weak=True)\n",
         "",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
+    ),
+    Guard(
+        "outbox: what was run meanwhile is not said to be parked",
+        "celery_pecker/outbox/runs/service.py",
+        "            ):\n                return\n            why =",
+        "            ):\n                pass\n            why =",
+        "tests/integration/outbox/test_run_rows.py"
+        "::test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be",
     ),
     Guard(
         "outbox: what is run without a broker may have expired",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -128,6 +129,18 @@ def test_who_stops_waiting_for_a_place_takes_none_along(make: Make) -> None:
             with pytest.raises(DatabaseUnavailable), connections.lend(0.01):
                 pass
     assert used(connections) == used(connections)
+
+
+def test_a_child_of_a_fork_has_all_places_also_after_a_close(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has them, and the lock, are threads that the child does not have."""
+    connections = make(most=1)
+    with connections.lend(30.0):
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        connections.close()
+        with connections.lend(0.01):
+            pass
 
 
 def test_waiting_in_the_queue_is_counted_by_itself(make: Make) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, Clock, chance, pause
 from celery_pecker.kernel.connections import Connections
-from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
@@ -118,16 +118,19 @@ class Service:
         )
 
     def park(self, told: Told, task: str, why: str) -> None:
-        """Park a row whose message is not run; without an answer it is sent again."""
+        """Park a row whose message is not run; without an answer it is sent again.
+
+        One that was run meanwhile stays: Celery calls revoked, too, what it ended.
+        """
         try:
-            self._ask(
+            if not self._ask(
                 lambda rows: rows.fail(told.row, told.epoch, why, park=True),
                 _FAIL_TIMEOUT,
-            )
-        except DatabaseUnavailable as error:
-            why = f"not parked, and is sent again after its hold ({why}): {error}"
-        else:
+            ):
+                return
             why = f"parked: {why}"
+        except PeckerError as error:
+            why = f"not parked, and is sent again after its hold ({why}): {error}"
         logger.warning(
             "pecker: the recorded task %s (row %d) is %s", task, told.row, why
         )

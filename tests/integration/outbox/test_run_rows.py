@@ -9,9 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.runs.header import Told
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Begun, Rows
+from celery_pecker.outbox.runs.service import Service
 from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.stored import Table
 
@@ -261,3 +264,33 @@ def test_what_is_read_is_what_was_claimed(bench: Bench) -> None:
     )
     [message] = bench.rows.read([one[:2] for one in claimed])
     assert (message.id, message.task, message.body) == (kept, "a", b"[[0], {}, {}]")
+
+
+def test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Celery calls a task revoked, too, that ran and was ended by force."""
+    service = Service(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
+    told = Told(bench.table.add("a"), 0, "default")
+    bench.begun(told.row)
+    service.park(told, "a", "it was revoked")
+    assert "parked" not in caplog.text
+    waits = Told(bench.table.add("a"), 0, "default")
+    service.park(waits, "a", "it was revoked")
+    assert f"a (row {waits.row}) is parked: it was revoked" in caplog.text
+    service.close()
+    parked = "select id from pecker_outbox where parked_at is not null"
+    assert bench.table.execute(parked) == [(waits.row,)]
+
+
+def test_that_nothing_could_be_parked_is_said_whatever_the_reason(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for the thread that does it: its error would be lost."""
+    settings = Settings(
+        dsn=bench.table.dsn, app="a", database_timeout=30.0, schema="elsewhere"
+    )
+    service = Service(settings)
+    service.park(Told(1, 0, "default"), "a", "it has expired")
+    service.close()
+    assert "a (row 1) is not parked" in caplog.text
