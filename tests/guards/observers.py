@@ -36,6 +36,13 @@ GUARDS = (
         f"{FULL}::test_a_stop_while_a_host_is_being_started_reaches_it",
     ),
     Guard(
+        "observers: a host that has left does not join once more",
+        STEPS,
+        "        if self._gone:",
+        "        if False:",
+        f"{TRUST}::test_a_host_that_has_left_does_not_join_once_more",
+    ),
+    Guard(
         "observers: an awaited guard refuses an overtaken life",
         "celery_pecker/observers/lease.py",
         "        if not held:\n",

@@ -88,6 +88,7 @@ class Host:
         self._events = events
         self._joined = False
         self._leaving = False
+        self._gone = False
         self._left_at: float | None = None
         self._drained_at: float | None = None
         self._survey: Survey | None = None
@@ -114,6 +115,8 @@ class Host:
 
     def step(self) -> float:
         """Do what there is to do; return the seconds until the next look."""
+        if self._gone:  # woken once more before the process ends: it must not join
+            return self._plan.look
         try:
             return self._step()
         except DatabaseUnavailable:
@@ -307,7 +310,7 @@ class Host:
             return quick
         if self._leaving and not self._lives.by_id:
             self._tables.leave()
-            self._joined = False
+            self._joined, self._gone = False, True
             self._over()
             return self._plan.look
         if self._leaving and self._lives.stuck and self._waited_in_vain():

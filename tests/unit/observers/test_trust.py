@@ -74,3 +74,21 @@ def test_a_lease_that_was_not_renewed_is_not_trusted_for_longer() -> None:
     with pytest.raises(DatabaseUnavailable):
         host(trust, pulse).step()
     assert trust.until == []
+
+
+def test_a_host_that_has_left_does_not_join_once_more() -> None:
+    """It is woken in its last moments: a host that nobody runs would have a lease."""
+    made: Any = host(Renewals(), lambda: UP)
+    joined: list[object] = []
+    made._tables = SimpleNamespace(
+        join=lambda *_, **__: joined.append(None),
+        pulse=lambda: UP,
+        drain=lambda: None,
+        leave=lambda: None,
+        node="one",
+    )
+    made._lives.by_id = {}
+    made.leave()
+    for _ in range(3):
+        made.step()
+    assert joined == [None]
