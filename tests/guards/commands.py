@@ -29,8 +29,8 @@ GUARDS = (
     Guard(
         "import of schedules: what was stored meanwhile is not overwritten",
         IMPORT,
-        "version=step.version",
-        "version=None",
+        '"version": step.version}',
+        '"version": None}',
         f"{IMPORTED}::test_a_change_in_between_is_refused",
     ),
     Guard(

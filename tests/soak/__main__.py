@@ -38,7 +38,10 @@ LONGER = {
     "PECKER_CHAOS_SEEDS": "3",
     "PECKER_TEST_BROKER_AWAY": "60",
 }
-OPTIONS = ("-q", "-ra", "--tb=native", "--timeout=1800", "-p", "tests.soak.plugin")
+OPTIONS = (
+    *("-q", "-ra", "--tb=native", "--timeout=1800", "-p", "tests.soak.plugin"),
+    *("-W", "error::pytest.PytestUnraisableExceptionWarning"),
+)
 
 
 def arguments() -> argparse.Namespace:
