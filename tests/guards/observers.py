@@ -325,4 +325,12 @@ GUARDS = (
         " clock.now\n",
         f"{LIVES}::test_a_draining_host_takes_what_it_holds_to_end_it",
     ),
+    Guard(
+        "observers: a host that leaves ends where its tables are gone",
+        "celery_pecker/observers/hosts/process.py",
+        "            host.failed()\n",
+        "            pass\n",
+        "tests/integration/observers/test_processes.py"
+        "::test_a_host_that_leaves_ends_where_its_tables_are_gone",
+    ),
 )

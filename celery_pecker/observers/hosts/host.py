@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from celery_pecker.kernel.clock import monotonic, new_id
-from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.observers import placement
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.lives import Life, Lives
@@ -113,18 +112,18 @@ class Host:
             self._left_at = monotonic()
         self._leaving = True
 
+    def failed(self) -> None:
+        """End a host that leaves and cannot say so: its lease is over by now.
+
+        The database may be away, gone for good, or refuse its role.
+        """
+        if self._leaving and self._waited_in_vain():
+            self._over()
+
     def step(self) -> float:
         """Do what there is to do; return the seconds until the next look."""
         if self._gone:  # woken once more before the process ends: it must not join
             return self._plan.look
-        try:
-            return self._step()
-        except DatabaseUnavailable:
-            if self._leaving and self._waited_in_vain():
-                self._over()
-            raise
-
-    def _step(self) -> float:
         if self.blocked:
             logger.warning("pecker: the event loop of this host of observers hangs")
             return self._plan.look

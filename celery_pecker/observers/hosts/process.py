@@ -91,10 +91,14 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
 
     def step() -> float:
         nonlocal checked
-        if not checked:
-            stand(database, app=settings.app)
-            checked = True
-        return host.step()
+        try:
+            if not checked:
+                stand(database, app=settings.app)
+                checked = True
+            return host.step()
+        except Exception:
+            host.failed()
+            raise
 
     steps = Loop(
         step,
