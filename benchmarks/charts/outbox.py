@@ -23,7 +23,7 @@ def draw_peers(samples: list[Sample], path: Path) -> None:
     title = (
         f"Recorded in the caller's transaction: {fastest['subject']} is emptied first"
     )
-    under = f"One client, one relay or consumer; logarithmic{load(samples)}"
+    under = f"One client, one relay or consumer; right: logarithmic{load(samples)}"
     with paper(
         path,
         title,
@@ -45,7 +45,8 @@ def draw_peers(samples: list[Sample], path: Path) -> None:
                     va="center",
                     color=INK,
                 )
-            axes.set_xscale("log")
+            if key == "rate":
+                axes.set_xscale("log")
             axes.set_xlabel(label)
             axes.set_ylim(len(samples) - 0.5, -0.5)
             axes.tick_params(axis="y", length=0, labelcolor=INK)
