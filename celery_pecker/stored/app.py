@@ -79,9 +79,7 @@ class Schedules:
 
     def names_of_code(self) -> set[str]:
         """Return the names that this app's ``beat_schedule`` declares."""
-        self.app.finalize()
-        enter_tied(self.app)
-        return {*self.app.conf.beat_schedule}
+        return {*self._code()}
 
     def set(  # noqa: PLR0913  # all that can be said of a schedule
         self,
@@ -432,6 +430,12 @@ class Schedules:
         if "_connections" in vars(self):
             self._connections.close()
 
+    def _code(self) -> Mapping[str, Any]:
+        self.app.finalize()
+        enter_tied(self.app)
+        entries: Mapping[str, Any] = self.app.conf.beat_schedule
+        return entries
+
     def _wanted(self, fields: dict[str, Any]) -> tuple[Definition, Edit]:
         """Return what the arguments of `set` say, checked."""
         fields = {"version": None, "by": None, "paused": None, **fields}
@@ -489,7 +493,7 @@ class Schedules:
             version=check_version(version),
             by=check_by(by),
             paused=paused,
-            in_code=name in self.names_of_code(),
+            in_code=name in self._code(),
         )
 
     def _remove(
