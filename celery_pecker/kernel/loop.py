@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 class Loop:
     """Runs ``step`` again and again on a thread of its own.
 
-    ``step`` returns the seconds to sleep; it is only ever called on that thread.
+    ``step`` returns the seconds to sleep; it is only ever called on that thread, and so
+    are ``failed``, after a step that failed, and ``leave``, at the end.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Loop:
         name: str,
         clock: Clock,
         leave: Callable[[], None] = lambda: None,
+        failed: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
     ) -> None:
         self._step = step
         self._leave = leave
+        self._on_failure = failed
         self._clock = clock
         self._backoff = backoff or Backoff()
         self._name = name
@@ -114,6 +117,7 @@ class Loop:
 
     def _failed(self, error: Exception) -> float:
         self._failures += 1
+        self._on_failure()
         delay = self._backoff.seconds(self._failures, chance())
         expected = isinstance(error, DatabaseUnavailable)
         logger.log(

@@ -328,8 +328,8 @@ GUARDS = (
     Guard(
         "observers: a host that leaves ends where its tables are gone",
         "celery_pecker/observers/hosts/process.py",
-        "            host.failed()\n",
-        "            pass\n",
+        "        failed=host.failed,\n",
+        "",
         "tests/integration/observers/test_processes.py"
         "::test_a_host_that_leaves_ends_where_its_tables_are_gone",
     ),

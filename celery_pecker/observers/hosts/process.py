@@ -91,14 +91,10 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
 
     def step() -> float:
         nonlocal checked
-        try:
-            if not checked:
-                stand(database, app=settings.app)
-                checked = True
-            return host.step()
-        except Exception:
-            host.failed()
-            raise
+        if not checked:
+            stand(database, app=settings.app)
+            checked = True
+        return host.step()
 
     steps = Loop(
         step,
@@ -106,6 +102,7 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         clock=SYSTEM,
         backoff=Backoff(first=0.05, most=max(plan.look, 0.05)),
         leave=lambda: on(loop)(over.set),
+        failed=host.failed,
     )
     lives.wake = steps.wake
 
