@@ -85,12 +85,9 @@ class Scribe:
         return self._loop.join(timeout)
 
     def allow(self, until: float) -> None:
-        """Allow writing until that moment of the monotonic clock: nothing is due.
-
-        While writes fail only the back-off decides: each call would try once more.
-        """
+        """Allow writing until that moment of the monotonic clock: nothing is due."""
         self._until = until
-        if self.recorder.pending() and not self._loop.failing:
+        if self.recorder.pending():
             self._loop.wake()
 
     def _step(self) -> float:

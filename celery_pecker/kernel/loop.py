@@ -1,4 +1,4 @@
-"""Wake, take a step, sleep until the next is due or until told.
+"""Wake, take a step, sleep until the next is due or until woken.
 
 The loop has a daemon thread of its own, because no I/O may happen on beat's main
 thread: a signal that arrives inside a blocked read cannot end it (measured: SIGTERM
@@ -7,9 +7,10 @@ took 10 s with PostgreSQL hanging, and never ended it with the broker hanging).
 (``Event.set`` may not: it can dead-lock on its own condition).
 
 Here stands the one broad ``except`` of the house. A loop never exits by itself (I12):
-a failed step is logged and tried again after a back-off. The exception is bad
-configuration found before the first good step: that is for the owner of the process
-to report, and ends the loop.
+a failed step is logged and repeated after a back-off, which no ``wake`` ends: a loop
+that is woken at each commit would ask a broken database as often. The log has a failure
+at once and then once a minute. The exception is bad configuration before the first good
+step: that is for the owner of the process to report, and ends the loop.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from collections.abc import Callable
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock, chance
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.wakeup import Wakeup
 
 logger = logging.getLogger(__name__)
 
 
 class Loop:
-    """Runs ``step`` again and again on a thread of its own.
+    """Run ``step`` over and over on a thread of its own.
 
     ``step`` returns the seconds to sleep; it is only ever called on that thread, and so
     are ``failed``, after a step that failed, and ``leave``, at the end.
@@ -53,6 +55,7 @@ class Loop:
         self._stopping = False
         self._ended = threading.Event()
         self._failures = 0
+        self._log = OnceAMinute(logger, clock=clock.monotonic)
         self.failure: Misconfigured | None = None
         """Why the loop ended before its first good step, if it did."""
         self.turned: float | None = None
@@ -63,7 +66,7 @@ class Loop:
         threading.Thread(target=self.run, name=self._name, daemon=True).start()
 
     def wake(self) -> None:
-        """End the current sleep. Safe in a signal handler."""
+        """End the current sleep, but no back-off. Safe in a signal handler."""
         self._wakeup.wake()
 
     def stop(self) -> None:
@@ -73,25 +76,25 @@ class Loop:
 
     @property
     def stopping(self) -> bool:
-        """Whether the loop was told to leave."""
+        """Return whether the loop is to leave."""
         return self._stopping
 
     @property
     def dead(self) -> bool:
-        """Whether the thread has ended although nobody told it to."""
+        """Return whether the thread has ended although nobody stopped it."""
         return self._ended.is_set() and not self._stopping
 
     @property
     def failing(self) -> bool:
-        """Whether the last step failed: the back-off says when the next one is."""
+        """Return whether the last step failed: the back-off decides on the next."""
         return self._failures > 0
 
     def join(self, timeout: float) -> bool:
-        """Wait until the loop has left; whether it has."""
+        """Wait until the loop has left; return whether it has."""
         return self._ended.wait(timeout)
 
     def run(self) -> None:
-        """Turn until told to stop."""
+        """Turn until somebody calls `stop`."""
         try:
             while not self._stopping:
                 self._sleep(self.turn())
@@ -120,9 +123,10 @@ class Loop:
         self._on_failure()
         delay = self._backoff.seconds(self._failures, chance())
         expected = isinstance(error, DatabaseUnavailable)
-        logger.log(
+        self._log.log(
+            type(error).__name__,
             logging.WARNING if expected else logging.ERROR,
-            "%s: step failed (%d in a row), again in %.2f s: %s",
+            "%s: step failed (%d in a row), repeated in %.2f s: %s",
             self._name,
             self._failures,
             delay,
@@ -132,6 +136,8 @@ class Loop:
         return delay
 
     def _sleep(self, seconds: float) -> None:
-        if self._stopping or seconds <= 0:
-            return
-        self._wakeup.sleep(seconds)
+        until = self._clock.monotonic() + seconds
+        while not self._stopping and seconds > 0:
+            if self._wakeup.sleep(seconds) and not self.failing:
+                return
+            seconds = until - self._clock.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -35,15 +36,26 @@ class OnceAMinute:
 
     def warning(self, key: str, text: str, *args: object) -> None:
         """Log the line, unless one with this key was logged within the minute."""
+        self.log(key, self._level, text, *args)
+
+    def log(
+        self,
+        key: str,
+        level: int,
+        text: str,
+        *args: object,
+        exc_info: BaseException | None = None,
+    ) -> None:
+        """Log the line at that level, with a traceback if asked, once a minute."""
         now = self._clock()
-        if now - self._logged.get(key, -INTERVAL) < INTERVAL:
+        if now - self._logged.get(key, -math.inf) < INTERVAL:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
         self._logged[key] = now
         count = self._suppressed.pop(key, 0)
         more = f" ({count} more since the last line)" if count else ""
         line = text % args if args else text
-        self._logger.log(self._level, "%s%s%s", self._prefix, line, more)
+        self._logger.log(level, "%s%s%s", self._prefix, line, more, exc_info=exc_info)
 
     def call(
         self,

@@ -6,6 +6,7 @@ takes longer than a third of a lease. It also sees items that hang (`hung`).
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung import Hung
@@ -23,7 +25,10 @@ IDLE = 60.0
 GLANCE = 1.0
 """Seconds between two looks at what is renewed: another item runs by then."""
 RETRY = 0.5
-"""Seconds until the next question where there was no answer."""
+"""Seconds until the next question where there was no answer; nothing ends this wait,
+or each item that begins would ask a broken ledger once more."""
+
+logger = logging.getLogger(__name__)
 
 
 class HoldRenewal:
@@ -39,6 +44,7 @@ class HoldRenewal:
         self._changed = threading.Condition()
         self._kept: dict[int, tuple[Holding, Hung]] = {}
         self._thread: threading.Thread | None = None
+        self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
 
     @contextmanager
     def keeping(self, holding: Holding, hung: Hung) -> Iterator[None]:
@@ -74,10 +80,13 @@ class HoldRenewal:
                 if left > 0:
                     self._changed.wait(left)
                     continue
-            refused = [self._look(ledger, *one) for one in kept]
+            # A mistake at one holding ends no thread: the others would lose theirs.
+            refused = [
+                self._failed.call("renewing a hold", True, self._look, ledger, *one)
+                for one in kept
+            ]
             if any(refused):
-                with self._changed:
-                    self._changed.wait(RETRY)
+                threading.Event().wait(RETRY)
         ledger.close()
 
     def _look(self, ledger: Ledger, holding: Holding, hung: Hung) -> bool:

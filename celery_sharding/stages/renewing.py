@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger, at
+
+logger = logging.getLogger(__name__)
 
 PARTS = 3
 """Renewals in a lease: one may be lost, or come late."""
@@ -43,6 +47,7 @@ class LeaseRenewal:
         self._stopping = stopping
         self._end = end
         self._renew = renew
+        self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
         self._over = threading.Event()
         self._lost = threading.Event()
         self._thread = threading.Thread(
@@ -75,7 +80,8 @@ class LeaseRenewal:
         ledger = at(self._app, role="renewal")
         try:
             while not self._over.wait(self._every) and not self.lost:
-                self._ask(ledger)
+                # A mistake ends no thread: a stage that runs would lose its lease.
+                self._failed.call("renewing a stage", None, self._ask, ledger)
                 over = self._lost.is_set()
                 if self._stopping is not None:
                     over = over or self._stopping()

@@ -119,9 +119,31 @@ GUARDS = (
     Guard(
         "pecker: a wake-up before the sleep counts",
         LOOP,
-        "        if self._stopping or seconds <= 0:\n            return\n",
-        "        if self._stopping or seconds <= 0:\n            return\n"
+        "        until = self._clock.monotonic() + seconds\n",
+        "        until = self._clock.monotonic() + seconds\n"
         "        self._wakeup.sleep(0)\n",
+        WAKEUP,
+    ),
+    Guard(
+        "pecker: no wake ends the back-off of a loop that fails (I12)",
+        LOOP,
+        "if self._wakeup.sleep(seconds) and not self.failing:",
+        "if self._wakeup.sleep(seconds):",
+        "tests/unit/test_loop.py::test_no_wake_ends_a_back_off",
+    ),
+    Guard(
+        "pecker: a loop that fails is logged once a minute (I12)",
+        LOOP,
+        "self._log.log(\n            type(error).__name__,",
+        "self._log.log(\n            str(self._failures) + str(error),",
+        "tests/unit/test_loop.py"
+        "::test_a_failure_is_logged_at_once_and_then_once_a_minute",
+    ),
+    Guard(
+        "deadline: a watch that fails does not end the watchdog (I12)",
+        "celery_pecker/deadline/enforcement/watchdog.py",
+        'self._failed.call("a watch of deadlines", None, watch.due)',
+        "watch.due()",
         WAKEUP,
     ),
     Guard(

@@ -53,6 +53,7 @@ FILES = f"{UNIT}/plan/test_files.py"
 QUERY = f"{REAL}/sources/test_query.py"
 PLAN = "tests/property/test_sharding_plan.py"
 WINDOW = "tests/property/test_sharding_window.py"
+RENEWING = "tests/unit/sharding/runner/test_renewing.py"
 
 GUARDS = (
     Guard(
@@ -1251,6 +1252,27 @@ select layer""",
         "    if 0 < times <= MOST:\n",
         "    if times:\n",
         f"{POST}::test_what_always_fails_like_an_outage_is_not_begun_without_end",
+    ),
+    Guard(
+        "sharding: a mistake at one holding leaves the others renewed (I12)",
+        "celery_sharding/runner/renewing.py",
+        'self._failed.call("renewing a hold", True, self._look, ledger, *one)',
+        "self._look(ledger, *one)",
+        f"{RENEWING}::test_a_mistake_at_one_holding_leaves_the_others_renewed",
+    ),
+    Guard(
+        "sharding: work that begins does not end the pause after a mistake (I12)",
+        "celery_sharding/runner/renewing.py",
+        "threading.Event().wait(RETRY)",
+        "with self._changed:\n                    self._changed.wait(RETRY)",
+        f"{RENEWING}::test_work_that_begins_does_not_end_the_pause_after_a_mistake",
+    ),
+    Guard(
+        "sharding: a mistake does not end the renewal of a stage (I12)",
+        "celery_sharding/stages/renewing.py",
+        'self._failed.call("renewing a stage", None, self._ask, ledger)',
+        "self._ask(ledger)",
+        f"{RENEWING}::test_a_mistake_does_not_end_the_renewal_of_a_stage",
     ),
     Guard(
         "sharding: PreProcess of a job that is decided is ended",

@@ -18,6 +18,14 @@ ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
 GUARDS = (
     # What is counted
     Guard(
+        "throttle: a look that fails ends no thread (I12)",
+        "throttle/flower/watching.py",
+        'self._failed.call("throttle: a look", None, self._look, looking)',
+        "self._look(looking)",
+        "tests/unit/throttle/flower/test_watching.py"
+        "::test_a_look_that_fails_is_logged_once_and_ends_no_thread",
+    ),
+    Guard(
         "throttle: a statement is told once",
         "throttle/meter/taps.py",
         "            seen[at + OPERATIONS] += operations\n",

@@ -1,4 +1,4 @@
-"""The loop: it never exits by itself, and always when told."""
+"""The loop: it never exits by itself, and always when stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queue import Queue
 import pytest
 
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM, SystemClock
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
     Misconfigured,
@@ -180,6 +180,65 @@ def test_it_backs_off_further_with_each_failure_and_begins_anew_after_a_good_ste
     backoff = Backoff(first=1.0, most=100.0, spread=0.0)
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=backoff)
     assert [loop.turn() for _ in range(5)] == [1.0, 2.0, 4.0, 7.0, 1.0]
+
+
+def test_no_wake_ends_a_back_off() -> None:
+    """A loop that fails and is woken at each commit runs no more often (I12)."""
+    instants = iter([0.0, 0.0, 10.0, 20.0, 29.0, 30.0])
+    slept: list[float] = []
+
+    class Hurried:
+        def sleep(self, seconds: float) -> bool:
+            slept.append(seconds)
+            return True
+
+    class Instants(SystemClock):
+        def monotonic(self) -> float:
+            return next(instants)
+
+    steps = Steps(OSError(), 7.0)
+    backoff = Backoff(first=30.0, most=30.0, spread=0.0)
+    loop = Loop(steps, name="test", clock=Instants(), backoff=backoff)
+    loop._wakeup = Hurried()  # type: ignore[assignment]  # woken at every sleep
+    assert loop.turn() == 30.0
+    loop._sleep(30.0)
+    assert slept == [30.0, 20.0, 10.0, 1.0]
+
+
+def test_stop_ends_a_back_off(start: Callable[..., Loop]) -> None:
+    """A process that ends does not wait for a database that is away."""
+    steps = Steps(OSError())
+    loop = Loop(steps, name="test", clock=SYSTEM, backoff=Backoff(first=FAR, most=FAR))
+    loop.start()
+    steps.await_steps(1)
+    loop.wake()
+    loop.stop()
+    assert loop.join(30.0)
+    assert steps.taken.empty()
+
+
+def test_a_failure_is_logged_at_once_and_then_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each kind for itself, with a count; a good step between resets nothing."""
+    now = [0.0]
+
+    class Instants(SystemClock):
+        def monotonic(self) -> float:
+            return now[0]
+
+    steps = Steps(
+        OSError("one"), 0.0, OSError("two"), KeyError("key"), OSError("three")
+    )
+    loop = Loop(steps, name="test", clock=Instants(), backoff=SOON)
+    for _ in range(4):
+        loop.turn()
+    now[0] = 60.0
+    loop.turn()
+    lines = [one.getMessage() for one in caplog.records]
+    assert ["one" in lines[0], "key" in lines[1], "three" in lines[2]] == [True] * 3
+    assert len(lines) == 3
+    assert lines[2].endswith("(1 more since the last line)")
 
 
 def test_an_outage_is_one_line_and_a_bug_is_a_traceback(

@@ -72,6 +72,25 @@ def test_a_loop_that_is_woken_during_its_step_does_not_sleep() -> None:
     assert loop.join(FAR / 2)
 
 
+def test_a_watch_that_fails_does_not_end_the_watchdog() -> None:
+    """The deadlines of all other runs hang on that thread (I12)."""
+    watchdog, done = Watchdog(), threading.Event()
+
+    class Broken:
+        def due(self) -> float | None:
+            raise ZeroDivisionError
+
+    class Sound:
+        def due(self) -> float | None:
+            done.set()
+            return None
+
+    watchdog.start()
+    watchdog.add(0.0, Broken())
+    watchdog.add(0.0, Sound())
+    assert done.wait(30.0)
+
+
 def test_the_watchdog_calls_a_watch_again_after_microseconds() -> None:
     """It ends the runs of a process whose deadline is over."""
     watchdog, done = Watchdog(), threading.Event()

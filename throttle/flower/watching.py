@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Store
@@ -60,6 +61,7 @@ class Watching:
         self._looked = clock()
         self._picture: Picture | None = None
         self._past: deque[Mapping[str, Point] | None] = deque(maxlen=KEPT)
+        self._failed = OnceAMinute(logger, level=logging.ERROR)
 
     def picture(self) -> Picture:
         """Return what was seen last; the first who asks waits for it, in bounded time.
@@ -111,7 +113,9 @@ class Watching:
         looking = Looking(store, self._settings, clock=self._clock)
         try:
             while not self._ended.is_set():
-                self._keep(looking.look())
+                # A mistake in a look is logged and ends no thread: the picture grows
+                # old, which the page shows, and the next look is a second later.
+                self._failed.call("throttle: a look", None, self._look, looking)
                 with self._change:
                     # Under the lock: else a thread would be woken that is just ending.
                     if self._clock() - self._asked > IDLE:
@@ -124,7 +128,8 @@ class Watching:
             except ThrottleError as error:
                 logger.debug("throttle: %s", error)
 
-    def _keep(self, picture: Picture) -> None:
+    def _look(self, looking: Looking) -> None:
+        picture = looking.look()
         points = {
             status.name: Point(
                 status.traffic.operations,

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 
 from celery_pecker.deadline.budget import current
 from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.wakeup import Wakeup
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Watchdog:
         self._wakeup = Wakeup()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._failed = OnceAMinute(logger, prefix="pecker: ", level=logging.ERROR)
 
     def start(self) -> None:
         """Start the thread; for those who cannot be struck yet."""
@@ -64,7 +66,8 @@ class Watchdog:
                 heapq.heappush(heap, (at, next(order), watch))
             while heap and heap[0][0] <= monotonic():
                 watch = heapq.heappop(heap)[2]
-                following = watch.due()
+                # A watch that fails must not end the thread: no other would be called.
+                following = self._failed.call("a watch of deadlines", None, watch.due)
                 if following is not None:
                     heapq.heappush(heap, (following, next(order), watch))
 

@@ -143,18 +143,29 @@ def test_nobody_is_asked_for_nobody(
     assert not watching.picture().away
 
 
-def test_a_thread_that_died_is_replaced(
-    watching: Watching, store: Slow, monkeypatch: pytest.MonkeyPatch
+def test_a_look_that_fails_is_logged_once_and_ends_no_thread(
+    watching: Watching,
+    store: Slow,
+    clock: Watch,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A page that is silently of yesterday is worse than none."""
-    died = threading.Event()
-    monkeypatch.setattr(threading, "excepthook", lambda _: died.set())
+    """The page shows that the picture is old, until a look succeeds."""
+    failed: list[int] = []
+
+    def fail() -> Mapping[str, View]:
+        failed.append(1)
+        raise ZeroDivisionError
+
     watching.picture()
-    monkeypatch.setattr(store, "look", lambda: 1 / 0)
-    until(died.is_set)
-    monkeypatch.undo()
-    until(lambda: watching._thread is None or not watching._thread.is_alive())
-    until(lambda: not watching.picture().away and store.opened == 2)
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "look", fail)
+        until(lambda: len(failed) > 3)
+        clock.at += OLD + 1.0
+        assert watching.picture().away == "it does not answer"
+    until(lambda: not watching.picture().away)
+    assert store.opened == 1
+    assert len([one for one in caplog.records if "ZeroDivision" in one.message]) == 1
 
 
 def test_wrong_settings_are_told_to_who_asks() -> None:
