@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from celery import Celery
 
-from celery_pecker.carriers import async_carrier_of, carrier_of, drive
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
-from celery_pecker.kernel.connections import Connections
+from celery_pecker.carriers.calls import Calls, awaited
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
@@ -29,8 +25,6 @@ from celery_pecker.observers.model import (
 )
 from celery_pecker.observers.retry import Retry
 from celery_pecker.observers.statements import Start, Statements
-
-T = TypeVar("T")
 
 KNOWN = "_celery_pecker_observers"
 
@@ -181,22 +175,9 @@ class Observers:
             ObserverRefused: it cannot be started as it is; nothing was written.
         """
         one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
-        return self._run(lambda: self._statements.start(one), connection)
+        return self._calls.run(lambda: self._statements.start(one), connection)
 
-    async def astart(  # as start
-        self,
-        kind: str,
-        name: str,
-        *,
-        connection: Any = None,
-        full: Full = "wait",
-        on_parked: Any = None,
-        on_moved: Any = None,
-        **kwargs: Any,
-    ) -> int:
-        """Do as `start`, for a connection or session that is awaited."""
-        one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
-        return await self._arun(lambda: self._statements.start(one), connection)
+    astart = awaited(start)
 
     def stop(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for the end of an observer; return what is answered to that.
@@ -204,23 +185,19 @@ class Observers:
         An observer that no host runs is deleted at once. The request stays in the row:
         an observer that moves at this moment ends as well.
         """
-        return self._run(lambda: self._statements.stop(name), connection)
+        return self._calls.run(lambda: self._statements.stop(name), connection)
 
-    async def astop(self, name: str, *, connection: Any = None) -> Answer:
-        """Do as `stop`, for a connection or session that is awaited."""
-        return await self._arun(lambda: self._statements.stop(name), connection)
+    astop = awaited(stop)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """End the life of an observer and begin another; a parked one begins again."""
-        return self._run(lambda: self._statements.restart(name), connection)
+        return self._calls.run(lambda: self._statements.restart(name), connection)
 
-    async def arestart(self, name: str, *, connection: Any = None) -> Answer:
-        """Do as `restart`, for a connection or session that is awaited."""
-        return await self._arun(lambda: self._statements.restart(name), connection)
+    arestart = awaited(restart)
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer; a deleted one for a day; None if there is none."""
-        rows = self._run(
+        rows = self._calls.run(
             lambda: self._statements.rows(name=name, deleted=True, limit=1), None
         )
         return rows[0] if rows else None
@@ -243,7 +220,7 @@ class Observers:
             after: with names after this one, for the next page.
             limit: how many at most, up to 10,000.
         """
-        return self._run(
+        return self._calls.run(
             lambda: self._statements.rows(
                 kind=kind,
                 node=node,
@@ -256,30 +233,30 @@ class Observers:
 
     def counts(self) -> Sequence[CountRow]:
         """Return how many there are of each kind in each place."""
-        return self._run(self._statements.counts, None)
+        return self._calls.run(self._statements.counts, None)
 
     def nodes(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease; the dead for an hour."""
-        return self._run(lambda: self._statements.nodes(dead=dead), None)
+        return self._calls.run(lambda: self._statements.nodes(dead=dead), None)
 
     def history(
         self, name: str | None = None, *, limit: int = 100
     ) -> Sequence[EventRow]:
         """Return the newest events of an observer, or of all, newest first."""
-        return self._run(lambda: self._statements.history(name, limit), None)
+        return self._calls.run(lambda: self._statements.history(name, limit), None)
 
     def drain(self, node: str) -> int:
         """Have hosts of this name or id hand over what they hold; return how many."""
-        return self._run(lambda: self._statements.order(node, "draining"), None)
+        return self._calls.run(lambda: self._statements.order(node, "draining"), None)
 
     def undrain(self, node: str) -> int:
         """Let hosts of this name or id take observers again; return how many."""
-        return self._run(lambda: self._statements.order(node, "up"), None)
+        return self._calls.run(lambda: self._statements.order(node, "up"), None)
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
-        if "_connections" in vars(self):
-            self._connections.close()
+        if "_calls" in vars(self):
+            self._calls.close()
 
     def _checked(
         self,
@@ -309,20 +286,9 @@ class Observers:
             on_moved=on_moved,
         )
 
-    def _run(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
-        if connection is not None:
-            return drive(carrier_of(connection), lambda _: flow())
-        with self._connections.lend() as database:
-            return drive(OwnCarrier(database), lambda _: flow())
-
-    async def _arun(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
-        if connection is not None:
-            return await async_carrier_of(connection).drive(lambda _: flow())
-        return await asyncio.to_thread(self._run, flow, None)
-
     @cached_property
-    def _connections(self) -> Connections:
-        return Connections(self.settings, role="observers")
+    def _calls(self) -> Calls:
+        return Calls(self.settings, role="observers")
 
     @cached_property
     def _statements(self) -> Statements:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from celery_pecker.carriers.calls import awaited
 from celery_pecker.observers import refusals
 from celery_pecker.observers.model import Answer, Isolation, ObserverRow, Unreachable
 from celery_pecker.observers.retry import Retry
@@ -32,10 +33,6 @@ class Recording(Protocol):
 
     def start(self, *args: Any, **kwargs: Any) -> int:
         """Record an observer; return its id."""
-        ...
-
-    async def astart(self, *args: Any, **kwargs: Any) -> int:
-        """Do as `start`, for a connection that is awaited."""
         ...
 
     def stop(self, name: str, *, connection: Any = None) -> Answer:
@@ -91,26 +88,7 @@ class Observer:
             **self._bound(args, kwargs),
         )
 
-    async def astart(  # as start
-        self,
-        name: str,
-        *args: Any,
-        connection: Any = None,
-        full: Full = "wait",
-        on_parked: Any = None,
-        on_moved: Any = None,
-        **kwargs: Any,
-    ) -> int:
-        """Do as `start`, for a connection or session that is awaited."""
-        return await self._observers.astart(
-            self.kind,
-            name,
-            connection=connection,
-            full=full,
-            on_parked=on_parked,
-            on_moved=on_moved,
-            **self._bound(args, kwargs),
-        )
+    astart = awaited(start)
 
     def stop(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for the end of an observer."""

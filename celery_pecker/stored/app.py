@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from celery import Celery
 
-from celery_pecker.carriers import async_carrier_of, carrier_of, drive
+from celery_pecker.carriers.calls import Calls, awaited
 from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
 from celery_pecker.declarations import enter_tied, storable
 from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
-from celery_pecker.kernel.connections import Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.kernel.settings import Settings
@@ -33,7 +30,6 @@ from celery_pecker.stored.edits import MOST, Edits, Outcomes
 from celery_pecker.stored.model import Changes, Rows, ScheduleRow
 from celery_pecker.stored.timing import Timings, next_runs
 
-T = TypeVar("T")
 Seconds = float | timedelta
 Instant = datetime | str
 Instants = list[datetime]
@@ -149,16 +145,7 @@ class Schedules:
         edit = self._edit(name, version, by, paused)
         return self._set(wanted, edit, connection)
 
-    async def aset(
-        self, name: str, *, connection: Any = None, **fields: Any
-    ) -> ScheduleRow:
-        """Do as `set`, for a connection or session that is awaited."""
-        wanted, edit = self._wanted({**fields, "name": name})
-        if connection is None:
-            return await asyncio.to_thread(self._set, wanted, edit, None)
-        quick, whole = self._flows(wanted, edit)
-        found = await self._arun(quick, connection)
-        return found or _rows(await self._arun(whole, connection))[0]
+    aset = awaited(set)  # noqa: A003  # the method above
 
     def set_many(
         self,
@@ -182,7 +169,8 @@ class Schedules:
             VersionConflict: one has another version; nothing was written.
         """
         edits = self._many(schedules, by)
-        return _rows(self._run(lambda: self._edits.set(edits), connection))
+        rows = self._calls.run(lambda: self._edits.set(edits), connection, several=True)
+        return _rows(rows)
 
     def set_each(
         self,
@@ -200,18 +188,11 @@ class Schedules:
             InvalidField: one of them is not allowed; nothing was written.
         """
         edits = self._many(schedules, by)
-        return self._run(lambda: self._edits.set(edits, each=True), connection)
+        return self._calls.run(
+            lambda: self._edits.set(edits, each=True), connection, several=True
+        )
 
-    async def aset_many(
-        self,
-        schedules: Iterable[Mapping[str, Any]],
-        *,
-        by: str | None = None,
-        connection: Any = None,
-    ) -> Rows:
-        """Do as `set_many`, for a connection or session that is awaited."""
-        edits = self._many(schedules, by)
-        return _rows(await self._arun(lambda: self._edits.set(edits), connection))
+    aset_many = awaited(set_many)
 
     def once(
         self, task: str, *, at: Instant, name: str | None = None, **fields: Any
@@ -232,22 +213,14 @@ class Schedules:
         named, fields = self._once(task, at, name, fields)
         return self.set(named, **fields)
 
-    async def aonce(
-        self, task: str, *, at: Instant, name: str | None = None, **fields: Any
-    ) -> ScheduleRow:
-        """Do as `once`, for a connection or session that is awaited."""
-        named, fields = self._once(task, at, name, fields)
-        return await self.aset(named, **fields)
+    aonce = awaited(once)
 
     def get(self, name: str, *, connection: Any = None) -> ScheduleRow | None:
         """Return a stored schedule; None if there is none, or it was removed."""
         check_name(name)
-        return self._run(lambda: self._edits.get(name), connection)
+        return self._calls.run(lambda: self._edits.get(name), connection)
 
-    async def aget(self, name: str, *, connection: Any = None) -> ScheduleRow | None:
-        """Do as `get`, for a connection or session that is awaited."""
-        check_name(name)
-        return await self._arun(lambda: self._edits.get(name), connection)
+    aget = awaited(get)
 
     def list(
         self,
@@ -269,22 +242,18 @@ class Schedules:
             limit: how many at most, up to 1,000.
             connection: whose open transaction it is read in. None: one of ours.
         """
-        return self._run(self._listed(search, task, after, names, limit), connection)
-
-    async def alist(
-        self,
-        *,
-        search: str | None = None,
-        task: str | None = None,
-        after: str | None = None,
-        names: Sequence[str] | None = None,
-        limit: int = 100,
-        connection: Any = None,
-    ) -> Rows:
-        """Do as `list`, for a connection or session that is awaited."""
-        return await self._arun(
-            self._listed(search, task, after, names, limit), connection
+        for field, value in (("search", search), ("task", task), ("after", after)):
+            if value is not None and not storable(value):
+                refuse(field, value, "a text of 1 to 1000 bytes of UTF-8 without NUL")
+        wanted = None if names is None else [*filter(storable, names)]
+        return self._calls.run(
+            lambda: self._edits.list(
+                search=search, task=task, after=after, names=wanted, limit=limit
+            ),
+            connection,
         )
+
+    alist = awaited(list)  # noqa: A003  # the method above
 
     def remove(
         self,
@@ -301,18 +270,13 @@ class Schedules:
         Raises:
             VersionConflict: the schedule has another version; nothing was written.
         """
-        return self._run(self._remove(name, version, by), connection)
+        check_name(name)
+        edit = Edit(version=check_version(version), by=check_by(by))
+        return self._calls.run(
+            lambda: self._edits.remove(name, edit), connection, several=True
+        )
 
-    async def aremove(
-        self,
-        name: str,
-        *,
-        version: int | None = None,
-        by: str | None = None,
-        connection: Any = None,
-    ) -> bool:
-        """Do as `remove`, for a connection or session that is awaited."""
-        return await self._arun(self._remove(name, version, by), connection)
+    aremove = awaited(remove)
 
     def pause(
         self, name: str, *, by: str | None = None, connection: Any = None
@@ -322,13 +286,9 @@ class Schedules:
         Raises:
             UnknownSchedule: there is no such entry.
         """
-        return self._run(self._pause(name, True, by), connection)
+        return self._pause(name, True, by, connection)
 
-    async def apause(
-        self, name: str, *, by: str | None = None, connection: Any = None
-    ) -> bool:
-        """Do as `pause`, for a connection or session that is awaited."""
-        return await self._arun(self._pause(name, True, by), connection)
+    apause = awaited(pause)
 
     def resume(
         self, name: str, *, by: str | None = None, connection: Any = None
@@ -338,27 +298,18 @@ class Schedules:
         Raises:
             UnknownSchedule: there is no such entry.
         """
-        return self._run(self._pause(name, False, by), connection)
+        return self._pause(name, False, by, connection)
 
-    async def aresume(
-        self, name: str, *, by: str | None = None, connection: Any = None
-    ) -> bool:
-        """Do as `resume`, for a connection or session that is awaited."""
-        return await self._arun(self._pause(name, False, by), connection)
+    aresume = awaited(resume)
 
     def history(
         self, name: str, *, limit: int = 100, connection: Any = None
     ) -> Changes:
         """Return the last changes of a name, newest first; 100 are kept."""
         check_name(name)
-        return self._run(lambda: self._edits.history(name, limit), connection)
+        return self._calls.run(lambda: self._edits.history(name, limit), connection)
 
-    async def ahistory(
-        self, name: str, *, limit: int = 100, connection: Any = None
-    ) -> Changes:
-        """Do as `history`, for a connection or session that is awaited."""
-        check_name(name)
-        return await self._arun(lambda: self._edits.history(name, limit), connection)
+    ahistory = awaited(history)
 
     def next_runs(
         self,
@@ -427,8 +378,8 @@ class Schedules:
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
-        if "_connections" in vars(self):
-            self._connections.close()
+        if "_calls" in vars(self):
+            self._calls.close()
 
     def _code(self) -> Mapping[str, Any]:
         self.app.finalize()
@@ -467,18 +418,20 @@ class Schedules:
                 raise InvalidField(message, field=error.field) from error
         return [*edits.values()]
 
-    def _flows(
-        self, wanted: Definition, edit: Edit
-    ) -> tuple[Callable[[], Flow[ScheduleRow | None]], Callable[[], Flow[Outcomes]]]:
-        return (
-            lambda: self._edits.set_at_once(wanted, edit),
-            lambda: self._edits.set([(wanted, edit)]),
-        )
-
     def _set(self, wanted: Definition, edit: Edit, connection: Any) -> ScheduleRow:
-        quick, whole = self._flows(wanted, edit)
-        found = self._run(quick, connection, several=False)
-        return found or _rows(self._run(whole, connection))[0]
+        edits = self._edits
+
+        def at_once_or_whole() -> Flow[ScheduleRow]:
+            found = yield from edits.set_at_once(wanted, edit)
+            return found or _rows((yield from edits.set([(wanted, edit)])))[0]
+
+        if connection is not None:
+            return self._calls.run(at_once_or_whole, connection)
+        found = self._calls.run(lambda: edits.set_at_once(wanted, edit), None)
+        if found is not None:
+            return found
+        whole = self._calls.run(lambda: edits.set([(wanted, edit)]), None, several=True)
+        return _rows(whole)[0]
 
     def _edit(
         self,
@@ -496,34 +449,11 @@ class Schedules:
             in_code=name in self._code(),
         )
 
-    def _remove(
-        self, name: str, version: int | None, by: str | None
-    ) -> Callable[[], Flow[bool]]:
-        check_name(name)
-        edit = Edit(version=check_version(version), by=check_by(by))
-        return lambda: self._edits.remove(name, edit)
-
-    def _pause(
-        self, name: str, paused: bool, by: str | None
-    ) -> Callable[[], Flow[bool]]:
+    def _pause(self, name: str, paused: bool, by: str | None, connection: Any) -> bool:
         check_name(name)
         by = check_by(by)
-        return lambda: self._edits.pause(name, paused=paused, by=by)
-
-    def _listed(
-        self,
-        search: str | None,
-        task: str | None,
-        after: str | None,
-        names: Sequence[str] | None,
-        limit: int,
-    ) -> Callable[[], Flow[Rows]]:
-        for field, value in (("search", search), ("task", task), ("after", after)):
-            if value is not None and not storable(value):
-                refuse(field, value, "a text of 1 to 1000 bytes of UTF-8 without NUL")
-        wanted = None if names is None else [*filter(storable, names)]
-        return lambda: self._edits.list(
-            search=search, task=task, after=after, names=wanted, limit=limit
+        return self._calls.run(
+            lambda: self._edits.pause(name, paused=paused, by=by), connection
         )
 
     def _once(
@@ -537,24 +467,9 @@ class Schedules:
         fields["task"] = task
         return name or f"{task} once {new_tag()}", fields
 
-    def _run(
-        self, flow: Callable[[], Flow[T]], connection: Any, *, several: bool = True
-    ) -> T:
-        if connection is not None:
-            return drive(carrier_of(connection), lambda _: flow())
-        with self._connections.lend() as database:
-            carrier = OwnCarrier(database)
-            with carrier.together(several=several):
-                return drive(carrier, lambda _: flow())
-
-    async def _arun(self, flow: Callable[[], Flow[T]], connection: Any) -> T:
-        if connection is not None:
-            return await async_carrier_of(connection).drive(lambda _: flow())
-        return await asyncio.to_thread(self._run, flow, None)
-
     @cached_property
-    def _connections(self) -> Connections:
-        return Connections(self.settings, role="schedules")
+    def _calls(self) -> Calls:
+        return Calls(self.settings, role="schedules")
 
     @cached_property
     def _validator(self) -> Validator:
