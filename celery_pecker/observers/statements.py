@@ -177,10 +177,10 @@ class Statements:
 
     def counts(self) -> Flow[list[CountRow]]:
         """Return how many there are of each kind in each place."""
-        rows = yield self._statement("count_observers", {"now": None})
+        rows = yield self._statement("summarize_observers", {"now": None})
         return [
-            CountRow(kind=kind, place=Place(place), count=count, weight=int(weight))
-            for kind, place, count, weight in rows
+            CountRow(kind=kind, place=Place(place), count=count, weight=weight)
+            for kind, place, count, weight, _, _ in rows
         ]
 
     def history(self, name: str | None, limit: int) -> Flow[list[EventRow]]:

@@ -178,25 +178,6 @@ where %(place)s::text is null or shown.place = %(place)s::text
 order by shown.name, shown.status = 'deleted', shown.id desc
 limit %(most)s::integer
 
-/* celery_pecker:count_observers */
--- How many there are of each kind in each place, without the deleted.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select o.kind,
-       case
-           when o.parked_at is not null then 'parked'
-           when o.node is null then 'waiting'
-           when o.status = 'on_deleting' then 'stopping'
-           when o.not_before > clock.now then 'retrying'
-           else 'running'
-       end as place,
-       count(*), sum(o.weight)
-from {schema}.pecker_observers as o, clock
-where o.status <> 'deleted'
-group by 1, 2
-order by 1, 2
-
 /* celery_pecker:list_observer_nodes */
 -- Hosts with their load and what is left of their leases; the dead on request.
 with clock as materialized (

@@ -186,9 +186,9 @@ hosts as (
 ),
 waiting as (
     select o.kind, sum(o.weight) as weight, count(*) as count,
-           extract(epoch from max(clock.now - greatest(o.not_before, o.modified_at)))
-               as age
-    from {schema}.pecker_observers as o, clock
+           extract(epoch from (select now from clock)
+               - min(greatest(o.not_before, o.modified_at))) as age
+    from {schema}.pecker_observers as o
     where o.node is null
         and o.parked_at is null
         and o.status in ('created', 'processing')
@@ -202,7 +202,8 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 /* celery_pecker:claim_observers */
 -- Takes what waits and fits, oldest first: ids and epochs only (I9), what they are is
 -- read after the commit. Whoever is too heavy for what is left of the room is left to
--- others. Each claim raises the epoch (I3).
+-- others. Each claim raises the epoch (I3). Each kind is walked by itself, oldest first:
+-- walked together all that waits was sorted for each claim, 170 ms where 100,000 do.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -214,16 +215,23 @@ alive as materialized (
 ),
 due as materialized (
     select o.id, o.weight, o.not_before
-    from {schema}.pecker_observers as o, alive
-    where o.node is null
-        and o.parked_at is null
-        and o.status in ('created', 'processing')
-        and o.kind = any (%(kinds)b::text[])
-        and o.not_before <= (select now from clock)
-        and o.weight <= %(room)s
+    from unnest(%(kinds)b::text[]) as k (kind)
+    cross join lateral (
+        select w.id, w.weight, w.not_before
+        from {schema}.pecker_observers as w
+        where w.kind = k.kind
+            and w.node is null
+            and w.parked_at is null
+            and w.status in ('created', 'processing')
+            and w.not_before <= (select now from clock)
+            and w.weight <= %(room)s
+            and exists (select from alive)
+        order by w.not_before
+        limit %(most)s
+        for update of w skip locked
+    ) as o
     order by o.not_before
     limit %(most)s
-    for update of o skip locked
 ),
 fits as materialized (
     select id

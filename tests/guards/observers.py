@@ -137,6 +137,20 @@ GUARDS = (
         f"{LIVES}::test_a_stop_that_arrives_between_two_hosts_is_obeyed",
     ),
     Guard(
+        "observers: a claim walks no more of a kind than it may take",
+        HOSTS,
+        "        order by w.not_before\n        limit %(most)s\n",
+        "",
+        f"{PLANS}::test_a_claim_walks_no_more_of_a_kind_than_it_may_take",
+    ),
+    Guard(
+        "observers: a host that is not alive takes nothing",
+        HOSTS,
+        "            and exists (select from alive)\n",
+        "",
+        f"{LIVES}::test_a_host_that_may_not_takes_nothing",
+    ),
+    Guard(
         "observers: a claim keeps to the room",
         HOSTS,
         "    where total <= %(room)s\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +44,11 @@ from generate_series(1, {stored}) as n,
     (values ('later'), ('parked'), ('waits')) as s (state)
 where state <> 'waits' or n <= {few};
 """
+ALL_WAIT = """
+insert into pecker_observers (name, kind, weight, not_before, created_at, modified_at)
+select kind || n, kind, 1, now() - interval '1 hour', now(), now()
+from generate_series(1, 10000) as n, (values ('watch'), ('other')) as k (kind)
+"""
 PLANS = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 NODE = uuid.UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")
 """The first host: md5 of 1."""
@@ -82,6 +88,21 @@ def test_a_claim_walks_what_waits(stored: psycopg.Connection[Any], mode: str) ->
     assert "pecker_observers_waiting" in plan
     assert "LockRows" in plan
     _is_cheap(plan)
+
+
+@PLANS
+def test_a_claim_walks_no_more_of_a_kind_than_it_may_take(
+    stored: psycopg.Connection[Any], mode: str
+) -> None:
+    """After a blackout all observers wait: they are not sorted for each claim."""
+    params: dict[str, object] = {"now": None, "node": NODE, "kinds": ["watch", "other"]}
+    with stored.transaction(force_rollback=True):
+        stored.execute(ALL_WAIT)
+        stored.execute("analyze pecker_observers")
+        wanted = {**params, "room": 1_000, "most": FEW}
+        plan = explain(stored, "claim_observers", wanted, mode)
+    assert "pecker_observers_waiting" in plan
+    assert max(map(int, re.findall(r" rows=(\d+)", plan))) <= 2 * FEW, plan
 
 
 @PLANS

@@ -303,6 +303,34 @@ def test_a_claim_takes_no_more_than_there_is_room_for(desk: Desk) -> None:
     assert host.claim(0, 10) == []
 
 
+def test_a_claim_takes_the_oldest_of_all_kinds(desk: Desk) -> None:
+    """A kind of which many wait does not keep another one away."""
+    host = desk.host(capacity=100)
+    for number in range(3):
+        desk.watch.start(f"w{number}")
+    desk.observers.start("heavy", "h")
+    desk.watch.start("w3")
+    assert sorted(one.name for one in host.claim(100, 4)) == ["h", "w0", "w1", "w2"]
+    assert [one.name for one in host.claim(100, 4)] == ["w3"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update pecker_observer_nodes set state = 'draining'",
+        "update pecker_observer_nodes set state = 'dead'",
+        "update pecker_observer_nodes set lease_until = now() - interval '1 second'",
+    ],
+)
+def test_a_host_that_may_not_takes_nothing(desk: Desk, change: str) -> None:
+    """It drains, was buried, or has not renewed in time."""
+    host = desk.host()
+    desk.watch.start("btc")
+    desk.sql(change)
+    assert host.claim(10, 10) == []
+    assert desk.row("btc").place is Place.WAITING
+
+
 class Signature(dict[str, Any]):
     """What looks like a signature of Celery."""
 
