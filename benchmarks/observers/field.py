@@ -29,6 +29,7 @@ from celery_pecker.testing.processes import ProcessContainer
 LEASE = 5.0
 TIMEOUT = 120.0
 CAPACITY = 20_000
+"""Of a host, at least; some must have room for what others leave."""
 STARTED = 500
 """Observers that are started one by one; the rest is one statement."""
 REST = """
@@ -58,6 +59,7 @@ class Field:
         self.ground = replace(ground, dsn=dsn, server_pids={}) if dsn else ground
         self.name = f"bench_{secrets.token_hex(4)}"
         self.hosts: dict[str, ProcessContainer] = {}
+        self.capacity = CAPACITY
         self._read: list[Line] = []
         self._offset = 0
 
@@ -98,7 +100,7 @@ class Field:
                     "benchmarks.observers.watching",
                 ),
                 *("pecker", "observe", "--hosts", "1", "--name", name),
-                *("--capacity", str(CAPACITY), "--loglevel", "WARNING"),
+                *("--capacity", str(self.capacity), "--loglevel", "WARNING"),
             ],
             name=f"{name} of {self.name}",
             cwd=ROOT,
@@ -116,7 +118,8 @@ class Field:
         """Start so many hosts and observers, of each kind, and wait until they run."""
         kinds = {"idle": observers} if isinstance(observers, int) else observers
         many = sum(kinds.values())
-        timeout = TIMEOUT + many / 200
+        self.capacity = max(CAPACITY, 2 * many // hosts)
+        timeout = TIMEOUT + many / 500
         for number in range(hosts):
             self.start_host(f"host{number}")
         eventually(
