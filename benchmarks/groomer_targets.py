@@ -47,10 +47,17 @@ def _account(one: Sample) -> list[Verdict]:
 
 
 def _splits(one: Sample) -> list[Verdict]:
+    p99 = one["split_s"]["p99"]
+    wrong = [one[key] for key in ("still_split", "invited_twice", "pulled")]
     return [
         Verdict(
             target=f"a split lasts ≤ {SPLIT:g} s (p99)",
-            measured=f"{one['split_s']['p99']:.1f} s, {one['splits']} splits",
-            met=one["split_s"]["p99"] <= SPLIT,
-        )
+            measured=f"{p99:.1f} s, {one['splits']} splits",
+            met=p99 <= SPLIT,
+        ),
+        Verdict(
+            target="0 calls split at the end, 0 peers invited twice, 0 pulled back",
+            measured=", ".join(f"{many:,}" for many in wrong),
+            met=not any(wrong),
+        ),
     ]

@@ -103,6 +103,8 @@ class Plan:
     """For which a snapshot is held while messages go through an outbox."""
     groomed: int
     """For which reports are applied, by each way on each line."""
+    acts: int
+    """In which a media server freezes."""
     observed: int
     """Observers, on four hosts."""
     still: int
@@ -187,7 +189,10 @@ class Plan:
             "outbox_million": 20
             + self.recorded / 400
             + max(self.recorded / 400, self.held),
-            "groomer": 9 * (self.groomed + 3.0) + 5 + self.recorded / 800,
+            "groomer": 9 * (self.groomed + 3.0)
+            + 5
+            + self.recorded / 800
+            + self.acts * 45.0,
             "observers_quiet": 20 + self.observed / 500 + self.still,
             "observers_kill": 2 * (50 + self.observed / 400),
             "observers_join": 45 + self.observed / 500,

@@ -3,6 +3,7 @@
 One room after the other with 40 peers, as in the published benchmark; reports are lost
 (5 %), doubled (15 %) and shuffled. The room lock and the single statements have 40
 connections, the batches two. A line of so many milliseconds stands before PostgreSQL.
+How long splits last is seen by peers on sockets: the demo's act, again and again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from rich.console import Console
 
+from benchmarks.arrivals import spread
 from benchmarks.groomer.million import flood
 from benchmarks.groomer.stream import rooms
 from benchmarks.groomer.ways import WAYS, Way, drop_schema, make_tables
@@ -29,6 +32,8 @@ from benchmarks.run import Run
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
+from example_project.demo.ground import Ground
+from example_project.groomer.play import play
 from example_project.groomer.states import Report
 
 ROW = "groomer"
@@ -36,6 +41,9 @@ DELAYS_MS = (0, 1, 30)
 PINGS = 30
 LINE_TIMEOUT = 30.0
 MILLION = "very many reports"
+SPLITS = "calls that a frozen server splits"
+ACT = 45.0
+"""Seconds that an act lasts."""
 
 
 def run(run: Run) -> None:
@@ -55,6 +63,8 @@ def run(run: Run) -> None:
     run.trial(
         ROW, MILLION, 5 + reports / 8_000, partial(_flood, run, reports), way=MILLION
     )
+    acts = run.plan.acts
+    run.trial(ROW, SPLITS, acts * ACT, partial(_split, run, acts), way=SPLITS)
 
 
 def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
@@ -76,6 +86,27 @@ def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
 def _flood(run: Run, reports: int) -> Sample:
     with _schema(run.ground.dsn) as dsn:
         return flood(dsn, reports, run.tell)
+
+
+def _split(run: Run, acts: int) -> Sample:
+    """Return how long the calls of a frozen server were split, and who was invited."""
+    with Ground() as ground:
+        seen = [
+            play(ground, Console(quiet=True), lambda _: run.tell()) for _ in range(acts)
+        ]
+    lengths = [end - begin for one in seen for _, begin, end in one.splits]
+    return {
+        "acts": acts,
+        "calls": sum(one.calls for one in seen),
+        "switched": sum(one.switched for one in seen),
+        "splits": len(lengths),
+        "split_s": spread(lengths),
+        "still_split": sum(one.still_split for one in seen),
+        "invited": sum(one.invited for one in seen),
+        "invited_twice": sum(one.twice for one in seen),
+        "pulled": sum(one.pulled for one in seen),
+        "refused": sum(one.refused for one in seen),
+    }
 
 
 @contextmanager

@@ -37,6 +37,7 @@ def table(samples: list[Sample]) -> str:
         lines.append(cells)
     parts = [grid(("there and back", *names), lines)] if lines else []
     parts += [_account(one) for one in samples if "twice" in one]
+    parts += [_splits(one) for one in samples if "split_s" in one]
     return "\n\n".join(parts)
 
 
@@ -47,3 +48,14 @@ def _account(one: Sample) -> str:
     first = [f"{one[key]:,}" for key in ("reports", "per_second", "lies")]
     made = f"{one['invitations']:,}, {one['swept']:,}"
     return grid((*head, *fields), [[*first, made, *values]])
+
+
+def _splits(one: Sample) -> str:
+    length = " / ".join(f"{one['split_s'][key]:.2f}" for key in ("p50", "p99", "max"))
+    head = (
+        *("calls", "moved", "splits", "their length, p50 / p99 / max, s"),
+        *("split at the end", "invitations", "twice", "offers refused", "pulled back"),
+    )
+    many = [f"{one[key]:,}" for key in ("calls", "switched", "splits")]
+    fields = ("still_split", "invited", "invited_twice", "refused", "pulled")
+    return grid(head, [[*many, length, *(f"{one[key]:,}" for key in fields)]])
