@@ -26,7 +26,7 @@ from benchmarks.trial import ROOT
 from benchmarks.web import answering
 from celery_pecker import deadline
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.runs import handing_on
+from celery_pecker.runs import inheritance
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from celery_pecker.testing.proxy import Proxy
@@ -120,7 +120,7 @@ class Bounded:
         )
         stack.callback(self._worker.remove)
         self._app = stack.enter_context(Celery("sender", broker=ground.redis))
-        handing_on.connect()
+        inheritance.connect()
         self._begin()
 
     def _begin(self) -> None:

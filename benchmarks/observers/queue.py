@@ -22,7 +22,7 @@ from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.processes import ProcessContainer
 
-PATIENCE = 10.0
+ACK_TIMEOUT = 10.0
 """Seconds after which a broker hands out anew what is not acknowledged."""
 TICK = 2.0
 """Seconds between two looks of RabbitMQ at what is not acknowledged; 60 by default."""
@@ -55,7 +55,7 @@ class Fleet:
             "BROKER": broker,
             "QUEUE": self.name,
             "LINES": str(self._lines),
-            "VISIBLE": str(PATIENCE) if broker.startswith("redis") else "",
+            "VISIBLE": str(ACK_TIMEOUT) if broker.startswith("redis") else "",
         }
         self.workers = [
             ProcessContainer(
@@ -124,7 +124,7 @@ def rabbitmq() -> Iterator[str]:
         raise LookupError(message)
     folder = Path(tempfile.mkdtemp(prefix="pecker-rabbitmq-"))
     port = free_port()
-    limits = f"{{consumer_timeout,{PATIENCE * 1e3:.0f}}}"
+    limits = f"{{consumer_timeout,{ACK_TIMEOUT * 1e3:.0f}}}"
     limits += f",{{channel_tick_interval,{TICK * 1e3:.0f}}}"
     (folder / "advanced.config").write_text(f"[{{rabbit,[{limits}]}}].\n")
     (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")

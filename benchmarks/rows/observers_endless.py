@@ -16,7 +16,7 @@ from kombu.transport.redis import Channel
 
 from benchmarks.observers import queue
 from benchmarks.observers.field import Field
-from benchmarks.observers.queue import PATIENCE, Fleet
+from benchmarks.observers.queue import ACK_TIMEOUT, Fleet
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from celery_pecker.testing import eventually
@@ -59,7 +59,7 @@ def _watched(run: Run, broker: str, url: str) -> Sample:
         logs = [worker.life_log() for worker in fleet.workers]
     return {
         "workers": WORKERS,
-        "patience_s": PATIENCE,
+        "patience_s": ACK_TIMEOUT,
         "default_s": DEFAULTS[broker],
         "watched_s": run.plan.forever,
         "runs": len(runs),

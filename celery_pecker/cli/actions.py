@@ -10,8 +10,8 @@ import click
 from celery.backends.base import DisabledBackend
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.bounded import bounded
 from celery_pecker.cli.context import NO, UNKNOWN, Context, as_json, instant
+from celery_pecker.cli.timeouts import bounded
 from celery_pecker.console.exits import interrupted
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep

@@ -1,40 +1,48 @@
 """A Celery app's ``beat_schedule``, read into entries and checked (I11).
 
-=============  =========================================================
-``entry``      Celery's entry, which may carry policies of ours
-``given``      what is refused before Celery itself would answer with a
-               bare TypeError
-``policies``   what stands under the key ``pecker`` of an entry
-``reading``    both together: the entries that a scheduler works with
-``tied``       entries that stand beside their task's code
-``twins``      two different entries of one name
-``book``       Celery's own scheduler, which reads all of it
-=============  =========================================================
+================  ========================================================
+``entry``         Celery's entry, which may carry policies of ours
+``validation``    what is refused before Celery itself would answer with a
+                  bare TypeError
+``policies``      what stands under the key ``pecker`` of an entry
+``reading``       both together: the entries that a scheduler works with
+``task_entries``  entries that stand beside their task's code
+``duplicates``    two different entries of one name
+``book``          Celery's own scheduler, which reads all of it
+================  ========================================================
 
 Nothing here knows a clock or a server: whatever can be wrong with a schedule is said
 before anything is connected.
 """
 
 from celery_pecker.declarations.book import Book
+from celery_pecker.declarations.duplicates import (
+    refuse_duplicates,
+    watch_for_duplicates,
+)
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.given import KEYS, check_given, check_schedule, storable
 from celery_pecker.declarations.policies import POLICIES, policy
 from celery_pecker.declarations.reading import entries
-from celery_pecker.declarations.tied import enter_tied, tie
-from celery_pecker.declarations.twins import refuse_twins, watch_for_twins
+from celery_pecker.declarations.task_entries import enter_tied, tie
+from celery_pecker.declarations.validation import (
+    KEYS,
+    check_beat_schedule,
+    check_schedule,
+    storable,
+)
 
 __all__ = [
     "KEYS",
     "POLICIES",
     "Book",
     "PeckerEntry",
-    "check_given",
+    "check_beat_schedule",
     "check_schedule",
     "enter_tied",
     "entries",
     "policy",
-    "refuse_twins",
+    "refuse_duplicates",
     "storable",
     "tie",
-    "watch_for_twins",
+    "watch_for_duplicates",
 ]

@@ -11,10 +11,10 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
+from celery_pecker.declarations.duplicates import refuse_duplicates
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.given import check_given
-from celery_pecker.declarations.tied import enter_tied
-from celery_pecker.declarations.twins import refuse_twins
+from celery_pecker.declarations.task_entries import enter_tied
+from celery_pecker.declarations.validation import check_beat_schedule
 
 
 class _PerEntry(logging.Filter):
@@ -44,8 +44,8 @@ class Book(Scheduler):
         """Read the app's entries; raise Misconfigured for what cannot be meant."""
         logging.getLogger("celery.beat").addFilter(_PER_ENTRY)
         enter_tied(self.app)
-        refuse_twins(self.app)
-        check_given(self.app.conf.beat_schedule)
+        refuse_duplicates(self.app)
+        check_beat_schedule(self.app.conf.beat_schedule)
         self.merge_inplace(self.app.conf.beat_schedule)
         self.install_default_entries(self.schedule)
 

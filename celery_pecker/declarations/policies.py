@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from celery.schedules import crontab, solar
 
 from celery_pecker.calendars import CalendarSchedule
-from celery_pecker.declarations.given import TEN_YEARS
+from celery_pecker.declarations.validation import TEN_YEARS
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.misfire import default_grace_us

@@ -9,8 +9,8 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
-from celery_pecker.declarations.given import check_schedule
 from celery_pecker.declarations.policies import policy
+from celery_pecker.declarations.validation import check_schedule
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.recurrence import described, in_words, period_us, recurrence

@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.db.models import F, Q
 
 from celery_pecker.django import arguments
-from celery_pecker.django.looking import Looking
 from celery_pecker.django.models import OutboxDone, OutboxMessage
 from celery_pecker.django.outboxes import OfOneOutbox, OutboxFilter, kept
+from celery_pecker.django.read_only_admin import Looking
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
 from celery_pecker.django.stored.admin import ScheduleAdmin, ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name

@@ -8,11 +8,11 @@ from typing import Any
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 
-from celery_pecker.django import migrating, places
+from celery_pecker.django import databases, migrating
 
 READ: tuple[Callable[[], object], ...] = (
-    places.alias,
-    places.outboxes,
+    databases.alias,
+    databases.outboxes,
     migrating.switch,
 )
 

@@ -17,7 +17,7 @@ from django.db import connections, router
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker.django import places, project
+from celery_pecker.django import databases, project
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.errors import PeckerError
 
@@ -41,7 +41,7 @@ def _take(using: str, verbosity: int, stdout: Any) -> None:
         if verbosity >= 1:
             stdout.write(f"  {text}\n")
 
-    if using != places.alias() or switch() is False:
+    if using != databases.alias() or switch() is False:
         return
     if not router.allow_migrate(using, "celery_pecker"):
         return
@@ -49,7 +49,7 @@ def _take(using: str, verbosity: int, stdout: Any) -> None:
     if reason is not None:
         say(f"Tables of celery-pecker are left alone: {reason}")
         return
-    for step in migrations.migrate(address(using), schema=places.schema()):
+    for step in migrations.migrate(address(using), schema=databases.schema()):
         say(f"Applying celery_pecker step {step.version:04} {step.name}... OK")
 
 

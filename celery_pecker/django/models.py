@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from celery_pecker.django import places
+from celery_pecker.django import databases
 from celery_pecker.outbox.model import Mode, mode_name
 
 MODES = [(mode.value, mode_name(mode.value)) for mode in Mode]
@@ -37,7 +37,7 @@ class OutboxMessage(models.Model):
         """Made and changed by others."""
 
         managed = False
-        db_table = places.table("pecker_outbox")
+        db_table = databases.table("pecker_outbox")
         default_permissions = ("view",)
         verbose_name = "message of the outbox"
         verbose_name_plural = "messages of the outbox"
@@ -56,7 +56,7 @@ class OutboxBatch(models.Model):
         """Made and changed by relays."""
 
         managed = False
-        db_table = places.table("pecker_outbox_batches")
+        db_table = databases.table("pecker_outbox_batches")
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class OutboxDone(models.Model):
         """Made by workers."""
 
         managed = False
-        db_table = places.table("pecker_outbox_done")
+        db_table = databases.table("pecker_outbox_done")
         default_permissions = ("view",)
         verbose_name = "task that was done"
         verbose_name_plural = "tasks that were done"
@@ -113,7 +113,7 @@ class Schedule(models.Model):
         """Changed by `celery_pecker.stored.Schedules` only."""
 
         managed = False
-        db_table = places.table("pecker_schedules")
+        db_table = databases.table("pecker_schedules")
 
     def __str__(self) -> str:
         return str(self.name)
@@ -134,7 +134,7 @@ class ScheduleChange(models.Model):
         """Written by edits."""
 
         managed = False
-        db_table = places.table("pecker_schedule_changes")
+        db_table = databases.table("pecker_schedule_changes")
         default_permissions = ("view",)
         verbose_name = "change of a schedule"
         verbose_name_plural = "changes of schedules"
@@ -155,7 +155,7 @@ class HotRow(models.Model):
         """Written by schedulers."""
 
         managed = False
-        db_table = places.table("pecker_tasks")
+        db_table = databases.table("pecker_tasks")
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ class Declaration(models.Model):
         """Written by schedulers."""
 
         managed = False
-        db_table = places.table("pecker_declarations")
+        db_table = databases.table("pecker_declarations")
         default_permissions = ()
 
     def __str__(self) -> str:

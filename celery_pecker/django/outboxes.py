@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 from django.contrib import admin
 from django.http import Http404
 
-from celery_pecker.django import places
+from celery_pecker.django import databases
 
 PARAMETER = "outbox"
 PRESERVED = "_changelist_filters"
@@ -22,7 +22,7 @@ def chosen(query: Any) -> str:
     Raises:
         Http404: there is none of this name.
     """
-    known = places.outboxes()
+    known = databases.outboxes()
     filters = parse_qs(query.get(PRESERVED, ""))
     name = query.get(PARAMETER) or (filters.get(PARAMETER) or [next(iter(known))])[0]
     if name not in known:
@@ -34,7 +34,7 @@ def chosen(query: Any) -> str:
 def kept(query: Any) -> str:
     """Return the beginning of a link to the same outbox; empty for the first."""
     name = chosen(query)
-    if name == next(iter(places.outboxes())):
+    if name == next(iter(databases.outboxes())):
         return ""
     return f"{urlencode({PARAMETER: name})}&"
 
@@ -44,7 +44,7 @@ class OfOneOutbox:
 
     def alias(self, request: Any) -> str:
         """Return the alias of the outbox's database."""
-        return places.outboxes()[chosen(request.GET)]
+        return databases.outboxes()[chosen(request.GET)]
 
 
 class OutboxFilter(admin.SimpleListFilter):
@@ -56,7 +56,7 @@ class OutboxFilter(admin.SimpleListFilter):
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Return the names of the outboxes."""
         del request, model_admin
-        return [(name, name) for name in places.outboxes()]
+        return [(name, name) for name in databases.outboxes()]
 
     def has_output(self) -> bool:
         """Show it where there is a choice."""

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
 
-from celery_pecker.django import addresses, places
+from celery_pecker.django import addresses, databases
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
@@ -96,10 +96,10 @@ def elsewhere(alias: str) -> str | None:
     theirs = app_settings()
     if connections[alias].vendor != "postgresql":
         return f"the database {alias!r} is {connections[alias].vendor}, not PostgreSQL"
-    if theirs.schema != places.schema():
+    if theirs.schema != databases.schema():
         return (
             f"pecker_schema is {theirs.schema!r}, but the admin's schema"
-            f" ({places.SCHEMA}) is {places.schema()!r}"
+            f" ({databases.SCHEMA}) is {databases.schema()!r}"
         )
     ours = _began["databases"][alias]
     if not addresses.same(conninfo_to_dict(theirs.dsn), ours, os.environ):

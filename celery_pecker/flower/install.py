@@ -66,9 +66,9 @@ def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:
     """Return our addresses as `url`s: only of these a prefix keeps the arguments."""
     from tornado.web import url  # noqa: PLC0415  # comes with Flower
 
-    from celery_pecker.flower import figures, files, views  # noqa: PLC0415
+    from celery_pecker.flower import metrics, static_files, views  # noqa: PLC0415
 
-    made = [url(r"/metrics", figures.MetricsView)] if first else []
+    made = [url(r"/metrics", metrics.MetricsView)] if first else []
     for page in pages:
         known = {"page": page}
         at = {"path": str(page.folder / "static")}
@@ -76,6 +76,6 @@ def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:
             url(page.url, views.PageView, known, name=page.tornado),
             url(f"{page.url}/data", views.DataView, known),
             url(f"{page.url}/act", views.ActView, known),
-            url(f"{page.url}/static/(.*)", files.FileView, at, name=page.files),
+            url(f"{page.url}/static/(.*)", static_files.FileView, at, name=page.files),
         ]
     return made

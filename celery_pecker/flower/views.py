@@ -17,7 +17,6 @@ from flower.utils import strtobool
 from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
-from celery_pecker.flower.files import version_of
 from celery_pecker.flower.loader import OURS
 from celery_pecker.flower.pages import (
     PLACE,
@@ -30,6 +29,7 @@ from celery_pecker.flower.pages import (
 )
 from celery_pecker.flower.reader import NotAsked, Reader
 from celery_pecker.flower.schedules import SCHEDULES
+from celery_pecker.flower.static_files import version_of
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,

@@ -18,11 +18,11 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.local import traced
-from celery_pecker.local.complaints import Complaints
+from celery_pecker.local import tracer
 from celery_pecker.local.events import EventSender
-from celery_pecker.local.order import Order, Ready, make_ready, order_of
+from celery_pecker.local.prepared import Order, Ready, make_ready, order_of
 from celery_pecker.local.threads import Threads
+from celery_pecker.local.unclaimed_log import UnclaimedLog
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.runs import Run, running
 
@@ -76,7 +76,7 @@ class LocalRunner:
         self._missed: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
         self._stopping = False
-        self._complaints = Complaints(clock)
+        self._unclaimed = UnclaimedLog(clock)
         self._threads: Threads[Order] = Threads(threads, self._run, name="pecker-run")
         self._most = threads + DEEPEST
         self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
@@ -118,8 +118,8 @@ class LocalRunner:
             waited = self._waited()
             behind = waited > BACKLOG
             still = [self._open[name] for name in names if name in self._open]
-        self._complaints.of_runs(still)
-        self._complaints.of_threads(
+        self._unclaimed.of_runs(still)
+        self._unclaimed.of_threads(
             waited, running=self._threads.running, waiting=self._threads.waiting
         )
         return names if behind else [order.name for order in still]
@@ -229,7 +229,7 @@ class LocalRunner:
                     f"local run of {order.name}", self._start, order, began
                 )
                 if error is not None:  # its arguments, its deadline at the very end
-                    self._end(order, traced.fallen(error), began)
+                    self._end(order, tracer.fallen(error), began)
         finally:
             with self._lock:
                 self._open.pop(order.name, None)
@@ -246,7 +246,7 @@ class LocalRunner:
             self._note(order, Report.STARTED)
             self._count("started")
             self.events.send("task-started", order.ready.task, uuid=order.task_id)
-            ended = traced.run(
+            ended = tracer.run(
                 *(self._app, order.ready.task, order.request(self._hostname)),
                 *(args, kwargs),
             )
@@ -272,7 +272,7 @@ class LocalRunner:
             schema=self._schema,
         )
 
-    def _end(self, order: Order, ended: traced.Ended, began: float) -> None:
+    def _end(self, order: Order, ended: tracer.Ended, began: float) -> None:
         now = self._clock.monotonic()
         over = order.ends is not None and now >= order.ends
         if over or isinstance(ended.error, deadline.DeadlineExceeded):

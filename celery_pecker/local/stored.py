@@ -27,7 +27,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local import traced
+from celery_pecker.local import tracer
 from celery_pecker.local.threads import Threads
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import options
@@ -246,7 +246,7 @@ class StoredRunner:
                 )
             return False
         request[HEADER] = (self._service, started)
-        ended = traced.run(self._app, task, request, args, kwargs)
+        ended = tracer.run(self._app, task, request, args, kwargs)
         return ended.state in {states.SUCCESS, states.IGNORED}
 
     def _unwanted(self, request: Mapping[str, Any]) -> str | None:

@@ -4,20 +4,20 @@ Beat has one of these, a worker has one or two: one that publishes, and one that
 local entries, with a thread and a connection of its own, so that a broker that hangs
 never delays a local run.
 
-============  ============================================================
-``replica``   what beat and workers hold in their hands
-``compose``   how it is put together
-``way_out``   where won slots go, and what may hold entries back
-``relays``    the threads that deliver outboxes
-``alarms``    the threads that look for what is wrong, and send notices
-``annals``    one history for all schedulers of a process
-``answerer``  the port for Prometheus and probes
-============  ============================================================
+==================  =========================================================
+``replica``         what beat and workers hold in their hands
+``compose``         how it is put together
+``dispatching``     where won slots go, and what may hold entries back
+``relays``          the threads that deliver outboxes
+``alarms``          the threads that look for what is wrong, and send notices
+``shared_history``  one history for all schedulers of a process
+``metrics_port``    the port for Prometheus and probes
+==================  =========================================================
 """
 
 from celery_pecker.replica.alarms import Alarms
-from celery_pecker.replica.answerer import answerer
 from celery_pecker.replica.compose import compose
+from celery_pecker.replica.metrics_port import answerer
 from celery_pecker.replica.relays import Relays
 from celery_pecker.replica.replica import LAST_BATCH, Replica
 

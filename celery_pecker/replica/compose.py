@@ -18,20 +18,20 @@ from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher import Publisher
 from celery_pecker.replica.alarms import shut_of
-from celery_pecker.replica.annals import Annals
 from celery_pecker.replica.definitions import Definitions
-from celery_pecker.replica.replica import Replica
-from celery_pecker.replica.way_out import (
+from celery_pecker.replica.dispatching import (
     Both,
+    Destination,
     Prepared,
     Remembering,
     Runs,
-    WayOut,
     gate_of,
 )
+from celery_pecker.replica.replica import Replica
+from celery_pecker.replica.shared_history import SharedHistory
 from celery_pecker.schedules.model import RunMode
-from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
 from celery_pecker.schedules.upkeep import Pace
 
@@ -42,8 +42,8 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     settings: Settings,
     *,
     kind: str,
-    way_out: WayOut | None = None,
-    history: Annals | None = None,
+    destination: Destination | None = None,
+    history: SharedHistory | None = None,
     ended: Callable[[str], None] = lambda _: None,
     elsewhere: Callable[[], None] = lambda: None,
     freeze_heap: bool = True,
@@ -65,10 +65,10 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         chronicle = Database.of(settings, role="history")
         databases.append(chronicle)
         scribe = Scribe(Recorder(holder, settings.history), chronicle, clock=SYSTEM)
-        history = Annals(scribe, [])
-    publisher = way_out or Publisher(app, book, timeout=settings.broker_timeout)
+        history = SharedHistory(scribe, [])
+    publisher = destination or Publisher(app, book, timeout=settings.broker_timeout)
     runs = publisher if isinstance(publisher, Runs) else None
-    out = Outgoing(
+    out = Sending(
         Prepared(
             publisher,
             [book.schedule[entry.name] for entry in entries],
@@ -123,7 +123,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         loop=Loop(step, name=f"pecker-{kind}", clock=SYSTEM, leave=leave),
         service=service,
         databases=databases,
-        way_out=publisher,
+        destination=publisher,
         heart=heart,
         history=history,
         scribe=scribe,

@@ -12,7 +12,7 @@ from celery_pecker.declarations import PeckerEntry
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
-from celery_pecker.replica.way_out import WayOut
+from celery_pecker.replica.dispatching import Destination
 from celery_pecker.schedules.model import Entry, Message, Stored
 from celery_pecker.stored.timing import Timings
 
@@ -23,12 +23,12 @@ class Definitions:
     def __init__(
         self,
         app: Celery,
-        way_out: WayOut,
+        destination: Destination,
         elsewhere: Callable[[], None] = lambda: None,
     ) -> None:
         self._app = app
         self.elsewhere = elsewhere
-        self._way_out = way_out
+        self._destination = destination
         self._timings = Timings(app)
 
     def entry(self, row: Stored) -> Entry:
@@ -72,11 +72,11 @@ class Definitions:
                 options=message.options,
                 app=self._app,
             )
-            self._way_out.prepare(entry)
+            self._destination.prepare(entry)
 
     def forget(self, name: str) -> None:
         """Forget the message."""
-        self._way_out.forget(name)
+        self._destination.forget(name)
 
 
 def _instant(instant_us: int | None) -> datetime | None:

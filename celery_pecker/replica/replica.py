@@ -15,8 +15,8 @@ from celery_pecker.history import Scribe
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.replica.annals import Annals
-from celery_pecker.replica.way_out import WayOut
+from celery_pecker.replica.dispatching import Destination
+from celery_pecker.replica.shared_history import SharedHistory
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.service import Service
 
@@ -54,9 +54,9 @@ class Replica:
     loop: Loop
     service: Service
     databases: list[Database]
-    way_out: WayOut
+    destination: Destination
     heart: Heart
-    history: Annals | None
+    history: SharedHistory | None
     scribe: Scribe | None
     """None: it is another replica's, or nobody writes."""
     shut: Shut | None
@@ -119,7 +119,7 @@ class Replica:
         """This process is a fork: the connections are those of the one it came from."""
         for database in self.databases:
             database.abandon()
-        self.way_out.abandon()
+        self.destination.abandon()
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""

@@ -12,8 +12,8 @@ between a message and the user's code:
   (celery_pecker.deadline); what it ends, ends as DeadlineExceeded (ending.py).
 - *run* (run.py): what user code can read, `current()`, and the guarded write
 (fence.py): a statement in the user's own transaction that an overtaken run does not
-survive. - *headers* (headers.py, handing_on.py): how all this travels from the claim to
-the task, and from the task to its subtasks.
+survive. - *headers* (headers.py, inheritance.py): how all this travels from the claim
+to the task, and from the task to its subtasks.
 
 Entries without a timeout are not checked and cost nothing; their runs can read their
 epoch.

@@ -28,7 +28,7 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.runs import handing_on, headers, outcomes
+from celery_pecker.runs import headers, inheritance, outcomes
 from celery_pecker.runs.ending import BOUND, MARK, Call, ended_in_time, past_autoretry
 from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
@@ -80,7 +80,7 @@ def install(
         guard = _installed[app] = Guard(
             settings, pool_kind=pool_kind, host=host, stored=stored
         )
-        handing_on.connect()
+        inheritance.connect()
     for task in app.tasks.values():
         guard.wrap(task)
     return guard
@@ -102,7 +102,7 @@ class Guard:
         self._stored = stored
         self._schema = settings.schema
         self._clock = clock
-        self._instants = handing_on.INSTANTS
+        self._instants = inheritance.INSTANTS
         self._starter = Starter(settings, self._instants, clock)
         self._reports = Reports(settings, self._instants, host=host)
         self.watch = Watch(self._reports, schema=settings.schema)

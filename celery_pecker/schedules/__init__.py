@@ -5,10 +5,11 @@
                  │         └──too late─────▶ missed, counted
                  └──nobody there──▶ misfire: skip, coalesce, catch up
 
-``model`` names things; ``grid``, ``misfire`` and ``wanting`` decide (pure); ``agenda``
+``model`` names things; ``grid``, ``misfire`` and ``claims`` decide (pure); ``agenda``
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
-tables, ``outgoing`` to the broker; ``upkeep`` looks after what no wake-up shows,
-``answering`` after runs that people ask for (``asking`` decides), ``doubts`` after
-answers that did not come, ``debts`` after what is still to be written; ``telling`` says
-what was done; ``service`` does one step of it all in order.
+tables, ``sending`` to the broker; ``upkeep`` looks after what no wake-up shows,
+``requested_runs`` after runs that people ask for (``request_timing`` decides),
+``unanswered_claims`` after answers that did not come, ``confirmations`` after what is
+still to be written; ``reporting`` says what was done; ``service`` does one step of it
+all in order.
 """

@@ -17,18 +17,18 @@ from celery_pecker.kernel.clock import Clock, chance
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.gate import Gate, held_by
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.schedules import debts, misfire
+from celery_pecker.schedules import confirmations, misfire
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.answering import Answering
-from celery_pecker.schedules.doubts import Doubts
-from celery_pecker.schedules.following import Definitions, Following
+from celery_pecker.schedules.claims import orphan_slot, slot_of, still_runs, want
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
-from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.reporting import Reporting
 from celery_pecker.schedules.repository import CHUNK, Repository
-from celery_pecker.schedules.telling import Telling
+from celery_pecker.schedules.requested_runs import RequestedRuns
+from celery_pecker.schedules.sending import Sending
+from celery_pecker.schedules.stored_sync import Definitions, StoredSync
 from celery_pecker.schedules.timekeeper import Timekeeper
+from celery_pecker.schedules.unanswered_claims import UnansweredClaims
 from celery_pecker.schedules.upkeep import Pace, Upkeep
-from celery_pecker.schedules.wanting import orphan_slot, slot_of, still_runs, want
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -47,7 +47,7 @@ class Service:
         self,
         entries: Sequence[Entry],
         repository: Repository,
-        outgoing: Outgoing,
+        sending: Sending,
         gate: Gate,
         *,
         clock: Clock,
@@ -56,45 +56,45 @@ class Service:
         definitions: Definitions | None = None,
     ) -> None:
         self._repository = repository
-        self._outgoing = outgoing
+        self._sending = sending
         self._gate = gate
         self._timeout = pace.timeout
         self._agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         self._time = Timekeeper(clock, repository, self._agenda)
-        outgoing.before = self._time.before
-        self._telling = Telling(
-            self._agenda, outgoing, self._time, history or NoHistory()
+        sending.before = self._time.before
+        self._reporting = Reporting(
+            self._agenda, sending, self._time, history or NoHistory()
         )
-        self._following: Following | None = None
+        self._stored: StoredSync | None = None
         if definitions is not None:
-            self._following = Following(
+            self._stored = StoredSync(
                 self._agenda,
                 repository.stored,
                 self._time,
                 definitions,
                 every=pace.follow_every,
             )
-            outgoing.unready = self._following.unready
-            outgoing.build_ahead = self._following.build_ahead
+            sending.unready = self._stored.unready
+            sending.build_ahead = self._stored.build_ahead
         self._upkeep = Upkeep(
             self._agenda,
             repository,
             self._time,
             pace=pace,
-            following=self._following,
+            following=self._stored,
         )
-        self._answering = Answering(
+        self._requests = RequestedRuns(
             self._agenda,
             repository,
             self._time,
-            outgoing,
+            sending,
             every=pace.look_every,
             timeout=pace.timeout,
-            recall=self._following.recall if self._following else lambda _: None,
+            recall=self._stored.recall if self._stored else lambda _: None,
         )
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
-        self._doubts = Doubts(self._agenda, self._time, repository.holder)
+        self._unanswered = UnansweredClaims(self._agenda, self._time, repository.holder)
         self._ready = False
         self._stopping = False
 
@@ -110,7 +110,7 @@ class Service:
     @property
     def unreadable(self) -> int:
         """How many stored schedules cannot be read here."""
-        return 0 if self._following is None else self._following.unreadable
+        return 0 if self._stored is None else self._stored.unreadable
 
     def now_us(self) -> int:
         """Return the database's time, as far as is known; on any thread."""
@@ -124,7 +124,7 @@ class Service:
         """Do all that is due now; return the seconds until there is more."""
         if self._upkeep.next is None:
             self._upkeep.begin()
-        self._outgoing.expire(self._time.now_us())
+        self._sending.expire(self._time.now_us())
         self._settle()
         deliverable = self._deliverable()
         if deliverable:
@@ -132,10 +132,10 @@ class Service:
             self._fire_all()
         else:
             self._failures += 1
-        following = self._following
+        following = self._stored
         if following is not None and following.due:
             following.look()
-        if self._answering.due:
+        if self._requests.due:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:
             self._round(deliverable=deliverable)
@@ -147,15 +147,15 @@ class Service:
         A replica that cannot reach the broker claims nothing: the slots are left to
         those that can, or to the misfire policy once the broker is back.
         """
-        if not self._outgoing.reachable():
+        if not self._sending.reachable():
             return False
-        loaded = self._following is None or self._following.loaded
+        loaded = self._stored is None or self._stored.loaded
         if not self._ready and loaded:
             self._ready = True
-            self._telling.ready(self._repository.holder)
-        self._outgoing.retry(self._time.now_us())
-        self._telling.fates()
-        return not self._outgoing.waiting
+            self._reporting.ready(self._repository.holder)
+        self._sending.retry(self._time.now_us())
+        self._reporting.fates()
+        return not self._sending.waiting
 
     def _fire_all(self) -> None:
         due = self._agenda.due(self._time.now_us())
@@ -175,7 +175,7 @@ class Service:
         """Claim what is due and not held back, publish what was won."""
         names = [entry.name for entry in chunk]
         held = held_by(self._gate, names)
-        unready = self._outgoing.prepare([name for name in names if name not in held])
+        unready = self._sending.prepare([name for name in names if name not in held])
         if unready is None:
             for name in names:
                 self._agenda.again(name, self._time.now_us())
@@ -186,7 +186,7 @@ class Service:
             if entry.name in unready or not self._agenda.current(entry):
                 continue  # edited or removed meanwhile: it is planned anew, or gone
             if entry.name in held:
-                self._telling.held(entry.name, now_us)
+                self._reporting.held(entry.name, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
                 self._agenda.again(entry.name, now_us + pause_us)
                 continue
@@ -206,12 +206,12 @@ class Service:
         now_us, wins = self._claim(wanted, sent)
         claimed = self._time.now()
         slots, unknown = self._sort(wanted, wins, self._time.at_us(sent), now_us)
-        before = self._outgoing.missed.total()
-        published = self._outgoing.send(slots, self._time.now_us(), prepared=True)
-        missed = self._outgoing.missed.total() - before
+        before = self._sending.missed.total()
+        published = self._sending.send(slots, self._time.now_us(), prepared=True)
+        missed = self._sending.missed.total() - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.tell()
-        self._telling.woke(due, wanted, wins, (published, missed), (sent, claimed))
+        self._reporting.woke(due, wanted, wins, (published, missed), (sent, claimed))
         if unknown:
             self._time.learn(unknown)
 
@@ -221,7 +221,7 @@ class Service:
                 wanted, until_us=self._time.at_us(sent + self._timeout)
             )
         except DatabaseUnavailable:
-            self._doubts.note([one.entry for one in wanted], self._time.at_us(sent))
+            self._unanswered.note([one.entry for one in wanted], self._time.at_us(sent))
             raise
         if now_us is not None:
             self._time.observe(now_us, sent=sent)
@@ -247,27 +247,27 @@ class Service:
             which = paused if win.paused else slots if runs else refused
             which.append(slot_of(entry, win, sent_us))
         if refused:
-            self._outgoing.refuse(refused, "found after their grace or deadline")
+            self._sending.refuse(refused, "found after their grace or deadline")
         if paused:
-            self._outgoing.skip(paused)
+            self._sending.skip(paused)
         return slots, unknown
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        self._telling.fates()
-        found = self._doubts.resolve()
+        self._reporting.fates()
+        found = self._unanswered.resolve()
         if found:
             logger.info("pecker: %d slots won by a claim without answer", len(found))
-            self._outgoing.send(found, self._time.now_us())
-            self._telling.fates()
-        debts.pay(self._outgoing, self._repository)
+            self._sending.send(found, self._time.now_us())
+            self._reporting.fates()
+        confirmations.pay(self._sending, self._repository)
 
     def _answer(self, *, deliverable: bool) -> None:
         """Send what people asked for."""
         if not deliverable or self._stopping:
-            self._answering.postpone()
+            self._requests.postpone()
             return
-        if self._answering.go():
+        if self._requests.go():
             self._settle()
 
     def _round(self, *, deliverable: bool) -> None:
@@ -283,8 +283,8 @@ class Service:
                 tired = one.attempt > MOST_ATTEMPTS
                 (slots if not tired and still_runs(slot, now_us) else over).append(slot)
             why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
-            self._outgoing.refuse(over, why)
-            self._outgoing.send(slots, self._time.now_us())
+            self._sending.refuse(over, why)
+            self._sending.send(slots, self._time.now_us())
             self._settle()
         self._upkeep.keep_house()
 
@@ -294,22 +294,22 @@ class Service:
         if within <= 0:
             return idle
         begun = self._time.now()
-        if self._outgoing.prepare_more(within=within):
+        if self._sending.prepare_more(within=within):
             return 0.0
         return max(idle - (self._time.now() - begun), 0.0)
 
     def _pause(self) -> float:
         now = self._time.now()
         until = self._upkeep.next or now
-        if self._failures or self._outgoing.waiting:
+        if self._failures or self._sending.waiting:
             attempt = max(1, self._failures)
             until = min(until, now + self._backoff.seconds(attempt, chance()))
         else:
             wake_us = self._agenda.next_wake_us()
             if wake_us is not None:
                 until = min(until, self._time.until(wake_us))
-            until = min(until, self._answering.next)
-        if self._following is not None:
-            until = min(until, self._following.next)
-        self._telling.idle(until)
+            until = min(until, self._requests.next)
+        if self._stored is not None:
+            until = min(until, self._stored.next)
+        self._reporting.idle(until)
         return max(until - now, 0.0)

@@ -16,10 +16,10 @@ from importlib.metadata import version
 from celery_pecker.history import Silence
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.following import Following
 from celery_pecker.schedules.model import Orphan
-from celery_pecker.schedules.outgoing import sample
 from celery_pecker.schedules.repository import CHUNK, Repository
+from celery_pecker.schedules.sending import sample
+from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -61,12 +61,12 @@ class Upkeep:
         timekeeper: Timekeeper,
         *,
         pace: Pace,
-        following: Following | None = None,
+        following: StoredSync | None = None,
     ) -> None:
         self._agenda = agenda
         self._repository = repository
         self._timekeeper = timekeeper
-        self._following = following
+        self._stored = following
         self._every = pace.round_every
         self._timeout = pace.timeout
         self._version = version("celery-pecker")
@@ -152,7 +152,7 @@ class Upkeep:
             pid=os.getpid(),
             version=self._version,
             entries=len(self._agenda),
-            unreadable=0 if self._following is None else self._following.unreadable,
+            unreadable=0 if self._stored is None else self._stored.unreadable,
         )
 
     def _take_over(self, names: list[str]) -> None:
@@ -168,10 +168,10 @@ class Upkeep:
 
     def _give_back(self) -> None:
         """Let stored definitions count whose name no living code declares any more."""
-        if self._following is None:
+        if self._stored is None:
             return
         names = self._repository.stored.read_given_up()
-        entries = self._following.read(names) if names else []
+        entries = self._stored.read(names) if names else []
         given = self._repository.stored.give_back(entries) if entries else []
         if given:
             logger.warning(
@@ -192,8 +192,8 @@ class Upkeep:
 
     def _orphans(self) -> list[Orphan]:
         found = self._repository.orphaned(lease=PENDING_LEASE)
-        if self._following is not None:
-            self._following.recall(found)
+        if self._stored is not None:
+            self._stored.recall(found)
         ours = [name for name in found if self._agenda.knows(name)]
         if not ours:
             return []

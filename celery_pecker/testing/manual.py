@@ -25,11 +25,11 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.following import Definitions
 from celery_pecker.schedules.model import Entry
-from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.stored_sync import Definitions
 from celery_pecker.schedules.upkeep import Pace
 
 SECOND = 1_000_000
@@ -136,7 +136,7 @@ class ManualPecker:
         self.service = Service(
             entries_of(app) if isinstance(app, Celery) else app,
             Repository(self._database, holder, kind=kind, now=self.clock.now),
-            Outgoing(self.publisher, schema=schema, holder=str(holder), skew=2.0),
+            Sending(self.publisher, schema=schema, holder=str(holder), skew=2.0),
             gate or OpenGate(),
             clock=self.clock,
             pace=pace or Pace(),
@@ -188,7 +188,7 @@ class ManualPecker:
 def entries_of(app: Celery) -> list[Entry]:
     """Return the checked entries of an app's ``beat_schedule``."""
     conf = app.conf
-    declarations.check_given(conf.beat_schedule)
+    declarations.check_beat_schedule(conf.beat_schedule)
     declared = {
         name: (
             given

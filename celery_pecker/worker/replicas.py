@@ -113,7 +113,7 @@ class Replicas:
         local = compose(
             *(app, book, settings),
             kind="local",
-            way_out=runner,
+            destination=runner,
             history=made.history.another() if made.history is not None else None,
             ended=_end,
             freeze_heap=self._freeze_heap,

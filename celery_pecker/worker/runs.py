@@ -12,7 +12,7 @@ from celery_pecker import tracing
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.traced import refuse_retries
+from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import DEFAULT, Messages
 from celery_pecker.runs.guard import Guard, install

@@ -17,7 +17,7 @@ import psycopg
 from celery_pecker.testing import eventually
 from tests.docs.pages import ROOT, Step, steps
 
-PATIENCE = 90.0
+TIMEOUT = 90.0
 SERVERS = "python servers.py\n"
 """What a tutorial starts its servers with, by the extra `embedded`."""
 
@@ -81,7 +81,7 @@ class Scene:
                 os.killpg(process.pid, signal.SIGTERM)
         for process in running:
             try:
-                process.wait(PATIENCE)
+                process.wait(TIMEOUT)
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ class Scene:
             env=environment(self.python),
             capture_output=True,
             text=True,
-            timeout=PATIENCE * 2,
+            timeout=TIMEOUT * 2,
             check=False,
         )
         told = done.stdout + done.stderr
@@ -133,7 +133,7 @@ class Scene:
         def ready() -> bool:
             return until in log.read_text() or process.poll() is not None
 
-        eventually(ready, PATIENCE, f"{until!r} of {command[-1]!r}")
+        eventually(ready, TIMEOUT, f"{until!r} of {command[-1]!r}")
         if process.poll() is not None:
             message = f"ended with {process.returncode}: {command[-1]}\n{self.said()}"
             raise Wrong(message)
@@ -152,7 +152,7 @@ class Scene:
             )
 
         try:
-            eventually(shown, PATIENCE / 2 if self.running else 0.0)
+            eventually(shown, TIMEOUT / 2 if self.running else 0.0)
         except AssertionError as error:
             message = f"expected\n{expected}\nbut it said\n{self.said()}"
             raise Wrong(message) from error

@@ -6,7 +6,7 @@ from tests.guards.guard import Guard
 
 FOLLOWING = "tests/integration/schedules/test_following.py"
 RULES = "tests/integration/schedules/test_stored_rules.py"
-CODE = "celery_pecker/schedules/following.py"
+CODE = "celery_pecker/schedules/stored_sync.py"
 SQL = "celery_pecker/sql/following.sql"
 CLAIMS = "celery_pecker/sql/schedules.sql"
 
@@ -27,7 +27,7 @@ GUARDS = (
     ),
     Guard(
         "stored: messages are built in idle seconds before their slots",
-        "celery_pecker/schedules/outgoing.py",
+        "celery_pecker/schedules/sending.py",
         " or self.build_ahead()\n",
         "\n",
         f"{FOLLOWING}::test_messages_are_built_before_their_slots",
@@ -111,7 +111,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a grid that only ends counts from its row",
-        "celery_pecker/schedules/wanting.py",
+        "celery_pecker/schedules/claims.py",
         "    after = following(recurrence, seen_us, now_us)\n",
         "    after = lambda last_us: recurrence.next(last_us, now_us)\n",
         f"{RULES}::test_after_an_outage_the_last_slot_before_the_end_runs",
@@ -126,7 +126,7 @@ GUARDS = (
     Guard(
         "stored: who had forgotten a single run finds it once more",
         "celery_pecker/schedules/upkeep.py",
-        "            self._following.recall(found)\n",
+        "            self._stored.recall(found)\n",
         "            pass\n",
         f"{RULES}::test_the_only_run_of_a_replica_that_died_is_sent_again",
     ),

@@ -484,7 +484,7 @@ GUARDS = (
     ),
     Guard(
         "django: nobody deletes in the admin",
-        "celery_pecker/django/looking.py",
+        "celery_pecker/django/read_only_admin.py",
         "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
         '        """Say no."""\n'
         "        del request, obj\n"
@@ -561,7 +561,7 @@ GUARDS = (
     ),
     Guard(
         "django: a list is a window of the first",
-        "celery_pecker/django/looking.py",
+        "celery_pecker/django/read_only_admin.py",
         "pk__in=keys[:MOST]",
         "pk__in=asked",
         f"{ADMIN}::test_a_deep_table_is_neither_counted_nor_sorted",

@@ -138,7 +138,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a clock that stepped back makes nothing due before its start",
-        "celery_pecker/schedules/wanting.py",
+        "celery_pecker/schedules/claims.py",
         "            return after(now_us)\n",
         "            before_us = now_us\n",
         "tests/integration/schedules/test_stored_rules.py"
@@ -154,7 +154,7 @@ GUARDS = (
     ),
     Guard(
         "stored: slots that wait for the broker do not push out one another",
-        "celery_pecker/schedules/outgoing.py",
+        "celery_pecker/schedules/sending.py",
         "self.unready([slot.entry.name for slot in kept.slots])",
         "self.unready([s.entry.name for one in self._kept for s in one.slots])",
         "tests/integration/schedules/test_following.py"

@@ -16,7 +16,7 @@ import pytest
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
-from tests.integration.schedules.stored import WayOut, edit, follower
+from tests.integration.schedules.stored import Destination, edit, follower
 from tests.profiles import examples
 
 STEP_US = 250_000
@@ -66,7 +66,7 @@ class World:
         self.stack = ExitStack()
         self.sql = self.stack.enter_context(psycopg.connect(dsn, autocommit=True))
         self.clock = ManualClock(START)
-        self.replicas: list[tuple[ManualPecker, WayOut]] = [
+        self.replicas: list[tuple[ManualPecker, Destination]] = [
             self.stack.enter_context(follower(dsn, self.clock)) for _ in range(2)
         ]
         self.frozen: set[int] = set()
@@ -200,15 +200,15 @@ class World:
 
     def _pass(self, us: int) -> None:
         self.clock.advance_us(us)
-        for number, (pecker, way_out) in enumerate(self.replicas):
+        for number, (pecker, destination) in enumerate(self.replicas):
             if number in self.frozen:
                 continue
             before = len(pecker.publisher.sent)
             pecker.turn()
             for one in pecker.publisher.sent[before:]:
-                self._judge(one.name, str(one.header["due_at"]), way_out)
+                self._judge(one.name, str(one.header["due_at"]), destination)
 
-    def _judge(self, name: str, due_at: str, way_out: WayOut) -> None:
+    def _judge(self, name: str, due_at: str, destination: Destination) -> None:
         """Look at one run: of a slot of what is committed, with its arguments, once."""
         due_us = to_us(type(START).fromisoformat(due_at))
         assert (name, due_us) not in self.found.sent, "a slot ran twice"
@@ -217,7 +217,7 @@ class World:
         assert truth.stands, "a removed schedule ran"
         assert due_us > truth.anchor_us
         assert (due_us - truth.anchor_us) % truth.period_us == 0, "no slot of it"
-        assert way_out.built[name].args == (truth.args,), "an older definition ran"
+        assert destination.built[name].args == (truth.args,), "an older definition ran"
 
     def _slots(self, name: str, truth: Truth, until_us: int) -> set[SLOT]:
         first_us = truth.anchor_us + truth.period_us

@@ -11,10 +11,10 @@ from celery.schedules import crontab, schedule, solar
 
 from celery_pecker.declarations import (
     PeckerEntry,
-    check_given,
+    check_beat_schedule,
     entries,
-    refuse_twins,
-    watch_for_twins,
+    refuse_duplicates,
+    watch_for_duplicates,
 )
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy, RunMode
@@ -56,7 +56,7 @@ def read(beat_schedule: Any, **conf: object) -> list[Entry]:
     """Return the entries as beat would build them."""
     app = Celery("test", set_as_current=False)
     app.conf.update(conf)
-    check_given(beat_schedule)
+    check_beat_schedule(beat_schedule)
     declared = {
         name: PeckerEntry(**dict(given, name=name, app=app))
         for name, given in beat_schedule.items()
@@ -343,8 +343,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Celery:
     """Give an app whose periodic tasks are watched, as on the command line."""
     klass: Any = Celery
     monkeypatch.setattr(klass, "_add_periodic_task", klass._add_periodic_task)
-    watch_for_twins()
-    watch_for_twins()
+    watch_for_duplicates()
+    watch_for_duplicates()
     app = Celery("test", set_as_current=False)
     app.conf.update(
         beat_schedule={"set": {"task": "t", "schedule": timedelta(5), "args": [1]}}
@@ -386,7 +386,7 @@ def test_an_entry_may_be_declared_again(
     every(watched, one)
     every(watched, other)
     every(watched, timedelta(5), "set", args=(1,))
-    refuse_twins(watched)
+    refuse_duplicates(watched)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
@@ -397,7 +397,7 @@ def test_another_schedule_under_one_name_is_refused(
     every(watched, one)
     every(watched, other)
     with pytest.raises(Misconfigured, match="two different entries named 'n'"):
-        refuse_twins(watched)
+        refuse_duplicates(watched)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_another_message_under_one_name_is_refused(
     """Arguments, options, policies; also against the setting's own entry."""
     every(watched, timedelta(5), "set", **{"args": (1,), **more})
     with pytest.raises(Misconfigured, match="two different entries named 'set'"):
-        refuse_twins(watched)
+        refuse_duplicates(watched)
 
 
 def test_a_local_run_has_its_own_defaults() -> None:

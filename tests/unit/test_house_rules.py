@@ -72,6 +72,11 @@ OTHERS = {"NOT_FOUND", "FileNotFoundError", "ModuleNotFoundError"}
 OTHERS |= {"JobNotFound", "InstanceNotFound", "CycleFound"}
 """Names that are not ours, and public errors: what was looked for is in the name."""
 IN_PROSE = {"told", "said", "patience", "twins", "keeper", "teller", "telling"}
+EVERYWHERE = {"patience", "twins", "keeper", "teller"}
+"""Words that no name of any of the packages has."""
+RIDDLES = {"annals", "answerer", "asking", "debts", "doubts", "wanting", "way_out"}
+RIDDLES |= {"complaints", "following", "outgoing", "tied", "traced", "twins"}
+"""Names of modules that said nothing to who looked for what is in them."""
 ROOMS = ["batches", "console", "deadline", "history", "intake", "local", "metrics"]
 ROOMS += ["overview", "runs", "worker", "heartbeat.py", "tracing.py"]
 PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]
@@ -114,6 +119,20 @@ def test_names_are_plain_words() -> None:
         (1, "told"),
         (2, "said"),
     ]
+
+
+def test_no_module_is_named_by_a_riddle() -> None:
+    """A stranger finds by its name what sends, what is claimed, what is validated."""
+    files = [path for package in PACKAGES for path in package.rglob("*.py")]
+    assert [str(one) for one in files if one.stem in RIDDLES] == []
+    assert [
+        f"{path}: {token.string}"
+        for path in files
+        for token in tokenize.generate_tokens(
+            io.StringIO(path.read_text(encoding="utf-8")).readline
+        )
+        if token.type == tokenize.NAME and parts(token.string) & EVERYWHERE
+    ] == []
 
 
 def test_the_reference_is_in_plain_words() -> None:

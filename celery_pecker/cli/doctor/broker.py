@@ -8,9 +8,9 @@ from typing import Any
 from celery import Celery
 from redis.exceptions import ResponseError
 
-from celery_pecker.cli.bounded import bounded
 from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.cli.timeouts import bounded
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.model import Entry, RunMode
 

@@ -16,9 +16,9 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from celery_pecker.django import places
-from celery_pecker.django.looking import Bounded, Looking
+from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
+from celery_pecker.django.read_only_admin import Bounded, Looking
 from celery_pecker.django.stored import rows
 from celery_pecker.django.stored.differences import differences
 from celery_pecker.django.stored.filters import (
@@ -101,8 +101,9 @@ class ScheduleAdmin(Bounded):
     def tasks(self, request: Any) -> list[str]:
         """Return the names of tasks that are stored, in order."""
         del request
-        found = Schedule.objects.using(places.alias()).filter(removed_at__isnull=True)
-        names = found.order_by("task").values_list("task", flat=True).distinct()
+        stored = Schedule.objects.using(databases.alias())
+        stored = stored.filter(removed_at__isnull=True)
+        names = stored.order_by("task").values_list("task", flat=True).distinct()
         return [*names[:MOST_TASKS]]
 
     # Columns
@@ -247,7 +248,7 @@ class ScheduleAdmin(Bounded):
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         name = unquote(object_id)
-        kept = ScheduleChange.objects.using(places.alias()).filter(name=name)
+        kept = ScheduleChange.objects.using(databases.alias()).filter(name=name)
 
         def view() -> Any:
             changes = compared([*kept.order_by("-id")[:KEPT]])

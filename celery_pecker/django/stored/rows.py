@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Subquery
 from django.db.models.functions import Now
 
-from celery_pecker.django import places
+from celery_pecker.django import databases
 from celery_pecker.django.models import Declaration, HotRow
 from celery_pecker.django.stored.store import reading
 from celery_pecker.kernel.clock import to_us
@@ -18,13 +18,13 @@ from celery_pecker.stored.reading import Found
 
 def hot(**where: Any) -> Any:
     """Return the hot rows of the schedules of a query."""
-    rows = HotRow.objects.using(places.alias())
+    rows = HotRow.objects.using(databases.alias())
     return rows.filter(name=OuterRef("name"), **where)
 
 
 def whole(rows: Any) -> Any:
     """Return schedules that were not removed, with what is known of their runs."""
-    declared = Declaration.objects.using(places.alias()).filter(
+    declared = Declaration.objects.using(databases.alias()).filter(
         name=OuterRef("name"), stored=False, declared_until__gt=Now()
     )
     return rows.filter(removed_at__isnull=True).annotate(

@@ -10,7 +10,7 @@ from typing import Any
 from celery import Celery
 from django.db import connections, transaction
 
-from celery_pecker.django import places, project
+from celery_pecker.django import databases, project
 from celery_pecker.django.statements import Alias
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
@@ -85,7 +85,7 @@ class Store:
         """Ask for a run now."""
         with self._joined() as connection:
             if connection is not None:
-                tables: Any = Alias(places.alias(), places.schema())
+                tables: Any = Alias(databases.alias(), databases.schema())
                 Overview(tables).ask(name, by=self.by)
                 return True
             database = Database.of(project.app_settings(), role="django")
@@ -98,7 +98,7 @@ class Store:
     @contextmanager
     def _joined(self) -> Iterator[Any]:
         """Give the connection to join, or None; a refusal leaves the block usable."""
-        alias = places.alias()
+        alias = databases.alias()
         if project.elsewhere(alias) is not None:
             yield None
             return

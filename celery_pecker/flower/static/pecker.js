@@ -4,7 +4,7 @@ window.pecker = (function () {
 
     const root = document.getElementById("pecker");
     const EVERY = 2000;          // milliseconds between two questions
-    const PATIENCE = 10000;      // and until one is given up
+    const REQUEST_TIMEOUT = 10000;      // and until one is given up
     const zone = known(root.dataset.zone);
     let serverUs = 0, heardAt = 0;
 
@@ -142,7 +142,7 @@ window.pecker = (function () {
         // A redirect leads to somebody's login, which is for people to open.
         const answer = await fetch(url, {
             credentials: "same-origin", redirect: "manual", headers: {Accept: "application/json"},
-            signal: AbortSignal.timeout(PATIENCE), ...options});
+            signal: AbortSignal.timeout(REQUEST_TIMEOUT), ...options});
         if (answer.type === "opaqueredirect") { throw new Error("Signed out: reload the page to sign in."); }
         let told;
         try {

@@ -86,7 +86,7 @@ class Two:
             name: compose(
                 *(app, Book(app), settings),
                 kind="local",
-                way_out=runner,
+                destination=runner,
                 freeze_heap=False,
             )
             for name, runner in self.runners.items()
@@ -195,7 +195,7 @@ def test_runs_are_reported_by_the_clock_of_the_database(
     replica = compose(
         *(app, Book(app), Settings.read(app.conf, main=app.main)),
         kind="local",
-        way_out=runner,
+        destination=runner,
         freeze_heap=False,
     )
     stack.callback(replica.close_history, 5.0)

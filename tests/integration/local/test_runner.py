@@ -21,7 +21,7 @@ from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, SystemClock
 from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured, NotStarted
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.complaints import Complaints
+from celery_pecker.local.unclaimed_log import UnclaimedLog
 from celery_pecker.runs import guard
 from celery_pecker.testing import eventually
 from tests.integration.local.hand import Gates, Make
@@ -343,7 +343,7 @@ def test_threads_that_are_all_taken_are_said_seldom(
 ) -> None:
     """When a slot has waited for long, then once a minute."""
     clock = Hands()
-    complaints = Complaints(clock)
+    complaints = UnclaimedLog(clock)
     told = []
     for waited in (0.3, 5.1, 20.0, 70.0):
         clock.seconds += waited

@@ -13,7 +13,7 @@ from celery.signals import task_postrun
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.stored import StoredRunner
-from celery_pecker.local.traced import refuse_retries
+from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox import Outbox, operations
 from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.messages import Messages

@@ -25,7 +25,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Mode, Outbox, outboxes
-from celery_pecker.runs import handing_on
+from celery_pecker.runs import inheritance
 from celery_pecker.testing import eventually
 from tests.integration.outbox.conftest import Desk, make_app
 from tests.integration.outbox.doors import ALIAS, Undo, django_connection
@@ -230,7 +230,7 @@ def test_the_row_that_a_key_hit_waits_for_its_caller(desk: Desk) -> None:
 
 def test_a_message_does_not_inherit_what_is_left_of_the_run(desk: Desk) -> None:
     """It is work of its own: sent later, it would only be refused."""
-    handing_on.connect()
+    inheritance.connect()
     note = desk.task(outbox=True)
     with deadline.within(30):
         note.delay(1)

@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from celery_pecker import signals
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.runs import Run, guard, handing_on, headers
+from celery_pecker.runs import Run, guard, headers, inheritance
 from celery_pecker.runs.instants import Instants
 from celery_pecker.schedules.model import task_id
 
@@ -160,7 +160,7 @@ class Bench:
 def bench(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Give an app without a broker, and the tables."""
     # Databases of other tests have clocks of their own.
-    monkeypatch.setattr(handing_on, "INSTANTS", Instants(SYSTEM))
+    monkeypatch.setattr(inheritance, "INSTANTS", Instants(SYSTEM))
     app = Celery(
         "runs", set_as_current=False, broker="memory://", backend="cache+memory://"
     )

@@ -13,7 +13,7 @@ from celery.beat import Scheduler
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.publisher.lanes import Onlooker
-from celery_pecker.runs import handing_on, running
+from celery_pecker.runs import inheritance, running
 
 if TYPE_CHECKING:
     from tests.integration.runs.conftest import Bench
@@ -30,8 +30,8 @@ def sent(app: Celery, redis_url: str, **options: Any) -> dict[str, Any]:
 
 def test_a_message_carries_what_is_left(bench: Bench, redis_url: str) -> None:
     """If there is a deadline, and nobody opted out."""
-    handing_on.connect()
-    handing_on.connect()
+    inheritance.connect()
+    inheritance.connect()
     run = bench.run()
     with Celery("sender", broker=redis_url, set_as_current=False) as app:
         assert "pecker_deadline" not in sent(app, redis_url)
@@ -53,7 +53,7 @@ def test_a_message_carries_what_is_left(bench: Bench, redis_url: str) -> None:
 
 def test_what_is_for_later_is_not_of_this_run(bench: Bench, redis_url: str) -> None:
     """It would come after the deadline for certain, and be refused."""
-    handing_on.connect()
+    inheritance.connect()
     later = SYSTEM.now() + timedelta(seconds=60)
     with (
         Celery("sender", broker=redis_url, set_as_current=False) as app,
@@ -72,7 +72,7 @@ def test_a_retry_carries_no_more_than_it_came_with(
     bench: Bench, redis_url: str
 ) -> None:
     """Celery hands the headers of a task on to its retry."""
-    handing_on.connect()
+    inheritance.connect()
     came: dict[str, Any] = {"at": "2026-01-01T00:00:00+00:00", "left": 0.5}
     with (
         Celery("sender", broker=redis_url, set_as_current=False) as app,
@@ -89,7 +89,7 @@ def test_a_retry_carries_no_more_than_it_came_with(
 
 def test_the_receiver_keeps_nobody_out_of_the_fast_lane() -> None:
     """Ours has nothing to say of a slot; anybody else's has."""
-    handing_on.connect()
+    inheritance.connect()
     app = Celery("sender", broker="memory://", set_as_current=False)
     onlooker = Onlooker(app, Scheduler(app, lazy=True))
     assert signals.before_task_publish.receivers

@@ -11,7 +11,7 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.replica.definitions import Definitions
-from celery_pecker.schedules.following import Following
+from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 
 WRITE = """
@@ -96,14 +96,14 @@ def store(dsn: str, name: str, schedule: object, **more: Any) -> None:
         edit(connection, name, schedule, **more)
 
 
-def following_of(pecker: ManualPecker) -> Following:
+def following_of(pecker: ManualPecker) -> StoredSync:
     """Return what follows stored schedules in a replica."""
-    following = pecker.service._following
+    following = pecker.service._stored
     assert following is not None
     return following
 
 
-class WayOut:
+class Destination:
     """Keeps what messages were built of."""
 
     def __init__(self) -> None:
@@ -126,15 +126,15 @@ def follower(
     clock: ManualClock,
     schedule: dict[str, object] | None = None,
     **more: Any,
-) -> Iterator[tuple[ManualPecker, WayOut]]:
+) -> Iterator[tuple[ManualPecker, Destination]]:
     """Give a replica that follows stored schedules, and what it built."""
     app = Celery("test", set_as_current=False)
     app.conf.beat_schedule = {
         name: given if isinstance(given, dict) else {"task": "t", "schedule": given}
         for name, given in (schedule or {}).items()
     }
-    way_out: Any = WayOut()
+    destination: Any = Destination()
     with ManualPecker(
-        app, dsn=dsn, clock=clock, definitions=Definitions(app, way_out), **more
+        app, dsn=dsn, clock=clock, definitions=Definitions(app, destination), **more
     ) as pecker:
-        yield pecker, way_out
+        yield pecker, destination

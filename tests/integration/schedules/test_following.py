@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.schedules import following, service
+from celery_pecker.schedules import service, stored_sync
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.schedules.replicas import after, due, missed
 from tests.integration.schedules.stored import edit, follower, following_of, store
@@ -25,13 +25,13 @@ def test_a_stored_schedule_runs_one_period_after_it_was_stored(dsn: str) -> None
     """Of one that was there at the start, and of one that came later."""
     clock = ManualClock()
     store(dsn, "early", {"every": 10}, clock=clock, args=[1])
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         pecker.pass_time(5)
         store(dsn, "late", {"every": 10}, clock=clock, args=[2])
         pecker.pass_time(12)
         assert slots(pecker) == [("early", after(10)), ("late", after(15))]
-        assert way_out.built["early"].args == (1,)
-        assert way_out.built["late"].args == (2,)
+        assert destination.built["early"].args == (1,)
+        assert destination.built["late"].args == (2,)
 
 
 def test_each_replica_follows_an_edit(dsn: str) -> None:
@@ -65,7 +65,7 @@ def test_a_claim_under_an_old_version_wins_nothing(dsn: str) -> None:
     """The edit commits after the last look and before the slot: no run with the old."""
     clock = ManualClock()
     store(dsn, "sweep", {"every": 10}, clock=clock, args=["old"])
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         pecker.pass_time(9.9)
         clock.advance_us(200_000)
         pecker.service.step()  # sends the slot of ten seconds, and looks
@@ -78,14 +78,14 @@ def test_a_claim_under_an_old_version_wins_nothing(dsn: str) -> None:
         assert due(pecker) == [after(10)]
         pecker.pass_time(1)
         assert due(pecker) == [after(10), after(20)]
-        assert way_out.built["sweep"].args == ("new",)
+        assert destination.built["sweep"].args == ("new",)
 
 
 def test_a_run_that_was_asked_for_waits_for_the_edit(dsn: str) -> None:
     """It is taken under the version that is committed, as a slot is."""
     clock = ManualClock()
     store(dsn, "sweep", {"every": DAY}, clock=clock, args=["old"])
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         pecker.pass_time(5)
         store(dsn, "sweep", {"every": DAY}, clock=clock, args=["new"])
         with psycopg.connect(dsn) as connection:
@@ -101,7 +101,7 @@ def test_a_run_that_was_asked_for_waits_for_the_edit(dsn: str) -> None:
         following_of(pecker).next = 0.0
         pecker.pass_time(3)
         assert len(pecker.publisher.sent) == 1
-        assert way_out.built["sweep"].args == ("new",)
+        assert destination.built["sweep"].args == ("new",)
 
 
 def test_edits_that_commit_out_of_order_are_all_followed(dsn: str) -> None:
@@ -127,14 +127,14 @@ def test_messages_are_built_before_their_slots(dsn: str) -> None:
     for name in ("soon", "soon too"):
         store(dsn, name, {"every": 100}, clock=clock)
     store(dsn, "later", {"every": DAY}, clock=clock)
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         pecker.pass_time(30)
-        assert way_out.built == {}
+        assert destination.built == {}
         pecker.pass_time(20)
-        assert sorted(way_out.built) == ["soon", "soon too"]
+        assert sorted(destination.built) == ["soon", "soon too"]
         store(dsn, "soon", {"every": 100}, clock=clock, args=["new"], anchor=False)
         pecker.pass_time(2)
-        assert way_out.built["soon"].args == ("new",)
+        assert destination.built["soon"].args == ("new",)
         assert pecker.publisher.sent == []
 
 
@@ -159,12 +159,12 @@ def test_a_removed_schedule_runs_no_more_and_repeats_nothing(dsn: str) -> None:
     """A name that returns has its first slot one period later."""
     clock = ManualClock()
     store(dsn, "sweep", {"every": 10}, clock=clock)
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         pecker.pass_time(12)
         store(dsn, "sweep", {"every": 10}, clock=clock, removed=True)
         pecker.pass_time(30)
         assert due(pecker) == [after(10)]
-        assert "sweep" not in way_out.built
+        assert "sweep" not in destination.built
         store(dsn, "sweep", {"every": 10}, clock=clock)
         pecker.pass_time(12)
         assert due(pecker) == [after(10), after(52)]
@@ -247,17 +247,17 @@ def test_messages_are_built_as_they_are_needed_and_bounded(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest is forgotten, and built again when its slot comes."""
-    monkeypatch.setattr(following, "BUILT", 2)
-    monkeypatch.setattr(following, "AHEAD_US", 0)
+    monkeypatch.setattr(stored_sync, "BUILT", 2)
+    monkeypatch.setattr(stored_sync, "AHEAD_US", 0)
     clock = ManualClock()
     for name in "abc":
         store(dsn, name, {"every": 10}, clock=clock)
-    with follower(dsn, clock) as (pecker, way_out):
-        assert way_out.built == {}
+    with follower(dsn, clock) as (pecker, destination):
+        assert destination.built == {}
         for n in range(3):
             clock.advance_us(10_000_000)
             pecker.turn()
-            assert len(way_out.built) == 2, n
+            assert len(destination.built) == 2, n
         assert sorted(slots(pecker)) == [
             (name, after(seconds)) for name in "abc" for seconds in (10, 20, 30)
         ]
@@ -267,17 +267,17 @@ def test_a_message_is_built_of_the_version_that_is_claimed(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An edit between look and claim: followed then, and the claim is under the new."""
-    monkeypatch.setattr(following, "AHEAD_US", 0)
+    monkeypatch.setattr(stored_sync, "AHEAD_US", 0)
     clock = ManualClock()
     store(dsn, "sweep", {"every": 10}, clock=clock, args=["old"])
-    with follower(dsn, clock) as (pecker, way_out):
+    with follower(dsn, clock) as (pecker, destination):
         clock.advance_us(9_900_000)
         pecker.turn()
         store(dsn, "sweep", {"every": 10}, clock=clock, args=["new"], anchor=False)
         clock.advance_us(200_000)
         pecker.turn()
         assert due(pecker) == [after(10)]
-        assert way_out.built["sweep"].args == ("new",)
+        assert destination.built["sweep"].args == ("new",)
 
 
 def test_replicas_take_entries_of_their_kind_only(dsn: str) -> None:
@@ -321,7 +321,7 @@ def test_slots_that_wait_for_the_broker_do_not_push_out_one_another(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many more wait than messages are kept built, none counts as removed."""
-    monkeypatch.setattr(following, "BUILT", 2)
+    monkeypatch.setattr(stored_sync, "BUILT", 2)
     monkeypatch.setattr(service, "CHUNK", 2)
     clock = ManualClock()
     for nth in range(6):

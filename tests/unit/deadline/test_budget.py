@@ -19,7 +19,7 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.clients.sockets import bound
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
-from celery_pecker.runs import handing_on
+from celery_pecker.runs import inheritance
 
 
 def left() -> float:
@@ -150,7 +150,7 @@ def test_a_deadline_may_be_very_far(given: float | timedelta) -> None:
     theirs.send(b"x")
     with ours, theirs, deadline.within(given), deadline.enforce("solo"):
         assert left() > timedelta(days=39).total_seconds()
-        handing_on._on_publish(headers=told)
+        inheritance._on_publish(headers=told)
         ours.settimeout(deadline.timeout())
         ours.settimeout(None)
         assert bound(ours).recv(1) == b"x"

@@ -11,7 +11,7 @@ from celery import Celery
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.flower import figures
+from celery_pecker.flower import metrics
 
 
 class Tables:
@@ -31,11 +31,11 @@ def test_a_database_that_hangs_holds_up_no_scrape(
 ) -> None:
     """It is told as away after a while; one reading goes on, and is told when done."""
     tables = Tables()
-    monkeypatch.setattr(figures, "register", lambda *_: tables)
-    monkeypatch.setattr(figures, "PATIENCE", 0.05)
+    monkeypatch.setattr(metrics, "register", lambda *_: tables)
+    monkeypatch.setattr(metrics, "READ_TIMEOUT", 0.05)
     app = Celery("figures")
     app.conf.pecker_dsn = "postgresql://nobody@localhost/nothing"
-    mine = figures.Figures(app)
+    mine = metrics.Figures(app)
 
     async def scrape() -> str:
         await mine.refresh()
@@ -46,7 +46,7 @@ def test_a_database_that_hangs_holds_up_no_scrape(
             assert "celery_pecker_up 0.0" in await scrape()
         assert mine._parts[0]._thread._work_queue.empty()
         tables.go.set()
-        monkeypatch.setattr(figures, "PATIENCE", 20.0)
+        monkeypatch.setattr(metrics, "READ_TIMEOUT", 20.0)
         assert "celery_pecker_up 1.0" in await scrape()
 
     try:

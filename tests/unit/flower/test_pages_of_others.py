@@ -13,7 +13,7 @@ from celery import Celery
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.flower import figures, pages, schedules
+from celery_pecker.flower import metrics, pages, schedules
 from celery_pecker.flower.install import _of_others
 from celery_pecker.flower.menu import with_entries
 from celery_pecker.flower.pages import Page, Unreadable
@@ -142,8 +142,8 @@ def test_figures_of_a_page_hang_or_fail_alone(
     pages.register(page("hangs", figures=hangs))
     pages.register(page("fails", figures=fails))
     pages.register(page("fine", figures=lambda _: gauge("fine")))
-    monkeypatch.setattr(figures, "PATIENCE", 0.05)
-    made = figures.Figures(Celery("others"))
+    monkeypatch.setattr(metrics, "READ_TIMEOUT", 0.05)
+    made = metrics.Figures(Celery("others"))
     try:
         asyncio.run(made.refresh())
         text = generate_latest().decode()

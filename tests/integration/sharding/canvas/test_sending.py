@@ -12,7 +12,7 @@ from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError, SerializerNotInstalled
 
 from celery_pecker import deadline
-from celery_pecker.runs import handing_on
+from celery_pecker.runs import inheritance
 from celery_sharding import (
     ItemNotSerializable,
     ShardedTask,
@@ -95,7 +95,7 @@ def test_a_job_has_no_deadline_of_who_calls_it(
     task: ShardedTask, messages: Messages, rows: Rows
 ) -> None:
     """The run that calls it may have a second left, and the job takes hours."""
-    handing_on.connect()
+    inheritance.connect()
     slot = {"name": "nightly"}
     with deadline.within(60):
         task.apply_async(([1, 2],), headers={"pecker": slot, "mine": "kept"})

@@ -11,7 +11,7 @@ from celery.app.trace import build_tracer
 from celery.signals import before_task_publish
 
 from celery_pecker import deadline
-from celery_pecker.runs import handing_on
+from celery_pecker.runs import inheritance
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding import Sharding, flow, sweeper
 from celery_sharding.ledger import Ledger, at
@@ -395,9 +395,9 @@ def all_go_on(app: Celery) -> None:
 @pytest.fixture
 def handed_on() -> Iterator[None]:
     """Messages tell of the deadline that they are sent under, as in a worker."""
-    handing_on.connect()
+    inheritance.connect()
     yield
-    before_task_publish.disconnect(dispatch_uid=handing_on.UID)
+    before_task_publish.disconnect(dispatch_uid=inheritance.UID)
 
 
 @pytest.mark.parametrize("sent_by", [sweeper.sweep, all_go_on])

@@ -14,7 +14,7 @@ from throttle.clock import now
 
 pytestmark = pytest.mark.cluster
 
-PATIENCE = 3
+VISIBILITY_TIMEOUT = 3
 HELD = [f"g{number}" for number in range(12)]
 
 
@@ -46,7 +46,7 @@ def test_each_held_task_runs_once(stand: Stand, redis_url: str, pool: str) -> No
 def test_a_killed_worker_leaves_what_it_held(either: Stand) -> None:
     """The broker hands it out again; on Redis after the visibility timeout."""
     broker = str(either.conf["broker_url"])
-    either.conf["broker_transport_options"] = {"visibility_timeout": PATIENCE}
+    either.conf["broker_transport_options"] = {"visibility_timeout": VISIBILITY_TIMEOUT}
     if not broker.startswith("redis"):
         del either.conf["broker_transport_options"]
     either.start()
@@ -66,7 +66,7 @@ def test_a_killed_worker_leaves_what_it_held(either: Stand) -> None:
 
 def overdue(broker: str) -> bool:
     """Say whether all that is unacknowledged has been so for longer than it may."""
-    before = now().timestamp() - PATIENCE
+    before = now().timestamp() - VISIBILITY_TIMEOUT
     with redis.Redis.from_url(broker) as client:
         index: Any = client.zrange("unacked_index", 0, -1, withscores=True)
     return len(index) == 12 and all(since < before for _, since in index)

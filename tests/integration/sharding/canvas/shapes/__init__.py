@@ -18,9 +18,9 @@ from tests.integration.sharding.canvas.shapes import (  # noqa: F401  # they ent
 )
 from tests.integration.sharding.canvas.shapes.table import (
     EAGER,
-    PATIENCE,
     SHAPES,
+    TIMEOUT,
     Scene,
 )
 
-__all__ = ["EAGER", "PATIENCE", "SHAPES", "Scene"]
+__all__ = ["EAGER", "SHAPES", "TIMEOUT", "Scene"]

@@ -18,7 +18,7 @@ from celery_sharding import (
 )
 from tests.integration.sharding.canvas.cast import BAD
 from tests.integration.sharding.canvas.shapes.table import (
-    PATIENCE,
+    TIMEOUT,
     Scene,
     of_workers,
     shape,
@@ -44,7 +44,7 @@ def paused_and_resumed(scene: Scene) -> None:
     scene.noted(f"slow:{first}")
     result.pause()
     cast.tell(f"go:{first}", "on")
-    eventually(lambda: result.progress.done == 1, PATIENCE, "the first is done")
+    eventually(lambda: result.progress.done == 1, TIMEOUT, "the first is done")
     assert result.progress.paused
     assert cast.notes(f"slow:{second}") == []
     result.set(concurrency=2, max_failed="50%")

@@ -11,7 +11,7 @@ import pytest
 from celery_pecker.testing import eventually
 from tests.integration.sharding.canvas.cast import Cast
 
-PATIENCE = 40.0
+TIMEOUT = 40.0
 """Seconds until a result counts as lost."""
 
 
@@ -29,24 +29,24 @@ class Scene:
 
     def value(self, result: Any) -> Any:
         """Return what it came to."""
-        return result.get(timeout=PATIENCE)
+        return result.get(timeout=TIMEOUT)
 
     def failure(self, result: Any) -> Exception:
         """Return what it failed with."""
         with pytest.raises(Exception) as caught:  # noqa: PT011  # whatever it is
-            result.get(timeout=PATIENCE)
+            result.get(timeout=TIMEOUT)
         return caught.value
 
     def state(self, result: Any, wanted: str) -> None:
         """It is in that state, or comes to it."""
-        eventually(lambda: result.state == wanted, PATIENCE, f"{wanted} {result!r}")
+        eventually(lambda: result.state == wanted, TIMEOUT, f"{wanted} {result!r}")
 
     def noted(self, key: str, many: int = 1) -> list[Any]:
         """Return what was noted, once that many are there."""
         return (
             eventually(
                 lambda: len(found := self.cast.notes(key)) >= many and found,
-                PATIENCE,
+                TIMEOUT,
                 f"{many} notes under {key}",
             )
             or []

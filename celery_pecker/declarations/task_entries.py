@@ -7,7 +7,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry
 
-from celery_pecker.declarations.twins import alike, note_twin
+from celery_pecker.declarations.duplicates import alike, note_duplicate
 
 _TIED = "_pecker_tied"
 _OWN = "_pecker_beat_schedule"
@@ -41,4 +41,4 @@ def _enter(app: Any, name: str, entry: Mapping[str, Any]) -> None:
             app.conf.beat_schedule = given
         given[name] = dict(entry)
     elif isinstance(before, Mapping | ScheduleEntry) and not alike(before, entry):
-        note_twin(app, name)
+        note_duplicate(app, name)

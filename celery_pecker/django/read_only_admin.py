@@ -12,7 +12,7 @@ from django.db import Error
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
-from celery_pecker.django import places
+from celery_pecker.django import databases
 from celery_pecker.django.statements import SECONDS, Alias
 from celery_pecker.kernel.errors import PeckerError
 
@@ -58,11 +58,11 @@ class Bounded(admin.ModelAdmin):
     def alias(self, request: Any) -> str:
         """Return the alias of the database that a request is about."""
         del request
-        return places.alias()
+        return databases.alias()
 
     def tables(self, request: Any) -> Alias:
         """Return where the tables are."""
-        return Alias(self.alias(request), places.schema())
+        return Alias(self.alias(request), databases.schema())
 
     def get_queryset(self, request: Any) -> Any:
         """Return all rows, from the database that has the tables."""

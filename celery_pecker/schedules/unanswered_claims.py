@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.claims import slot_of
 from celery_pecker.schedules.model import Entry, Slot, Win
 from celery_pecker.schedules.timekeeper import Timekeeper
-from celery_pecker.schedules.wanting import slot_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Doubt:
+class _Unanswered:
     entries: list[Entry]
     sent_us: int
 
 
-class Doubts:
+class UnansweredClaims:
     """At most one claim is in doubt: none is made before it is resolved."""
 
     def __init__(
@@ -31,11 +31,11 @@ class Doubts:
         self._agenda = agenda
         self._timekeeper = timekeeper
         self._holder = holder
-        self._doubt: _Doubt | None = None
+        self._doubt: _Unanswered | None = None
 
     def note(self, entries: Sequence[Entry], sent_us: int) -> None:
         """The answer to a claim of these, sent at that time, did not come."""
-        self._doubt = _Doubt(entries=[*entries], sent_us=sent_us)
+        self._doubt = _Unanswered(entries=[*entries], sent_us=sent_us)
 
     def resolve(self) -> list[Slot]:
         """Return the slots that it won, to be published if there is time left.

@@ -61,7 +61,7 @@ class Definitions(Protocol):
         ...
 
 
-class Following:
+class StoredSync:
     """The looks of one replica at stored schedules."""
 
     def __init__(

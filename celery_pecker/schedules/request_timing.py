@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from celery_pecker.schedules.model import Asked, Entry
 
-PATIENCE_US = 300_000_000
+REQUEST_TIMEOUT_US = 300_000_000
 """A question that could not be answered for so long is given up and counted."""
 
 
@@ -44,7 +44,7 @@ def decide(
 
     ``busy_us`` is the deadline of the last run that was asked for.
     """
-    if now_us - asked.due_us >= PATIENCE_US:
+    if now_us - asked.due_us >= REQUEST_TIMEOUT_US:
         return Drop("asked for, and not possible in five minutes")
     timeout_us = entry.policy.timeout_us
     if timeout_us is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from celery_pecker.history import Scribe
 
 
-class Annals:
+class SharedHistory:
     """One scribe for all schedulers of a process: it writes when none has work."""
 
-    def __init__(self, scribe: Scribe, others: list[Annals]) -> None:
+    def __init__(self, scribe: Scribe, others: list[SharedHistory]) -> None:
         self._scribe = scribe
         self.note = scribe.note
         self._all = others
@@ -21,6 +21,6 @@ class Annals:
         self.until = until
         self._scribe.allow(min(one.until for one in self._all))
 
-    def another(self) -> Annals:
+    def another(self) -> SharedHistory:
         """Return the face of the same scribe for another scheduler."""
-        return Annals(self._scribe, self._all)
+        return SharedHistory(self._scribe, self._all)

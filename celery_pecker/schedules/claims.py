@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import misfire
-from celery_pecker.schedules.asking import PATIENCE_US as ASKED_US
 from celery_pecker.schedules.bounds import following
 from celery_pecker.schedules.model import (
     Delivery,
@@ -15,12 +14,13 @@ from celery_pecker.schedules.model import (
     Wanted,
     Win,
 )
+from celery_pecker.schedules.request_timing import REQUEST_TIMEOUT_US as ASKED_US
 
 TRUST_US = 10 * SECOND
 """How long an at-least-once slot may be published by who claimed it."""
 SLOWEST_US = 2 * SECOND
 """How long claim and publish may take together where the period is shorter."""
-PATIENCE_US = 300 * SECOND
+CLAIM_TIMEOUT_US = 300 * SECOND
 """How long an at-most-once slot is kept for a broker that is away: half of the time
 for which the broker remembers a token (publisher.redis_lane.TOKEN_SECONDS)."""
 
@@ -76,7 +76,7 @@ def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
     schedule that can only be asked "now?" nobody knows.
     """
     policy = entry.policy
-    turn_us = sent_us + PATIENCE_US
+    turn_us = sent_us + CLAIM_TIMEOUT_US
     if entry.period_us is not None and policy.misfire is not Misfire.CATCH_UP:
         turn_us = min(turn_us, win.due_us + entry.period_us)
     if policy.delivery is Delivery.AT_LEAST_ONCE:

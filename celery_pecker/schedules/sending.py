@@ -64,7 +64,7 @@ class _Kept:
     """Whether it was tried before: then the next slot's turn ends it."""
 
 
-class Outgoing:
+class Sending:
     """Publishes slots; keeps, bounded, what may be tried again."""
 
     def __init__(

@@ -10,24 +10,24 @@ from celery_pecker.history import Historian, Report
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Wanted, Win
-from celery_pecker.schedules.outgoing import Outgoing
+from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
 
 
-class Telling:
+class Reporting:
     """Tells when nothing waits between claim and publish."""
 
     def __init__(
         self,
         agenda: Agenda,
-        outgoing: Outgoing,
+        sending: Sending,
         timekeeper: Timekeeper,
         history: Historian,
     ) -> None:
         self._agenda = agenda
-        self._outgoing = outgoing
+        self._sending = sending
         self._timekeeper = timekeeper
         self._history = history
         self._held: dict[str, int] = {}
@@ -39,7 +39,7 @@ class Telling:
 
     def fates(self) -> None:
         """Hand on what became of slots: a thousand take a millisecond."""
-        fates, self._outgoing.fates = self._outgoing.fates, []
+        fates, self._sending.fates = self._sending.fates, []
         at_us, note = self._timekeeper.now_us(), self._history.note
         for slots, report in fates:
             for slot in slots:

@@ -26,7 +26,7 @@ from celery_pecker.metrics import TableCollector, register
 from celery_pecker.metrics.tables import up
 from celery_pecker.outbox.app import settings_of
 
-PATIENCE = 3.0
+READ_TIMEOUT = 3.0
 """Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
 
 
@@ -49,7 +49,7 @@ class Part:
         if self._reading is None or self._reading.done():
             loop = asyncio.get_running_loop()
             self._reading = loop.run_in_executor(self._thread, self._read)
-        done, _ = await asyncio.wait({self._reading}, timeout=PATIENCE)
+        done, _ = await asyncio.wait({self._reading}, timeout=READ_TIMEOUT)
         self.told = self._reading.result() if done else self._otherwise
 
 

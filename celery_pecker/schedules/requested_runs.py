@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable, Iterable
 
 from celery_pecker.history import Report
-from celery_pecker.schedules import asking
+from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.claims import asked_slot
 from celery_pecker.schedules.model import Asked, Slot
-from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
-from celery_pecker.schedules.wanting import asked_slot
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -28,7 +28,7 @@ Given = tuple[Asked, str]
 """A run that is given up, and why."""
 
 
-class Answering:
+class RequestedRuns:
     """The looks of one replica; a look that finds nothing only reads."""
 
     def __init__(  # noqa: PLR0913  # its seams, and time
@@ -36,7 +36,7 @@ class Answering:
         agenda: Agenda,
         repository: Repository,
         timekeeper: Timekeeper,
-        outgoing: Outgoing,
+        sending: Sending,
         *,
         every: float,
         timeout: float,
@@ -45,7 +45,7 @@ class Answering:
         self._agenda = agenda
         self._repository = repository
         self._timekeeper = timekeeper
-        self._outgoing = outgoing
+        self._sending = sending
         self._every = every
         self._timeout = timeout
         self._recall = recall
@@ -80,8 +80,8 @@ class Answering:
         slots = self._take(take, sent) if take else []
         if slots:
             logger.info("pecker: %d runs that were asked for", len(slots))
-            self._outgoing.fates.append((slots, Report.ASKED))
-            self._outgoing.send(slots, time.now_us())
+            self._sending.fates.append((slots, Report.ASKED))
+            self._sending.send(slots, time.now_us())
         return bool(take or give_up)
 
     def _sort(self, found: list[Asked], now_us: int) -> tuple[list[Taken], list[Given]]:
@@ -96,10 +96,10 @@ class Answering:
             if not one.waits or one.name in take:
                 continue
             entry, busy_us = self._agenda.entry(one.name), busy.get(one.name, 0)
-            said = asking.decide(entry, one, busy_us=busy_us, now_us=now_us)
-            if isinstance(said, asking.Take):
+            said = request_timing.decide(entry, one, busy_us=busy_us, now_us=now_us)
+            if isinstance(said, request_timing.Take):
                 take[one.name] = one, said.ends_us
-            elif isinstance(said, asking.Drop):
+            elif isinstance(said, request_timing.Drop):
                 give_up.append((one, said.reason))
             elif said.until_us is not None:
                 self.next = min(self.next, self._timekeeper.until(said.until_us))
@@ -128,4 +128,4 @@ class Answering:
             name, due_us, era = gone
             entry = self._agenda.entry(name)
             slot = asked_slot(entry, (due_us, era, 0), None, sent_us=due_us)
-            self._outgoing.miss([slot], why[gone], Report.MISSED)
+            self._sending.miss([slot], why[gone], Report.MISSED)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from celery_pecker.kernel.clock import Clock
-from celery_pecker.local.order import Order
+from celery_pecker.local.prepared import Order
 
 logger = logging.getLogger("celery_pecker.local")
 
@@ -23,7 +23,7 @@ SELDOM = 60.0
 """Seconds until it is logged once more."""
 
 
-class Complaints:
+class UnclaimedLog:
     """Logs each run once, and threads once a minute."""
 
     def __init__(self, clock: Clock) -> None:

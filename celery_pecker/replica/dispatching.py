@@ -18,7 +18,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.publisher.dispatch import Dispatch
 
 
-class WayOut(Protocol):
+class Destination(Protocol):
     """Where won slots go: the broker, or threads of this process."""
 
     def ensure(self) -> None:
@@ -72,22 +72,22 @@ class Prepared:
 
     def __init__(
         self,
-        way_out: WayOut,
+        destination: Destination,
         entries: Iterable[ScheduleEntry],
         prepared: Callable[[], None],
         *,
         clock: Clock,
     ) -> None:
-        self._way_out = way_out
+        self._destination = destination
         self._unprepared = {str(entry.name): entry for entry in entries}
         self._prepared = prepared
         self._clock = clock
-        self.ensure = way_out.ensure
+        self.ensure = destination.ensure
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
         """Publish, with the entries built that no claim of this process came before."""
         self.prepare([dispatch.name for dispatch in batch])
-        self._way_out.publish(batch, token, within=within)
+        self._destination.publish(batch, token, within=within)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Build the messages of these entries, unless they are built."""
@@ -105,7 +105,7 @@ class Prepared:
         return bool(self._unprepared)
 
     def _prepare(self, name: str) -> None:
-        self._way_out.prepare(self._unprepared[name])
+        self._destination.prepare(self._unprepared[name])
         del self._unprepared[name]
         if not self._unprepared:
             self._prepared()

@@ -12,10 +12,10 @@ from celery.schedules import BaseSchedule, solar
 
 from celery_pecker.kernel.errors import Misconfigured
 
-_TWINS = "_pecker_twins"
+_KEY = "_pecker_duplicates"
 
 
-def watch_for_twins() -> None:
+def watch_for_duplicates() -> None:
     """Remember when ``add_periodic_task`` replaces an entry by a different one.
 
     Celery lets the second silently win. Called once by the command line, before the
@@ -31,25 +31,25 @@ def watch_for_twins() -> None:
     ) -> None:
         before = self._conf.beat_schedule.get(key)
         if before is not None and not alike(before, entry):
-            note_twin(self, key)
+            note_duplicate(self, key)
         original(self, key, entry, name=name)
 
     watching.watches = True  # type: ignore[attr-defined]
     celery._add_periodic_task = watching  # noqa: SLF001
 
 
-def note_twin(app: Any, name: str) -> None:
+def note_duplicate(app: Any, name: str) -> None:
     """Remember that the app has two different entries of that name."""
-    app.__dict__.setdefault(_TWINS, []).append(name)
+    app.__dict__.setdefault(_KEY, []).append(name)
 
 
-def refuse_twins(app: Celery) -> None:
+def refuse_duplicates(app: Celery) -> None:
     """Refuse an app in which two different entries have one name."""
-    twins = app.__dict__.get(_TWINS, [])
-    if twins:
+    duplicates = app.__dict__.get(_KEY, [])
+    if duplicates:
         message = (
-            f"beat_schedule has two different entries named {twins[0]!r}: the second"
-            " would silently replace the first; give one of them another name"
+            f"beat_schedule has two different entries named {duplicates[0]!r}: the"
+            " second would silently replace the first; give one of them another name"
         )
         raise Misconfigured(message)
 
@@ -58,14 +58,14 @@ def alike(
     one: Mapping[str, Any] | ScheduleEntry, other: Mapping[str, Any] | ScheduleEntry
 ) -> bool:
     """Whether both would send the same message at the same instants."""
-    first, second = _told(one), _told(other)
-    return _recursalike(first.pop("schedule"), second.pop("schedule")) and all(
+    first, second = _compared(one), _compared(other)
+    return _same_schedule(first.pop("schedule"), second.pop("schedule")) and all(
         first[key] == second[key] or repr(first[key]) == repr(second[key])
         for key in first
     )
 
 
-def _told(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
+def _compared(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
     given = vars(entry) if isinstance(entry, ScheduleEntry) else dict(entry)
     return {
         "schedule": given.get("schedule"),
@@ -78,7 +78,7 @@ def _told(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
     }
 
 
-def _recursalike(one: object, other: object) -> bool:
+def _same_schedule(one: object, other: object) -> bool:
     """Compare schedules; BaseSchedule's own ``==`` knows no fields of subclasses."""
     if isinstance(one, (int, float)):
         one = timedelta(seconds=one)

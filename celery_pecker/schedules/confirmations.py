@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from itertools import islice
 
-from celery_pecker.schedules.outgoing import Outgoing
 from celery_pecker.schedules.repository import CHUNK, Repository
+from celery_pecker.schedules.sending import Sending
 
 
-def pay(outgoing: Outgoing, repository: Repository) -> None:
+def pay(sending: Sending, repository: Repository) -> None:
     """Write all that is owed; what could not be written is still owed."""
-    while outgoing.missed:
-        some = dict(islice(outgoing.missed.items(), CHUNK))
+    while sending.missed:
+        some = dict(islice(sending.missed.items(), CHUNK))
         repository.count_missed(some)
         for name in some:
-            del outgoing.missed[name]
-    while outgoing.rested:
-        repository.rest(outgoing.rested[:CHUNK])
-        del outgoing.rested[:CHUNK]
-    while outgoing.confirmed:
-        repository.confirm(outgoing.confirmed[:CHUNK])
-        del outgoing.confirmed[:CHUNK]
+            del sending.missed[name]
+    while sending.rested:
+        repository.rest(sending.rested[:CHUNK])
+        del sending.rested[:CHUNK]
+    while sending.confirmed:
+        repository.confirm(sending.confirmed[:CHUNK])
+        del sending.confirmed[:CHUNK]

@@ -20,7 +20,7 @@ LONGEST = 1_000
 KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "pecker")
 
 
-def check_given(beat_schedule: Any) -> None:
+def check_beat_schedule(beat_schedule: Any) -> None:
     """Refuse entries that Celery itself would answer with a bare TypeError."""
     if not isinstance(beat_schedule, Mapping):
         message = (
