@@ -6,7 +6,7 @@
     tasks, next          what there is and when it is due
     explain              why a task did not run
     run, pause, resume   what people do to an entry
-    set, once, remove    stored schedules, changed while everything runs
+    set, once, rename, remove    stored schedules, changed while everything runs
     schedules            which there are, and who changed what
     alarms               what rings, and a trial
     outbox               what waits in an outbox, and what people do to it
@@ -48,6 +48,7 @@ COMMANDS = {
     "outbox": "celery_pecker.cli.outbox_load:outbox",
     "pause": "celery_pecker.cli.actions:pause",
     "remove": "celery_pecker.cli.schedules_edit:remove",
+    "rename": "celery_pecker.cli.schedules_edit:rename",
     "resume": "celery_pecker.cli.actions:resume",
     "run": "celery_pecker.cli.actions:run",
     "schedules": "celery_pecker.cli.schedules:schedules",

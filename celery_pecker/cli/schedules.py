@@ -11,7 +11,7 @@ from celery.bin.base import CeleryCommand
 from celery_pecker.cli.context import NONE, Context, as_json
 from celery_pecker.console import instants
 from celery_pecker.console.listing import Listing
-from celery_pecker.stored import ScheduleRow
+from celery_pecker.stored import Change, ScheduleRow
 
 limited = click.option(
     "--limit",
@@ -94,7 +94,7 @@ def history(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None
                 one.change,
                 str(one.version),
                 one.changed_by,
-                difference(one.definition, next(older, None)),
+                _renamed(one) or difference(one.definition, next(older, None)),
             )
         context.console.print(listing)
 
@@ -106,6 +106,13 @@ def state(row: ScheduleRow) -> str:
     if row.done:
         return "done"
     return "paused" if row.paused else "ok"
+
+
+def _renamed(change: Change) -> str:
+    if change.other_name is None:
+        return ""
+    where = "to" if change.definition is None else "from"
+    return f"{where} {_short(change.other_name)}"
 
 
 def difference(new: dict[str, Any] | None, old: dict[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""``pecker set``, ``once``, ``remove``: what people do to stored schedules."""
+"""``pecker set``, ``once``, ``rename``, ``remove``: edits of stored schedules."""
 
 from __future__ import annotations
 
@@ -149,6 +149,20 @@ def once(
             task, at=at, name=name, by=who(), **version, **decoded
         )
         _say(context, row)
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@click.argument("to")
+@of_version
+@as_json
+@click.pass_context
+def rename(
+    ctx: click.Context, /, *, name: str, to: str, version: int | None, json: bool
+) -> None:
+    """Give a stored schedule another name; its slots come as they would have come."""
+    with Context.open(ctx, json=json) as context:
+        _say(context, context.schedules.rename(name, to, version=version, by=who()))
 
 
 @click.command(cls=CeleryCommand)

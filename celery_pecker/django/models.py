@@ -129,6 +129,7 @@ class ScheduleChange(models.Model):
     changed_at = models.DateTimeField()
     changed_by = models.TextField()
     definition = models.JSONField(null=True)
+    other_name = models.TextField(null=True)  # noqa: DJ001  # null is not ''
 
     class Meta:
         """Written by edits."""

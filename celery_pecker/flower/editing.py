@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from celery_pecker.flower.pages import Fields, Form, Page, Query, Refused, Source
 from celery_pecker.flower.stored import brief, changes_of, schedules_of, why_read_only
 from celery_pecker.kernel.clock import to_us
-from celery_pecker.kernel.errors import InvalidField, VersionConflict
+from celery_pecker.kernel.errors import (
+    InvalidField,
+    SlotUnderway,
+    UnknownSchedule,
+    VersionConflict,
+)
 from celery_pecker.overview import Overview
 from celery_pecker.stored import fields as form
 
@@ -86,26 +91,26 @@ def proposed(source: Source) -> list[str]:
 def save(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
     """Create or change a schedule as the form has it; return its name and version."""
     _require_editing(source)
-    if name and fields.get("name") != name:
-        message = f"name is {fields.get('name')!r}, and the form is of {name!r}"
-        raise Refused(message, field="name")
     try:
         arguments = form.arguments(_known(fields), zone=source.app.timezone)
     except InvalidField as error:
         raise Refused(str(error), field=error.field) from error
-    if name:
-        arguments["name"] = (
-            name  # with the blanks that a text of a form is read without
-        )
+    if name.strip() == arguments["name"]:
+        arguments["name"] = name  # a text of a form is read without its blanks
     if arguments.get("version") is None:
         message = "version is missing; allowed is the version that the form was filled"
         raise Refused(message + " in for, or 0 for a new schedule", field="version")
     try:
-        row = schedules_of(source.app).set(**arguments, by=by)
+        schedules = schedules_of(source.app)
+        row = schedules.change(name or arguments["name"], **arguments, by=by)
     except InvalidField as error:
         raise Refused(str(error), field=form.form_field(error)) from error
     except VersionConflict as error:
         raise _conflict(source, error) from error
+    except UnknownSchedule as error:
+        raise Refused(str(error), status=GONE) from error
+    except SlotUnderway as error:
+        raise Refused(str(error), status=CONFLICT) from error
     return {"said": f"Saved {row.name}.", "name": row.name, "version": row.version}
 
 

@@ -102,6 +102,8 @@ def changes(rows: Sequence[Change]) -> list[dict[str, Any]]:
             "id": str(row.id),
             "version": row.version,
             "change": row.change,
+            "other": row.other_name,
+            "gone": row.definition is None,
             "at": to_us(row.changed_at),
             "by": row.changed_by,
             "fields": differences(_before(rows[nth + 1 :]), row.definition),

@@ -43,6 +43,10 @@ class UnknownSchedule(PeckerError, LookupError):
     """No entry of this name is in the tables."""
 
 
+class SlotUnderway(PeckerError):
+    """A slot of it is on its way to the broker: nothing was written; try it again."""
+
+
 class SchemaOutdated(Misconfigured):
     """The tables are older than this code: run `celery -A proj pecker migrate`."""
 

@@ -274,6 +274,175 @@ pruned as (
 )
 select removed.name from removed
 
+/* celery_pecker:clear_name */
+-- What was reported of a name that is free: who gets the name brings reports of its own.
+-- A statement by itself, as rows of one key cannot go and come in the same.
+with reports as (
+    delete from {schema}.pecker_history as page
+    where page.name = %(name)s::text
+),
+outcomes as (
+    delete from {schema}.pecker_outcomes as outcome
+    where outcome.name = %(name)s::text
+)
+delete from {schema}.pecker_pending as pending
+where pending.name = %(name)s::text
+
+/* celery_pecker:rename_schedule */
+-- The new name gets the definition, and of the hot row what people and claims go by: the
+-- last slot, the pause, the counts. Its epoch passes that of both (I3). The old name ends as
+-- by remove: its row keeps its slot and epoch, so that what was claimed of it is sent once.
+--
+-- Both hot rows are locked, so that no slot is claimed until this commits. A slot that is
+-- claimed and not confirmed is known to its holder by the old name, and to the broker by
+-- its id: under another name it would be sent twice. Then nothing is written.
+--
+-- owns: the hot row is that of the stored schedule. Else code has the name by now, and
+-- keeps its row and all that hangs on it.
+with old as materialized (
+    select s.*
+    from {schema}.pecker_schedules as s
+    where s.name = %(old)s::text
+        and s.removed_at is null
+        and not (%(owns)s::boolean and exists (
+            select from {schema}.pecker_pending as pending
+            where pending.name = s.name
+                and (not pending.asked or pending.taken_at is not null)
+        ))
+),
+written as (
+    insert into {schema}.pecker_schedules as s
+        (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
+         once, once_at, version, created_at, changed_at, changed_by)
+    select %(new)s::text, old.task, old.args, old.kwargs, old.options, old.schedule,
+           old.policies, old.run, old.starts_at, old.ends_at, old.once, old.once_at,
+           %(version)s::bigint, old.created_at, %(at)s::timestamptz, %(by)s::text
+    from old
+    on conflict (name) do update
+    set task = excluded.task,
+        args = excluded.args,
+        kwargs = excluded.kwargs,
+        options = excluded.options,
+        schedule = excluded.schedule,
+        policies = excluded.policies,
+        run = excluded.run,
+        starts_at = excluded.starts_at,
+        ends_at = excluded.ends_at,
+        once = excluded.once,
+        once_at = excluded.once_at,
+        version = excluded.version,
+        created_at = excluded.created_at,
+        changed_at = excluded.changed_at,
+        changed_by = excluded.changed_by,
+        removed_at = null,
+        edit = pg_current_xact_id()
+    returning s.name
+),
+gone as (
+    update {schema}.pecker_schedules as s
+    set version = %(gone)s::bigint,
+        removed_at = %(at)s::timestamptz,
+        changed_at = %(at)s::timestamptz,
+        changed_by = %(by)s::text,
+        edit = pg_current_xact_id()
+    from written
+    where s.name = %(old)s::text
+),
+hot as materialized (
+    select task.epoch, task.era, task.missed, task.holder, task.paused
+    from {schema}.pecker_tasks as task
+    where task.name = %(old)s::text and %(owns)s::boolean
+),
+moved as (
+    update {schema}.pecker_tasks as task
+    set version = %(version)s::bigint,
+        executed_at = %(executed_at)s::timestamptz,
+        epoch = greatest(task.epoch + 1, hot.epoch),
+        era = greatest(task.era, hot.era),
+        missed = coalesce(hot.missed, 0),
+        holder = case when %(ran)s::boolean then hot.holder end,
+        paused = coalesce(hot.paused, false)
+    from written
+    left join hot on true
+    where task.name = written.name
+    returning task.name, task.era
+),
+fenced as (
+    update {schema}.pecker_tasks as task
+    set version = %(gone)s::bigint, missed = 0
+    from written, hot
+    where task.name = %(old)s::text
+),
+declared as (
+    insert into {schema}.pecker_declarations
+        (name, task, schedule, delivery, period_us, timeout_us, run, stored,
+         declared_until)
+    select %(new)s::text, old.task, %(described)s::text, %(delivery)s::text,
+           %(period)s::bigint, %(timeout)s::bigint, old.run, true, 'infinity'
+    from old
+    on conflict (name) do update
+    set task = excluded.task,
+        schedule = excluded.schedule,
+        delivery = excluded.delivery,
+        period_us = excluded.period_us,
+        timeout_us = excluded.timeout_us,
+        run = excluded.run,
+        stored = true,
+        declared_until = excluded.declared_until
+),
+ended as (
+    update {schema}.pecker_declarations as declared
+    set declared_until = %(at)s::timestamptz
+    from written, hot
+    where declared.name = %(old)s::text and declared.stored
+),
+kept as (
+    update {schema}.pecker_pending as pending
+    set name = written.name
+    from written, hot
+    where pending.name = %(old)s::text
+),
+asked as (
+    insert into {schema}.pecker_pending
+        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    select moved.name, slot.due_at, moved.era, 0,
+           '00000000-0000-0000-0000-000000000000', 'infinity', true, %(by)s::text
+    from moved
+    cross join unnest(%(asked)s::timestamptz[]) as slot (due_at)
+    order by slot.due_at
+    on conflict (name, due_at, era) do nothing
+),
+reports as (
+    update {schema}.pecker_history as page
+    set name = written.name
+    from written, hot
+    where page.name = %(old)s::text
+),
+outcomes as (
+    update {schema}.pecker_outcomes as outcome
+    set name = written.name
+    from written, hot
+    where outcome.name = %(old)s::text
+),
+changes as (
+    update {schema}.pecker_schedule_changes as change
+    set name = written.name
+    from written
+    where change.name = %(old)s::text
+),
+noted as (
+    insert into {schema}.pecker_schedule_changes
+        (name, version, change, changed_at, changed_by, definition, other_name)
+    select noted.name, noted.version, 'renamed', %(at)s::timestamptz, %(by)s::text,
+           noted.definition, noted.other
+    from written
+    cross join lateral (values
+        (%(old)s::text, %(gone)s::bigint, null::jsonb, %(new)s::text),
+        (%(new)s::text, %(version)s::bigint, %(definition)s::text::jsonb, %(old)s::text)
+    ) as noted (name, version, definition, other)
+)
+select written.name from written
+
 /* celery_pecker:pause_entry */
 -- Pauses an entry, stored or of code, or lets it go on, from its next claim on. The
 -- version stays: nobody needs to read anything. A removed name is no entry.
@@ -319,7 +488,7 @@ select (select count(*) from changed) from entry
 /* celery_pecker:read_schedule_changes */
 -- The last changes of a name, newest first.
 select change.id, change.name, change.version, change.change, change.changed_at,
-       change.changed_by, change.definition::text
+       change.changed_by, change.definition::text, change.other_name
 from {schema}.pecker_schedule_changes as change
 where change.name = %(name)s::text
 order by change.id desc

@@ -66,6 +66,25 @@ def changed(old: Entry | None, new: Entry, hot: Hot) -> Anchor:
     return Anchor(executed_us, _asked(due, hot.now_us))
 
 
+def renamed(old: Entry, new: Entry, hot: Hot, taken_us: int) -> Anchor:
+    """Return the anchor of an entry that has another name from here on.
+
+    Its slots stay where they are, those that are due too. Unless they go by the name
+    (a jitter, a splay), or lie before the last slot that the new name had
+    (``taken_us``), as which they would pass: then what is due is asked for.
+    """
+    first_us = following(new, hot.executed_us, hot.now_us)
+    same = first_us == following(old, hot.executed_us, hot.now_us)
+    if same and first_us > taken_us:
+        return Anchor(hot.executed_us)
+    due = [] if hot.paused else due_slots(old, hot)
+    period_us = period_of(new)
+    executed_us = max(hot.executed_us, hot.now_us, taken_us)
+    if period_us is not None:
+        executed_us = latest(hot.executed_us, period_us, executed_us)
+    return Anchor(executed_us, _asked(due, hot.now_us, taken_us))
+
+
 def period_of(entry: Entry) -> int | None:
     """Return the period of a grid that counts from the row, whether it ends or not."""
     if isinstance(entry.recurrence, bounds.Bounded):
@@ -103,10 +122,10 @@ def due_slots(entry: Entry, hot: Hot) -> list[int]:
     return found
 
 
-def _asked(due: list[int], now_us: int) -> tuple[int, ...]:
+def _asked(due: list[int], now_us: int, taken_us: int = 0) -> tuple[int, ...]:
     """Return an instant for each slot, in order, no two of them the same."""
     found: list[int] = []
     for slot_us in due:
-        least_us = found[-1] + 1 if found else now_us - RECENT_US
+        least_us = found[-1] + 1 if found else max(now_us - RECENT_US, taken_us + 1)
         found.append(max(slot_us, least_us))
     return tuple(found)

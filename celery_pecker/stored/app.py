@@ -278,6 +278,67 @@ class Schedules:
 
     aremove = awaited(remove)
 
+    def rename(
+        self,
+        name: str,
+        to: str,
+        *,
+        version: int | None = None,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> ScheduleRow:
+        """Give a stored schedule another name; return its row.
+
+        Last slot, pause, history and what is asked of it go with it: its slots come as
+        they would have come, each once.
+
+        Args:
+            name: that it has.
+            to: the name that it gets; no other schedule and no code may have it.
+            version: that the edit is for. None: whichever.
+            by: who makes the edit, for the history; default the database's user.
+            connection: whose open transaction it joins. None: it is committed at once.
+
+        Raises:
+            InvalidField: the new name is not allowed, or somebody's.
+            SlotUnderway: one of its slots is on its way to the broker: try once more.
+            UnknownSchedule: none is stored under the name.
+            VersionConflict: the schedule has another version; nothing was written.
+        """
+        check_name(name)
+        if check_name(to) == name:
+            refuse("name", to, "another name than it has")
+        edit = self._edit(to, version, by)
+        return self._calls.run(
+            lambda: self._edits.rename(name, to, edit), connection, several=True
+        )
+
+    arename = awaited(rename)
+
+    def change(self, old: str, *, connection: Any = None, **fields: Any) -> ScheduleRow:
+        """Do as `set`, for a form in which the name may be another; return the row.
+
+        One edit, in one transaction: `rename`, and `set` of what differs beside.
+
+        Args:
+            old: the name that it has.
+            connection: whose open transaction it joins. None: it is committed at once.
+            fields: the arguments of `set`, ``name`` with them.
+
+        Raises:
+            InvalidField, VersionConflict: as `set`; nothing was written.
+            SlotUnderway, UnknownSchedule: as `rename`; nothing was written.
+        """
+        if check_name(fields.get("name")) == old:
+            return self.set(connection=connection, **fields)
+        check_name(old)
+        wanted, edit = self._wanted(fields)
+        return self._calls.run(
+            lambda: self._edits.change(old, wanted, edit), connection, several=True
+        )
+
+    achange = awaited(change)
+
     def pause(
         self, name: str, *, by: str | None = None, connection: Any = None
     ) -> bool:

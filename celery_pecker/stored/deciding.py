@@ -17,6 +17,8 @@ from celery_pecker.stored.model import ScheduleRow
 from celery_pecker.stored.reading import Found, Reading
 from celery_pecker.stored.timing import Timings, following
 
+RIVALS = 10
+"""How often a name may appear between two statements of ours before it is an error."""
 LATE_US = 60_000_000
 """A single instant that has passed for longer is refused: it is a mistake."""
 
@@ -61,10 +63,10 @@ class Deciding:
             VersionConflict: it has not the version that the edit is for.
         """
         if edit.in_code:
-            _refuse_code(found.name, "this app's beat_schedule declares it")
+            refuse_code(found.name, "this app's beat_schedule declares it")
         check_version(found, edit.version)
         if found.by_code:
-            _refuse_code(found.name, "the code of a living scheduler declares it")
+            refuse_code(found.name, "the code of a living scheduler declares it")
         same = self._same(wanted, found)
         once_at, new = self._timed(wanted, found, same=same)
         hot = anchor.Hot(
@@ -192,7 +194,8 @@ def check_version(found: Found, expected: int | None) -> None:
         raise VersionConflict(found.name, expected=expected, actual=actual)
 
 
-def _refuse_code(name: str, why: str) -> NoReturn:
+def refuse_code(name: str, why: str) -> NoReturn:
+    """Refuse a name that code has."""
     message = (
         f"name is {name!r}, and {why}; allowed is a name that no code declares: change"
         " the code, or choose another"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from celery_pecker.carriers.carrier import Flow, Statement
 from celery_pecker.kernel.clock import from_us
@@ -23,16 +24,23 @@ from celery_pecker.kernel.errors import (
     VersionConflict,
 )
 from celery_pecker.sql import statements
-from celery_pecker.stored.deciding import Decided, Deciding, Edit, check_version
+from celery_pecker.stored.deciding import (
+    RIVALS,
+    Decided,
+    Deciding,
+    Edit,
+    check_version,
+)
 from celery_pecker.stored.definition import Definition
 from celery_pecker.stored.model import Change, Changes, Rows, ScheduleRow
 from celery_pecker.stored.reading import Found, Reading
+from celery_pecker.stored.renaming import Renaming
 from celery_pecker.stored.timing import Timings
 
+PARTS = tuple(one.name for one in fields(Definition))
+"""Of a definition, as a row has them too."""
 MOST = 1_000
 """Rows of one listing at most."""
-RIVALS = 10
-"""How often a name may appear between two statements of ours before it is an error."""
 Refused = InvalidField | VersionConflict
 Outcomes = list[ScheduleRow | Refused]
 Seen = list[Found]
@@ -46,6 +54,7 @@ class Edits:
         self._app_name = app_name
         self._reading = Reading(timings)
         self._deciding = Deciding(timings, self._reading)
+        self.rename = Renaming(self._reading, self._statement).rename
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
@@ -103,6 +112,20 @@ class Edits:
                 written = yield from self._write(ready)
                 return [refused.get(name) or written[name] for name in todo]
         raise VersionConflict(new[0], expected=0, actual=1)
+
+    def change(self, old: str, wanted: Definition, edit: Edit) -> Flow[ScheduleRow]:
+        """Give a stored schedule another name and another definition; return its row.
+
+        Raises:
+            InvalidField, UnknownSchedule, VersionConflict, SlotUnderway: as its parts.
+        """
+        row = yield from self.rename(old, wanted.name, edit)
+        same = all(getattr(row, part) == getattr(wanted, part) for part in PARTS)
+        if same and edit.paused in {None, row.paused}:
+            return row
+        edit = replace(edit, version=row.version)
+        [changed] = yield from self.set([(wanted, edit)])
+        return cast("ScheduleRow", changed)
 
     def remove(self, name: str, edit: Edit) -> Flow[bool]:
         """Remove a stored schedule; say whether there was one.
@@ -201,7 +224,7 @@ class Edits:
 
 
 def _change(row: Sequence[Any]) -> Change:
-    number, name, version, change, changed_at, changed_by, definition = row
+    number, name, version, change, changed_at, changed_by, definition, other = row
     return Change(
         id=number,
         name=name,
@@ -210,4 +233,5 @@ def _change(row: Sequence[Any]) -> Change:
         changed_at=changed_at,
         changed_by=changed_by,
         definition=None if definition is None else json.loads(definition),
+        other_name=other,
     )

@@ -57,11 +57,13 @@ class Change:
     version: int
     """That it made, or that was there; 0: an entry of code."""
     change: str
-    """created, changed, removed, returned, paused or resumed."""
+    """created, changed, removed, returned, renamed, paused or resumed."""
     changed_at: datetime
     changed_by: str
     definition: dict[str, Any] | None
     """From then on; None where it stayed."""
+    other_name: str | None = None
+    """Of a rename: the name before, or, of the name that went, the one since."""
 
 
 Rows = list[ScheduleRow]

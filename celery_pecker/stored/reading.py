@@ -75,10 +75,10 @@ class Reading:
     def __init__(self, timings: Timings) -> None:
         self._timings = timings
 
-    def entry(self, found: Found) -> Entry | None:
-        """Return the entry of a row; None if the row cannot be read."""
+    def entry(self, found: Found, *, name: str | None = None) -> Entry | None:
+        """Return the entry of a row, or of another name; None if it cannot be read."""
         try:
-            return self._entry(found)
+            return self._entry(found, name or found.name)
         except Misconfigured:
             return None
 
@@ -104,7 +104,7 @@ class Reading:
         """Return a row for people."""
         entry, problem = None, BY_CODE if found.by_code else None
         try:
-            entry = self._entry(found)
+            entry = self._entry(found, found.name)
         except Misconfigured as error:
             problem = f"cannot be read: {error}"
         return self._shown(found, json.loads(found.schedule), entry, problem)
@@ -152,9 +152,9 @@ class Reading:
         )
         return self._shown(after, wanted.schedule, entry, None)
 
-    def _entry(self, found: Found) -> Entry:
+    def _entry(self, found: Found, name: str) -> Entry:
         return self._timings.entry(
-            found.name,
+            name,
             task=found.task or "",
             schedule=found.schedule,
             policies=found.policies,

@@ -68,9 +68,9 @@ GUARDS = (
     Guard(
         "flower stored: a form changes the schedule that it is of, and no other",
         EDITING,
-        '    if name and fields.get("name") != name:\n',
-        "    if False:\n",
-        f"{TESTS}::test_a_form_changes_the_schedule_that_it_is_of",
+        'schedules.change(name or arguments["name"], **arguments, by=by)',
+        "schedules.set(**arguments, by=by)",
+        f"{TESTS}::test_another_name_in_the_form_renames",
     ),
     Guard(
         "flower stored: a schedule that cannot be read stands in the form to be mended",
@@ -82,8 +82,8 @@ GUARDS = (
     Guard(
         "flower stored: who edits is noted as Flower knows them",
         EDITING,
-        ".set(**arguments, by=by)",
-        ".set(**arguments)",
+        ", **arguments, by=by)",
+        ", **arguments)",
         f"{TESTS}::test_a_schedule_is_added_changed_and_removed",
     ),
 )

@@ -8,13 +8,24 @@ knows what is committed: which slots the definition in force has, and its argume
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import psycopg
 import pytest
+from celery import Celery
 
+from celery_pecker.carriers import carrier_of, drive
+from celery_pecker.carriers.carrier import Statement
 from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.database import render
+from celery_pecker.sql import statements
+from celery_pecker.stored.deciding import Edit
+from celery_pecker.stored.reading import Reading
+from celery_pecker.stored.renaming import Renaming
+from celery_pecker.stored.timing import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 from tests.integration.schedules.stored import Destination, edit, follower
 from tests.profiles import examples
@@ -23,7 +34,8 @@ STEP_US = 250_000
 NAMES = ("a", "b", "c")
 PERIODS = (0.2, 0.5, 1, 1.5, 3)
 SLOT = tuple[str, int]
-ACTIONS = 150
+ACTIONS = 200
+WHO = Edit(by="test")
 
 
 @dataclass
@@ -74,6 +86,7 @@ class World:
         self.open: dict[str, Open] = {}
         self.found = Found()
         self.edits = 0
+        self.renamed = 0
 
     def act(self) -> None:
         """Do one thing that may happen; half of the time only time goes on."""
@@ -83,11 +96,12 @@ class World:
                 self.store,
                 self.change_arguments,
                 self.remove,
+                self.rename,
                 self.end_a_transaction,
                 self.freeze_or_go_on,
                 self.lose_the_connection,
             ],
-            [12, 3, 4, 1, 3, 2, 1],
+            [12, 3, 4, 1, 2, 3, 2, 1],
         )[0]
         what()
 
@@ -125,6 +139,46 @@ class World:
         name = self.dice.choice(NAMES)
         if name in self.truth:
             self._edit(name, 1, anchor=True, removed=True)
+
+    def rename(self) -> None:
+        """It goes on under a name that is free; some are rolled back."""
+        old = self.dice.choice([*self.truth] or [""])
+        new = self.dice.choice((*NAMES, "d"))
+        stands = {name for name, truth in self.truth.items() if truth.stands}
+        if old not in stands or new in stands or {old, new} & {*self.open}:
+            return
+        truth, claimed_us = self.truth[old], self._executed_us(old)
+        if claimed_us + truth.period_us <= self._executed_us(new):
+            return  # it is asked for, under another instant
+        with psycopg.connect(self.dsn) as connection:
+            drive(
+                carrier_of(connection), lambda _: self._renaming.rename(old, new, WHO)
+            )
+            if self.dice.random() < 0.2:
+                connection.rollback()
+                return
+        self.renamed += 1
+        self.found.owed |= self._slots(old, truth, claimed_us)
+        self.truth[old] = replace(truth, stands=False)
+        self.truth[new] = replace(truth, anchor_us=claimed_us)
+
+    @cached_property
+    def _renaming(self) -> Renaming:
+        def ask(label: str, params: Mapping[str, object]) -> Statement:
+            now = {"now": self.clock.now()} if "now" in params else {}
+            sql = render(statements()[label], "public")
+            return Statement(label, sql, {**params, **now})
+
+        app = Celery("edits", set_as_current=False)
+        return Renaming(Reading(Timings(app)), ask)
+
+    def _executed_us(self, name: str) -> int:
+        row = self.sql.execute(
+            "select (extract(epoch from executed_at) * 1000000)::bigint"
+            " from pecker_tasks where name = %s",
+            [name],
+        ).fetchone()
+        return 0 if row is None else int(row[0])
 
     def end_a_transaction(self) -> None:
         """In any order; some are rolled back."""
@@ -165,12 +219,7 @@ class World:
             misfire="catch_up",
             catch_up=1_000,
         )
-        row = self.sql.execute(
-            "select (extract(epoch from executed_at) * 1000000)::bigint"
-            " from pecker_tasks where name = %s",
-            [name],
-        ).fetchone()
-        claimed_us = now_us if row is None else int(row[0])
+        claimed_us = self._executed_us(name) or now_us
         anchor_us = max(claimed_us, now_us)
         if before is not None and not anchor:
             anchor_us = before.anchor_us
@@ -242,6 +291,7 @@ def test_no_edit_doubles_or_loses_a_slot(dsn: str, seed: int) -> None:
     try:
         for _ in range(ACTIONS):
             world.act()
-        assert world.end() > ACTIONS
+        assert world.end() > ACTIONS // 2
+        assert world.renamed
     finally:
         world.stack.close()

@@ -183,6 +183,21 @@ class ScheduleAdmin(Bounded):
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
         """Do nothing: a valid form is written."""
 
+    def response_change(self, request: Any, obj: Any) -> Any:
+        """Go on at the page of a schedule that has another name by now."""
+        reply = super().response_change(request, obj)
+        if "_continue" in request.POST:
+            return HttpResponseRedirect(self._address(obj.name))
+        return reply
+
+    def _address(self, name: str) -> str:
+        address: str = reverse(
+            f"admin:{self.opts.app_label}_{self.opts.model_name}_change",
+            args=[quote(name)],
+            current_app=self.admin_site.name,
+        )
+        return address
+
     def delete_view(
         self, request: Any, object_id: str, extra_context: Any = None
     ) -> Any:
@@ -234,12 +249,7 @@ class ScheduleAdmin(Bounded):
         name, word = unquote(object_id), request.POST.get("act", "")
         if word in DONE:
             self._act(request, word, [name])
-        address = reverse(
-            f"admin:{self.opts.app_label}_{self.opts.model_name}_change",
-            args=[quote(name)],
-            current_app=self.admin_site.name,
-        )
-        return HttpResponseRedirect(address)
+        return HttpResponseRedirect(self._address(name))
 
     def history_view(
         self, request: Any, object_id: str, extra_context: Any = None

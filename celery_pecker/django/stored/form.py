@@ -24,6 +24,7 @@ from celery_pecker.stored.model import ScheduleRow
 LISTS = {"task": "pecker-names", "zone": "pecker-zones"}
 """Lists of the page that a browser offers below a field."""
 POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
+RENAMES = "Another name renames it: last run, pause and history stay with it"
 FIELDSETS = (
     (None, {"fields": ["name", "task"]}),
     ("When", {"fields": ["kind", "value", "zone", ("start", "end"), "once"]}),
@@ -81,7 +82,7 @@ class ScheduleForm(forms.ModelForm):
         else:
             # Pausing is no edit of the definition, and the page may be an old one.
             del self.fields["paused"]
-            self.fields["name"].disabled = True
+            self.fields["name"].help_text = RENAMES
 
     def is_valid(self) -> bool:
         """Say whether the edit was written; a preview never is."""
@@ -120,16 +121,20 @@ class ScheduleForm(forms.ModelForm):
         with self._refusals():
             asked = {name: _text(value) for name, value in self.cleaned_data.items()}
             found = fields.arguments(asked, zone=schedules().app.timezone)
-            if self.known is not None:
-                found["name"] = self.known.name  # a field reads it without its blanks
-            self.instance.name = found["name"]
+            old = None if self.known is None else self.known.name
+            if old is not None and old.strip() == found["name"]:
+                found["name"] = old  # a field reads it without its blanks
             # Whoever may only add changes nothing, whatever the request says.
             adding = self.known is None
             found["version"] = 0 if adding else found.get("version", 0)
             if self.previewing:
                 return
             try:
-                self.store.set(**found)
+                if old is None:
+                    self.store.set(**found)
+                else:
+                    self.store.change(old, **found)
+                self.instance.name = found["name"]
             except VersionConflict as error:
                 self._conflict(error, asked)
 

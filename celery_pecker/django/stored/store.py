@@ -66,6 +66,11 @@ class Store:
         with self._joined() as connection:
             return schedules().set(**fields, by=self.by, connection=connection)
 
+    def change(self, old: str, **fields: Any) -> ScheduleRow:
+        """Change a schedule, its name too. Raises what `Schedules.change` raises."""
+        with self._joined() as connection:
+            return schedules().change(old, **fields, by=self.by, connection=connection)
+
     def remove(self, name: str) -> bool:
         """Remove a schedule; say whether there was one."""
         with self._joined() as connection:

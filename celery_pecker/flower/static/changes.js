@@ -4,10 +4,11 @@ pecker.changes = (function () {
 
     const {el, text, attribute, time, iso} = pecker;
     const WORDS = {created: "added it", changed: "changed it", removed: "removed it", returned: "added it anew",
-        paused: "paused it", resumed: "resumed it"};
+        renamed: "renamed it", paused: "paused it", resumed: "resumed it"};
 
     function what(change) {
-        const words = el("span", {}, WORDS[change.change] || change.change);
+        const other = change.other ? (change.gone ? " to " : " from ") + change.other : "";
+        const words = el("span", {}, (WORDS[change.change] || change.change) + other);
         const fields = change.fields.map(one => el("small", {}, el("b", {}, one.field), " ",
             el("del", {}, one.before), " → ", el("ins", {}, one.after)));
         return el("td", {class: "pecker-changed"}, words, ...fields);

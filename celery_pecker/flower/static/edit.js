@@ -245,7 +245,7 @@
         text(byId("closed"), words.join(" "));
         byId("closed").hidden = !words.length;
         for (const input of form.elements) {
-            if (input.name !== "name" || !name) { input.disabled = Boolean(closed()); }
+            input.disabled = Boolean(closed());
         }
         byId("bar").hidden = Boolean(closed());
         byId("preview").hidden = Boolean(root.dataset.refusal);

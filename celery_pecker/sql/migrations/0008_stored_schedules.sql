@@ -60,16 +60,19 @@ create table {schema}.pecker_schedule_changes (
     change text not null,
     changed_at timestamptz not null,
     changed_by text not null,
-    definition jsonb
+    definition jsonb,
+    other_name text
 );
 comment on table {schema}.pecker_schedule_changes is
     'celery-pecker: who changed which schedule, when, and to what';
 comment on column {schema}.pecker_schedule_changes.version is
     'the version that it made, or that was there; 0: an entry of code';
 comment on column {schema}.pecker_schedule_changes.change is
-    'created, changed, removed, returned, paused or resumed';
+    'created, changed, removed, returned, renamed, paused or resumed';
 comment on column {schema}.pecker_schedule_changes.definition is
     'the definition from then on; null where it stayed';
+comment on column {schema}.pecker_schedule_changes.other_name is
+    'of a rename: the name before, or, of the name that went, the one since';
 create index pecker_schedule_changes_of on {schema}.pecker_schedule_changes (name, id);
 
 -- A claim names the version that its replica has read, and null for an entry of code:

@@ -37,6 +37,7 @@ ARGUMENTS = {
     "pecker import": ("last.json",),
     "pecker once": ("proj.tick", "--at", "2031-01-01T12:00Z"),
     "pecker remove": ("report",),
+    "pecker rename": ("report", "monthly"),
     "pecker set": ("report", "--task", "t", "--every", "5"),
     "pecker next": ("tick",),
     "pecker pause": ("tick",),

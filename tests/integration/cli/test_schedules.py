@@ -65,6 +65,27 @@ def test_a_schedule_is_made_changed_and_removed(line: Line) -> None:
     assert "no stored schedule is named 'report'" in missing.stderr
 
 
+def test_a_schedule_is_renamed(line: Line) -> None:
+    """With its history; what is refused is one line."""
+    line.json("set", *REPORT, "--args", "[1]")
+    row = line.json("rename", "report", "monthly", "--version", "1")
+    assert (row["name"], row["version"], row["args"]) == ("monthly", 2, [1])
+    assert line("rename", "monthly", "weekly").stdout.startswith(
+        "'weekly' is at version 3: at 04:00, on Monday"
+    )
+    shown = line("schedules", "history", "weekly").stdout
+    assert 'from "monthly"' in shown
+    assert 'to "weekly"' in line("schedules", "history", "monthly").stdout
+    for words, why in (
+        (("rename", "report", "other"), "no stored schedule is named 'report'"),
+        (("rename", "weekly", "weekly"), "another name than it has"),
+        (("rename", "weekly", "x", "--version", "1"), "is at version 3"),
+    ):
+        refused = line(*words)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert why in refused.stderr
+
+
 KINDS = [
     (("--every", "0.5"), {"every": 0.5}),
     (

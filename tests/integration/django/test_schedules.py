@@ -358,10 +358,30 @@ def test_a_name_of_any_letters_has_its_pages(site: Site, schedules: Schedules) -
     ]
     page = site.get(path)
     assert value(page, "name") == name
-    answer = site.post(path, **{**FORM, "name": "another", "version": "1"})
+    answer = site.post(path, **{**FORM, "name": name, "version": "1"})
     assert answer["path"] == "/admin/celery_pecker/schedule/", errors(answer)
-    assert [row.name for row in schedules.list()] == [name], "a name does not change"
+    assert [row.name for row in schedules.list()] == [name], "with its blanks"
     assert site.get(path.replace("change/", "history/"))["status"] == 200
+
+
+def test_another_name_in_the_form_renames(site: Site, schedules: Schedules) -> None:
+    """Its history goes with it; a name that somebody has is refused at its field."""
+    store(schedules, "report")
+    store(schedules, "taken")
+    path = f"{LIST}report/change/"
+    refused = site.post(path, **{**FORM, "name": "taken", "version": "1"})
+    assert "a stored schedule has it" in errors(refused)["name"]
+    answer = site.post(
+        path, **{**FORM, "name": "an/other", "version": "1", "_continue": "1"}
+    )
+    assert answer["path"] == "/admin/celery_pecker/schedule/an_2Fother/change/"
+    assert answer["status"] == 200
+    assert [row.name for row in schedules.list()] == ["an/other", "taken"]
+    changes = [one.change for one in schedules.history("an/other")]
+    assert changes == ["changed", "renamed", "created"]
+    history = site.get(f"{LIST}an_2Fother/history/")["html"]
+    assert "renamed from report" in history
+    assert "renamed to an/other" in site.get(f"{LIST}report/history/")["html"]
 
 
 def test_an_edit_is_part_of_the_requests_transaction(

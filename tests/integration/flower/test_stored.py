@@ -229,15 +229,47 @@ def test_of_two_who_edit_at_once_the_second_sees_both_versions(
     assert save(site, bills, version="0").json()["version"] == 5
 
 
-def test_a_form_changes_the_schedule_that_it_is_of(
+def test_another_name_in_the_form_renames(
     site: Site, shared_dsn: str, bills: str
 ) -> None:
-    """A name is not changed by it: another schedule would come to be."""
+    """The schedule that the form is of, if it has that version; no other is made."""
     assert save(site, bills, new=True).status_code == 200
-    typed = {**FORM, "name": "other", "version": "0"}
-    other = send(site, "save", bills, **typed)
-    assert (other.status_code, other.json()["field"]) == (422, "name")
+    new = f"{bills}'s"
+    for version, status in (("0", 409), ("7", 409)):
+        refused = send(site, "save", bills, **{**FORM, "name": new, "version": version})
+        assert refused.status_code == status, refused.text
+        assert refused.json()["conflict"]["stored"]["version"] == 1
     assert one(shared_dsn, COUNT) == (1, 1, False)
+    assert save(site, "taken", new=True).status_code == 200
+    taken = send(site, "save", bills, **{**FORM, "name": "taken", "version": "1"})
+    assert (taken.status_code, taken.json()["field"]) == (422, "name")
+    typed = {**FORM, "name": new, "value": "45", "version": "1"}
+    saved = send(site, "save", bills, **typed)
+    assert saved.status_code == 200, saved.text
+    assert saved.json() == {"said": f"Saved {new}.", "name": new, "version": 3}
+    changes = site.data("/schedules/edit", name=new)["changes"]
+    assert [change["change"] for change in changes] == ["changed", "renamed", "created"]
+    assert (changes[1]["other"], changes[1]["gone"]) == (bills, False)
+    gone = send(site, "save", bills, **{**FORM, "name": "x", "version": "2"})
+    assert gone.status_code == 404, gone.text
+    assert f"no stored schedule is named {bills!r}" in gone.json()["error"]
+
+
+def test_a_rename_waits_for_a_slot_that_is_being_sent(
+    site: Site, shared_dsn: str, bills: str
+) -> None:
+    """The form says so, and nothing is written."""
+    assert save(site, bills, new=True).status_code == 200
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(
+            "insert into pecker_pending (name, due_at, era, epoch, holder, claimed_at)"
+            " values (%s, 'epoch', 0, 7, gen_random_uuid(), clock_timestamp())",
+            [bills],
+        )
+    typed = {**FORM, "name": "other", "version": "1"}
+    refused = send(site, "save", bills, **typed)
+    assert refused.status_code == 409
+    assert "on its way to the broker" in refused.json()["error"]
 
 
 def test_a_pause_outlives_a_form_that_was_opened_before_it(

@@ -1,0 +1,55 @@
+"""The guards of a rename: no slot is doubled or lost by it."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+ANCHOR = "celery_pecker/stored/anchor.py"
+RENAMING = "celery_pecker/stored/renaming.py"
+SQL = "celery_pecker/sql/stored.sql"
+TESTS = "tests/integration/stored/test_renaming.py"
+
+GUARDS = (
+    Guard(
+        "stored: a renamed schedule keeps its slots",
+        ANCHOR,
+        "        return Anchor(hot.executed_us)\n    due",
+        "        return first(hot)\n    due",
+        f"{TESTS}::test_a_slot_that_is_due_runs_once_under_the_new_name",
+    ),
+    Guard(
+        "stored: a rename repeats no slot of the name's past",
+        ANCHOR,
+        "    if same and first_us > taken_us:\n",
+        "    if same:\n",
+        f"{TESTS}::test_a_slot_before_the_last_of_the_new_name_is_asked_for",
+    ),
+    Guard(
+        "stored: who knows the old name claims nothing",
+        SQL,
+        "    set version = %(gone)s::bigint, missed = 0\n",
+        "    set missed = 0\n",
+        f"{TESTS}::test_a_claim_passes_over_both_names_until_it_commits",
+    ),
+    Guard(
+        "stored: a slot on its way is not renamed",
+        SQL,
+        "                and (not pending.asked or pending.taken_at is not null)\n",
+        "                and pending.asked and pending.taken_at is not null\n",
+        f"{TESTS}::test_a_slot_that_is_being_sent_is_waited_for",
+    ),
+    Guard(
+        "stored: a rename takes nobody's name",
+        RENAMING,
+        "        if there.there:\n",
+        "        if there.there and not there.name:\n",
+        f"{TESTS}::test_a_name_that_is_somebodys_is_refused",
+    ),
+    Guard(
+        "stored: a rename leaves code its row",
+        SQL,
+        "    where task.name = %(old)s::text and %(owns)s::boolean\n",
+        "    where task.name = %(old)s::text\n",
+        f"{TESTS}::test_a_row_that_code_hides_gets_a_name_of_its_own",
+    ),
+)
