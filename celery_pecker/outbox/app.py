@@ -190,8 +190,8 @@ class Outbox:
             with outbox.using(session):
                 chain(bill.s(1), tell.s()).delay()
 
-        For what is awaited: ``async with outbox.using(session):``. Its messages are
-        written when the block ends.
+        For what is awaited: ``async with outbox.using(session):``, which writes them
+        when it ends. Of nested blocks the inner one is in force until it ends.
 
         Raises:
             NotRecorded: the connection is of an unknown kind, or has no transaction.
@@ -246,7 +246,7 @@ class Outbox:
             limit=self.settings.outbox_limit,
             owner=self._writer,
         )
-        with gathering:
+        with hook.into(gathering):
             result = signature.apply_async(**options)
         entries = gathering.entries
         if key is not None:

@@ -49,33 +49,54 @@ class Sink(Protocol):
         ...
 
 
-current: ContextVar[Sink | None] = ContextVar("sink", default=None)
-"""Where messages go in this block; None: each task's own outbox, or the broker."""
+_blocks: ContextVar[tuple[Sink, ...]] = ContextVar("blocks", default=())
+"""The blocks that this thread or task is in, the inner one last."""
+
+
+def enter(sink: Sink) -> None:
+    """Begin a block of this thread or task: what is sent in it goes to the sink."""
+    _blocks.set((*_blocks.get(), sink))
+
+
+def leave() -> Sink:
+    """End the inner block; the one around it is in force from now on."""
+    *around, sink = _blocks.get()
+    sink.over = True
+    _blocks.set(tuple(around))
+    return sink
 
 
 @contextmanager
 def into(sink: Sink) -> Iterator[None]:
-    """Send what is sent inside of the block to a sink; nested: the inner one wins."""
-    token = current.set(sink)
+    """Send what is sent inside of the block to a sink."""
+    enter(sink)
     try:
         yield
     finally:
-        sink.over = True
-        current.reset(token)
+        leave()
 
 
-def require_open(sink: Sink) -> None:
-    """Refuse what a thread or task sends that copied the context inside of a block.
+def block_of(**whose: object) -> Sink | None:
+    """Return the inner one of the blocks of an app, or of an owner; None: in none.
 
-    The transaction may be over, and what was kept for its end has been written.
+    Blocks of others inside of it leave it in force. Without one, each task's own outbox
+    or the broker is where its message goes.
+
+    Raises:
+        NotRecorded: it is the context of a block that has ended, copied by a thread or
+            task: the transaction may be over, and what was kept for its end is written.
     """
-    if sink.over:
+    [(name, value)] = whose.items()
+    blocks = reversed(_blocks.get())
+    sink = next((one for one in blocks if getattr(one, name) is value), None)
+    if sink is not None and sink.over:
         message = (
             "the block of the outbox in whose context this is sent has ended: wait"
             " inside of it for the tasks of asyncio and the threads that it starts, or"
             " start them outside"
         )
         raise NotRecorded(message)
+    return sink
 
 
 def install(app: Any, sink_of: Callable[[], Sink]) -> None:
@@ -97,13 +118,12 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         # As Celery itself looks for it: the app is not finalized for this.
         task = options.get("task_type") or app._tasks.get(name)  # noqa: SLF001
         mode = refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
-        sink = current.get()
-        if sink is None or sink.app is not app:
-            sink = sink_of() if mode is not None else None
-        if sink is None or _goes_on(app, options):
+        sink = None
+        if not _goes_on(app, options):
+            sink = block_of(app=app) or (sink_of() if mode is not None else None)
+        if sink is None:
             _refuse_key(options)
             return send(name, args, kwargs, **options)
-        require_open(sink)
         if not producers:
             producers.append(capture.producer_for(app))
         key = options.pop("dedupe_key", None)

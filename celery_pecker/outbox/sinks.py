@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry, Mode
 
 
-class Gathering(AbstractContextManager["Gathering"]):
-    """Keeps the messages that are built inside the block."""
+class Gathering:
+    """Keeps the messages of a block."""
 
     def __init__(
         self, app: Any, *, mode: Mode | None, limit: int, owner: object
@@ -24,7 +24,6 @@ class Gathering(AbstractContextManager["Gathering"]):
         self.owner = owner
         self.over = False
         self.entries: list[Entry] = []
-        self._block: AbstractContextManager[None] | None = None
 
     def take(self, entry: Entry) -> str:
         """Keep a message."""
@@ -34,21 +33,6 @@ class Gathering(AbstractContextManager["Gathering"]):
     def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:  # noqa: ARG002  # each is kept alike
         """Keep messages that were built for one call."""
         return [self.take(entry) for entry in entries]
-
-    def __enter__(self) -> Self:
-        self._block = hook.into(self)
-        self._block.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        block, self._block = self._block, None
-        if block is not None:
-            block.__exit__(kind, error, trace)
 
 
 class Writing:
@@ -82,6 +66,9 @@ class Writing:
 class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """A block in which all that is sent joins one transaction.
 
+    It may be entered inside of itself, and by several threads or tasks at once: each
+    has its blocks in its own context (`hook`).
+
     With `with` each message is written at once. With `async with` they are kept, and
     written when the block ends without an exception: a call of Celery's cannot await.
     """
@@ -95,12 +82,9 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         self._writing = writing
         self._gathering = gathering
         self._awrite = awrite
-        self._gathered: Gathering | None = None
-        self._block: AbstractContextManager[None] | None = None
 
     def __enter__(self) -> None:
-        self._block = hook.into(self._writing())
-        self._block.__enter__()
+        hook.enter(self._writing())
 
     def __exit__(
         self,
@@ -108,12 +92,10 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        block, self._block = self._block, None
-        if block is not None:
-            block.__exit__(kind, error, trace)
+        hook.leave()
 
     async def __aenter__(self) -> None:
-        self._gathered = self._gathering().__enter__()
+        hook.enter(self._gathering())
 
     async def __aexit__(
         self,
@@ -121,10 +103,8 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        gathered, self._gathered = self._gathered, None
-        if gathered is None:
-            return
-        gathered.__exit__(kind, error, trace)
+        gathered = hook.leave()
+        assert isinstance(gathered, Gathering)  # noqa: S101  # as it was entered
         if error is None and gathered.entries:
             await self._awrite(gathered.entries)
 

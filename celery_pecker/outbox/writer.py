@@ -27,8 +27,8 @@ from celery_pecker.outbox.sinks import Awaited, Using, Writing
 class Writer:
     """Writes the messages of one outbox.
 
-    They join the connection that was named, else the block of this outbox that is in
-    force, else the atomic block of Django, else they commit by themselves.
+    They join the connection that was named, else the inner one of the blocks of this
+    outbox, else the atomic block of Django, else they commit by themselves.
     """
 
     def __init__(self, app: Any, settings: Settings, alias: str) -> None:
@@ -49,9 +49,8 @@ class Writer:
             return []
         if connection is not None:
             return self._drive(carrier_of(connection), entries, copies=copies)
-        block = hook.current.get()
-        if block is not None and block.owner is self:
-            hook.require_open(block)
+        block = hook.block_of(owner=self)
+        if block is not None:
             return block.take_all(entries, copies=copies)
         return self._alone(entries, copies=copies)
 
@@ -66,9 +65,8 @@ class Writer:
             return await carrier.drive(
                 lambda place: self._recorder.flow(place, entries, copies=copies)
             )
-        block = hook.current.get()
-        if block is not None and block.owner is self:
-            hook.require_open(block)
+        block = hook.block_of(owner=self)
+        if block is not None:
             return block.take_all(entries, copies=copies)
         return await asyncio.to_thread(self._own, entries, copies=copies)
 

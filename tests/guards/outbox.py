@@ -23,6 +23,7 @@ LOCAL = "tests/integration/outbox/test_local.py"
 UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
 WORKERS = "tests/integration/outbox/test_workers.py"
 ODD_USES = "tests/integration/outbox/test_odd_uses.py"
+NESTED = "tests/integration/outbox/test_nested_blocks.py"
 KEYS = "tests/integration/outbox_relay/test_keys.py"
 HOOK = "celery_pecker/outbox/hook.py"
 CALLS = "tests/integration/outbox/test_plain_calls.py"
@@ -498,9 +499,23 @@ GUARDS = (
     Guard(
         "outbox: a block that has ended takes nothing",
         HOOK,
-        "        sink.over = True\n",
+        "    sink.over = True\n",
         "",
         f"{ODD_USES}::test_a_task_that_outlives_an_awaited_block_cannot_send_into_it",
+    ),
+    Guard(
+        "outbox: the block around one that has ended is in force",
+        HOOK,
+        "_blocks.set((*_blocks.get(), sink))",
+        "_blocks.set((sink,))",
+        f"{NESTED}::test_the_outer_block_is_in_force_after_the_inner_one",
+    ),
+    Guard(
+        "outbox: a block of another outbox leaves this one's in force",
+        HOOK,
+        "blocks = reversed(_blocks.get())",
+        "blocks = iter(_blocks.get()[-1:])",
+        f"{NESTED}::test_a_block_of_another_outbox_leaves_this_one_in_force",
     ),
     Guard(
         "outbox: a part of a group is no other's message",

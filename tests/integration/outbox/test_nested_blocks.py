@@ -1,0 +1,162 @@
+"""Blocks inside of blocks: the inner one ends, and the one around it is in force."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import psycopg
+import pytest
+
+from celery_pecker.outbox import Outbox
+from tests.integration.outbox.conftest import Desk, make_app
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def two(desk: Desk) -> Iterator[tuple[Connection, Connection]]:
+    """Give two connections; what they recorded is seen once they commit."""
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(psycopg.connect(desk.dsn)) for _ in range(2)
+        )
+        yield first, second
+
+
+def test_the_outer_block_is_in_force_after_the_inner_one(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """Each joins its own transaction, also where the inner one ends by an error."""
+    note = desk.task(outbox=True)
+    outer, inner = two
+    with desk.outbox.using(outer):
+        kept = [note.delay(1)]
+        with desk.outbox.using(inner):
+            note.delay(2)
+        kept.append(note.delay(3))
+        with suppress(KeyError), desk.outbox.using(inner):
+            note.delay(4)
+            raise KeyError
+        kept.append(desk.outbox.send(note.s(5)))
+    inner.rollback()
+    assert desk.ids() == []
+    outer.commit()
+    assert desk.ids() == [one.id for one in kept]
+
+
+def test_a_block_that_is_entered_inside_of_itself_ends_twice(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """A function that opens it may call another that does so, too."""
+    note = desk.task(outbox=True)
+    block = desk.outbox.using(two[0])
+    with block:
+        with block:
+            kept = [note.delay(1)]
+        kept.append(note.delay(2))
+    committed = note.delay(3)
+    assert desk.ids() == [committed.id]
+    two[0].commit()
+    assert sorted(desk.ids()) == sorted(one.id for one in (*kept, committed))
+
+
+def test_a_block_of_another_outbox_leaves_this_one_in_force(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """What this outbox is asked for by name joins its own block around it."""
+    outer, inner = two
+    other_app = make_app(desk.dsn)
+    others = [Outbox(desk.app, name="eu"), Outbox(other_app)]
+    for other in others:
+        with desk.outbox.using(outer), other.using(inner):
+            desk.outbox.send(desk.task().s(1))
+            desk.outbox.send_many(desk.task(), [(2,), (3,)])
+    with desk.outbox.using(outer), others[1].using(inner):
+        desk.task("plain", outbox=True).delay(4)  # of this app
+    inner.commit()
+    assert desk.ids() == []
+    outer.rollback()
+    assert desk.ids() == []
+    for other in others:
+        other.close()
+
+
+def test_awaited_blocks_nest_in_each_other_and_in_plain_ones(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """The inner one is written when it ends, the outer one when that does."""
+    asyncio.run(_awaited(desk, two[0]))
+
+
+async def _awaited(desk: Desk, plain: Connection) -> None:
+    note = desk.task(outbox=True)
+    async with (
+        await psycopg.AsyncConnection.connect(desk.dsn) as outer,
+        await psycopg.AsyncConnection.connect(desk.dsn) as inner,
+    ):
+        block = desk.outbox.using(outer)
+        with desk.outbox.using(plain):
+            async with block:
+                first = note.delay(1)
+                async with block:
+                    early = note.delay(2)
+                async with desk.outbox.using(inner):
+                    note.delay(3)
+                await inner.rollback()
+                last = await desk.outbox.asend(note.s(4))
+            after = note.delay(5)
+        await outer.commit()
+    assert desk.ids() == [early.id, first.id, last.id]
+    plain.commit()
+    assert sorted(desk.ids()) == sorted(x.id for x in (early, first, last, after))
+
+
+def test_one_block_for_many_threads_and_tasks_is_in_force_in_each(desk: Desk) -> None:
+    """Whoever leaves it first leaves the others in it."""
+    note = desk.task(outbox=True)
+    with psycopg.connect(desk.dsn) as connection:
+        block = desk.outbox.using(connection)
+        inside, left = threading.Barrier(2, timeout=60), threading.Event()
+
+        def enter(*, waits: bool) -> None:
+            with block:
+                inside.wait()
+                if waits:
+                    left.wait(60)
+                    note.delay()
+            left.set()
+
+        threads = [
+            threading.Thread(target=enter, kwargs={"waits": waits})
+            for waits in (False, True)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join(60)
+        connection.execute("select 1")  # in the transaction
+        asyncio.run(_tasks(note, block))
+        assert desk.ids() == []
+    assert len(desk.ids()) == 2
+
+
+async def _tasks(note: Any, block: Any) -> None:
+    left = asyncio.Event()
+
+    async def first(inside: asyncio.Event) -> None:
+        with block:
+            await inside.wait()
+        left.set()
+
+    async def second(inside: asyncio.Event) -> None:
+        with block:
+            inside.set()
+            await left.wait()
+            note.delay()
+
+    inside = asyncio.Event()
+    await asyncio.gather(first(inside), second(inside))
