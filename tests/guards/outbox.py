@@ -518,6 +518,13 @@ GUARDS = (
         f"{NESTED}::test_a_block_of_another_outbox_leaves_this_one_in_force",
     ),
     Guard(
+        "outbox: an attempt that no worker could begin counts",
+        "celery_pecker/outbox/runs/messages.py",
+        "        signals.task_unknown.connect(self._on_refused, weak=True)\n",
+        "",
+        f"{WORKERS}::test_what_no_worker_can_run_is_parked_after_its_last_attempt",
+    ),
+    Guard(
         "outbox: a part of a group is no other's message",
         HOOK,
         '            refusals.check_alone(key, options.get("group_id"))\n',

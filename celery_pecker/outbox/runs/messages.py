@@ -56,10 +56,14 @@ class Messages:
         """Let rows hear how their tasks ended, or that none runs; may be called again.
 
         One that succeeds is deleted. One whose message Celery drops, since it has
-        expired or was revoked, is parked: else it would be sent again for ever.
+        expired or was revoked, is parked: else it would be sent again for ever. Of a
+        task that the worker has not, or content that it refuses, an attempt is counted:
+        another worker may take it.
         """
         signals.task_success.connect(_on_success, dispatch_uid=HEADER, weak=False)
         signals.task_revoked.connect(self._on_revoked, weak=True)
+        signals.task_unknown.connect(self._on_refused, weak=True)
+        signals.task_rejected.connect(self._on_refused, weak=True)
 
     def service(self, outbox: str) -> Service | None:
         """Return what starts and ends runs of an outbox; None: it is not known here."""
@@ -73,6 +77,8 @@ class Messages:
     def close(self) -> None:
         """Let go of the databases."""
         signals.task_revoked.disconnect(self._on_revoked)
+        signals.task_unknown.disconnect(self._on_refused)
+        signals.task_rejected.disconnect(self._on_refused)
         if "_parking" in vars(self):
             self._parking.shutdown(cancel_futures=True)
         for service in self._services.values():
@@ -97,6 +103,17 @@ class Messages:
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
             self._parking.submit(service.park, told, name, why)
+
+    def _on_refused(
+        self, message: Any = None, exc: BaseException | None = None, **_: object
+    ) -> None:
+        headers = getattr(message, "headers", None) or {}
+        told = header.read(headers.get(HEADER), headers.get("id"))
+        service = None if told is None else self.service(told.outbox)
+        if service is not None and told is not None:
+            why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
+            name = str(headers.get("task", ""))
+            self._parking.submit(service.turn_away, told, name, why)
 
     @staticmethod
     def read(request: Any) -> Told | tuple[Service, Started] | None:

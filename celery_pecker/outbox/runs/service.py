@@ -135,6 +135,25 @@ class Service:
             "pecker: the recorded task %s (row %d) is %s", task, told.row, why
         )
 
+    def turn_away(self, told: Told, task: str, why: str) -> None:
+        """Count an attempt that no worker could begin; the last one parks the row.
+
+        Another worker may have the task: it is due again after its hold.
+        """
+        options = Options(timeout=None, attempts=self.attempts)
+        try:
+            started, verdict = self.start(told.row, told.epoch, options)
+            if started is not None:
+                last = holds.is_last(started.begun.attempt, self.attempts)
+                self.fail(started, why, park=last)
+                verdict = "parked" if last else "due again after its hold"
+        except PeckerError as error:
+            verdict = f"due again, and no attempt may be counted: {error}"
+        logger.warning(
+            "pecker: the recorded task %s (row %d) cannot be run here (%s): %s",
+            *(task, told.row, why, verdict),
+        )
+
     def close(self) -> None:
         """Drop the connections that nobody uses."""
         self._connections.close()

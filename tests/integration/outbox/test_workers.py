@@ -230,6 +230,34 @@ def test_what_expired_or_was_revoked_is_parked(office: Office, task: str) -> Non
     office.table.execute("delete from pecker_outbox")
 
 
+@pytest.mark.parametrize(
+    ("name", "serializer", "why"),
+    [("nowhere", "json", "nowhere"), ("by_message", "pickle", "pickle")],
+    ids=["no such task", "content that workers refuse"],
+)
+def test_what_no_worker_can_run_is_parked_after_its_last_attempt(
+    office: Office, name: str, serializer: str, why: str
+) -> None:
+    """Each message that a worker refuses is an attempt: it is not sent for ever."""
+    result = office.outbox.send(
+        office.app.signature(name, (0, "a")), mode="until_done", serializer=serializer
+    )
+
+    def refused() -> tuple[Any, ...]:
+        [row] = office.table.execute(
+            "select attempt, running, parked_at is not null, coalesce(last_error, '')"
+            " from pecker_outbox where task_id = %s",
+            result.id,
+        )
+        return (*row[:3], why in row[3])
+
+    office.until(lambda: refused() == (1, None, False, True), "the first is counted")
+    office.table.execute("update pecker_outbox set attempt = 19")
+    office.let_fail()
+    office.until(lambda: refused() == (20, None, True, True), "the last one parks it")
+    office.table.execute("delete from pecker_outbox")
+
+
 def test_a_task_whose_process_is_killed_runs_again(office: Office) -> None:
     """When its hold is over: the row knew of the start, nobody of an end."""
     if office.pool != "prefork":
