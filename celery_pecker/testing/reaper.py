@@ -22,6 +22,8 @@ from pathlib import Path
 
 GRACE = 3.0
 """Seconds that an orphaned server may use to end by itself."""
+DIES_WITHIN = 30.0
+"""Seconds that what was killed may need on a busy machine."""
 
 
 def family(pid: int) -> list[int]:
@@ -68,22 +70,29 @@ def thaw(pid: int) -> None:
 
 
 def slay(pid: int) -> None:
-    """The process and its children have been sent SIGKILL, none outlives another.
+    """The process and its children are killed; none outlives another for long.
 
     Frozen first: a postmaster that sees a backend die would start crash recovery, and
-    backends that outlive the postmaster would keep the data directory busy.
+    backends that outlive the postmaster keep the data directory busy: on a busy machine
+    they need a while to die, and the next start would be refused.
     """
     send(pid, signal.SIGSTOP)
-    for member in family(pid):
+    members = family(pid)
+    for member in members:
         send(member, signal.SIGKILL)
+    deadline = time.monotonic() + DIES_WITHIN
+    while not all(map(_gone, members)) and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def _gone(pid: int) -> bool:
+    """Whether it runs no more; that nobody has asked for its end does not matter."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat")
+        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (ProcessLookupError, FileNotFoundError):
         return True
-    return False
 
 
 def bury(pid: int, ending: int, directory: str) -> None:

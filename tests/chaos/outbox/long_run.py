@@ -21,7 +21,8 @@ from pathlib import Path
 from tests import services
 from tests.chaos.outbox.events import events
 from tests.chaos.outbox.oracle import wrong
-from tests.chaos.outbox.stand import Stand, run
+from tests.chaos.outbox.playing import run
+from tests.chaos.outbox.stand import Stand
 
 
 def main() -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.outbox import events, oracle
-from tests.chaos.outbox.stand import Stand, run
+from tests.chaos.outbox.playing import run
+from tests.chaos.outbox.stand import Stand
 
-EVENTS = 10
-SEED = 12
+EVENTS = int(os.environ.get("PECKER_CHAOS_OUTBOX_EVENTS", "10"))
+SEED = int(os.environ.get("PECKER_CHAOS_SEED", "12"))
 
 
 @pytest.mark.parametrize("runs", [False, True], ids=["relays", "workers"])
@@ -52,22 +54,31 @@ def test_the_oracle_accounts_for_each_run() -> None:
 @pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("broker", "runs"), [("redis", False), ("rabbitmq", False), ("rabbitmq", True)]
+    "kind",
+    [
+        *("redis relays", "rabbitmq relays", "rabbitmq workers"),
+        pytest.param("redis workers standby", marks=pytest.mark.soak),
+        pytest.param("redis relays standby", marks=pytest.mark.soak),
+    ],
 )
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 30 * EVENTS)
 def test_each_order_is_done(
-    broker: str, runs: bool, tmp_path: Path, request: pytest.FixtureRequest
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Its message comes, once on Redis; or its task runs until it has succeeded."""
-    url = request.getfixturevalue("amqp_url") if broker == "rabbitmq" else ""
-    stand = Stand(tmp_path, amqp_url=url, runs=runs)
+    """Its message comes, once on Redis; or its task runs until it has succeeded.
+
+    Longer: `PECKER_CHAOS_OUTBOX_EVENTS=100`; by itself: `long_run`.
+    """
+    url = request.getfixturevalue("amqp_url") if "rabbitmq" in kind else ""
+    kinds = {"runs": "workers" in kind, "standby": "standby" in kind}
+    stand = Stand(tmp_path, amqp_url=url, **kinds)
     try:
-        verdict = run(stand, [*events.events(EVENTS, seed=SEED, runs=runs)])
+        verdict = run(stand, [*events.events(EVENTS, seed=SEED, **kinds)])
     except BaseException as error:
         for log in sorted(stand.folder.glob("*.log")):
             error.add_note(f"{log.name}:\n{log.read_text()[-3_000:]}")
         raise
     finally:
         stand.close()
+    assert {name: verdict[name] for name in oracle.wrong(verdict)} == {}
     assert verdict["ordered"] > 0
-    assert oracle.wrong(verdict) == [], verdict
