@@ -51,7 +51,6 @@ The invariants have numbers (I1 …), told in docs/maintainers/invariants.md.
 
 from typing import TYPE_CHECKING
 
-from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
@@ -64,11 +63,12 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.gate import Gate
 from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
-from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:
+    from celery_pecker.deadline import DeadlineExceeded
     from celery_pecker.runs import Run
     from celery_pecker.runs import current as current_run
+    from celery_pecker.schedules.model import Delivery, Misfire, RunMode
     from celery_pecker.tasks import Pecker, ScheduledTask
 
 __all__ = [  # noqa: RUF022  # grouped for the reader
@@ -112,5 +112,9 @@ __getattr__ = _lazy_names(
         "ScheduledTask": ("tasks", "ScheduledTask"),
         "Run": ("runs", "Run"),
         "current_run": ("runs", "current"),
+        "Delivery": ("schedules.model", "Delivery"),
+        "Misfire": ("schedules.model", "Misfire"),
+        "RunMode": ("schedules.model", "RunMode"),
+        "DeadlineExceeded": ("deadline", "DeadlineExceeded"),
     },
 )

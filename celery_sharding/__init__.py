@@ -68,22 +68,22 @@ from celery_sharding.errors import (
     TooManyFailed,
     WrongStage,
 )
-from celery_sharding.model import (
-    Code,
-    Cut,
-    ItemError,
-    Job,
-    Outcome,
-    Placement,
-    Progress,
-    Stage,
-)
-from celery_sharding.policies import FailFast, Isolate, Retry
 
 if TYPE_CHECKING:
     from celery_sharding import layers, sources
     from celery_sharding.app import Sharding
     from celery_sharding.canvas import ShardedResult, ShardedTask, sharded
+    from celery_sharding.model import (
+        Code,
+        Cut,
+        ItemError,
+        Job,
+        Outcome,
+        Placement,
+        Progress,
+        Stage,
+    )
+    from celery_sharding.policies import FailFast, Isolate, Retry
     from celery_sharding.runner import Shard
     from celery_sharding.sources import File, KeyRange, Query, Source
 
@@ -145,9 +145,20 @@ _WHERE = {
     "KeyRange": ("sources", "KeyRange"),
     "File": ("sources", "File"),
     "Query": ("sources", "Query"),
+    "Code": ("model", "Code"),
+    "Cut": ("model", "Cut"),
+    "ItemError": ("model", "ItemError"),
+    "Job": ("model", "Job"),
+    "Outcome": ("model", "Outcome"),
+    "Placement": ("model", "Placement"),
+    "Progress": ("model", "Progress"),
+    "Stage": ("model", "Stage"),
+    "FailFast": ("policies", "FailFast"),
+    "Isolate": ("policies", "Isolate"),
+    "Retry": ("policies", "Retry"),
 }
-"""What loads Celery or psycopg is loaded by those who use it: each `celery` command
-imports this package before it knows what it is asked for."""
+"""Each `celery` command imports this package before it knows what it is asked for: what
+takes time to load is loaded by those who use it."""
 
 
 def __getattr__(name: str) -> Any:

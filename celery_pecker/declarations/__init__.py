@@ -15,14 +15,14 @@ Nothing here knows a clock or a server: whatever can be wrong with a schedule is
 before anything is connected.
 """
 
+from typing import TYPE_CHECKING
+
 from celery_pecker.declarations.book import Book
 from celery_pecker.declarations.duplicates import (
     refuse_duplicates,
     watch_for_duplicates,
 )
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.policies import POLICIES, policy
-from celery_pecker.declarations.reading import entries
 from celery_pecker.declarations.task_entries import enter_tied, tie
 from celery_pecker.declarations.validation import (
     KEYS,
@@ -30,6 +30,11 @@ from celery_pecker.declarations.validation import (
     check_schedule,
     storable,
 )
+from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from celery_pecker.declarations.policies import POLICIES, policy
+    from celery_pecker.declarations.reading import entries
 
 __all__ = [
     "KEYS",
@@ -46,3 +51,13 @@ __all__ = [
     "tie",
     "watch_for_duplicates",
 ]
+
+# With these come the calendars, which only schedules need.
+__getattr__ = _lazy_names(
+    globals(),
+    {
+        "POLICIES": ("policies", "POLICIES"),
+        "policy": ("policies", "policy"),
+        "entries": ("reading", "entries"),
+    },
+)

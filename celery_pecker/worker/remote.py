@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 
 from celery.worker.control import control_command, inspect_command
 
-from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.overview import Overview
 
 T = TypeVar("T")
 
@@ -69,6 +67,10 @@ def in_time(subject: str, ask: Callable[[], dict[str, T]]) -> dict[str, Any]:
 
 
 def _write(settings: Settings, name: str, *, paused: bool, word: str) -> dict[str, str]:
+    # Each `celery` command imports this module: none waits for PostgreSQL's driver
+    from celery_pecker.kernel.database import Database  # noqa: PLC0415
+    from celery_pecker.overview import Overview  # noqa: PLC0415
+
     database = Database.of(settings, role="remote")
     overview = Overview(database)
     try:

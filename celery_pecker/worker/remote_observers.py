@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery.worker.control import control_command, inspect_command
 
-from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.observers import operations
-from celery_pecker.observers.overview import Overview, Which
 from celery_pecker.worker.remote import in_time
+
+if TYPE_CHECKING:
+    from celery_pecker.kernel.database import Database
 
 NAMED = 100
 """Observers of one host that are named, at most."""
@@ -31,12 +31,16 @@ def observers(state: Any) -> dict[str, Any]:
 @control_command()
 def pecker_drain(state: Any) -> dict[str, Any]:
     """Have this worker's hosts of observers hand over what they hold."""
+    from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
+
     return _ordered(state, operations.drain, "drained")
 
 
 @control_command()
 def pecker_undrain(state: Any) -> dict[str, Any]:
     """Let this worker's hosts take observers again."""
+    from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
+
     return _ordered(state, operations.undrain, "undrained")
 
 
@@ -64,6 +68,8 @@ def _described(
     database: Database, hosts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the hosts with their rows in the tables."""
+    from celery_pecker.observers.overview import Overview, Which  # noqa: PLC0415
+
     overview = Overview(database)
     rows = {row.node: row for row in overview.hosts()}
     described = []
@@ -91,6 +97,8 @@ def _asked(
         settings = Settings.read(state.app.conf, main=state.app.main)
     except PeckerError as error:
         return {"error": str(error)}
+
+    from celery_pecker.kernel.database import Database  # noqa: PLC0415
 
     def ask() -> dict[str, Any]:
         database = Database.of(settings, role="remote")

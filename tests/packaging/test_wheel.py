@@ -103,3 +103,15 @@ def test_an_import_of_the_package_is_silent_and_starts_no_celery() -> None:
         "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
+def test_each_celery_command_loads_next_to_nothing_of_ours() -> None:
+    """The command imports our groups before it knows what it is asked for."""
+    script = (
+        "import sys, celery_pecker.cli, celery_sharding.cli, throttle.cli\n"
+        "heavy = {'kombu.transport.redis', 'psycopg', 'redis', 'rich',"
+        " 'celery_pecker.calendars', 'celery_pecker.overview', 'celery_sharding.model',"
+        " 'throttle.settings'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 from celery.worker.control import control_command, inspect_command
 
-from throttle.adjusting import adjust
 from throttle.errors import ThrottleError
 from throttle.worker.step import ThrottleStep
 
@@ -29,6 +28,8 @@ def throttle_limit(
 
     Each worker that is asked writes the same to Redis: with `--destination` one does.
     """
+    from throttle.adjusting import adjust  # noqa: PLC0415  # no other command needs it
+
     for step in state.consumer.blueprint.order:
         if isinstance(step, ThrottleStep) and step.obj is not None:
             rig = step.obj.rig

@@ -6,14 +6,15 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from celery_pecker.console import namesake
 from throttle.errors import Misconfigured
-from throttle.route import Route
-from throttle.settings import Settings, mentioned
+
+if TYPE_CHECKING:
+    from throttle.settings import Settings
 
 logger = logging.getLogger("throttle.worker")
 
@@ -31,6 +32,9 @@ class StartRefused(Misconfigured, click.ClickException):
 
 def settings_of(app: Any) -> Settings:
     """Return the app's settings, checked."""
+    # Each `celery` command imports this module, and only workers read settings
+    from throttle.settings import Settings  # noqa: PLC0415
+
     return Settings.read(app.conf)
 
 
@@ -40,6 +44,8 @@ def wanted(app: Any) -> bool:
     Raises:
         StartRefused: A setting is misspelt, or no use without limits.
     """
+    from throttle.settings import mentioned  # noqa: PLC0415
+
     if app.conf.get("throttle_limits"):
         return True
     if mentioned(app.conf):
@@ -73,6 +79,8 @@ def summary(settings: Settings) -> str:
 
 def check_tasks(tasks: Mapping[str, Any], settings: Settings) -> None:
     """Refuse a task whose option `throttle` names no database with a limit."""
+    from throttle.route import Route  # noqa: PLC0415
+
     route = Route(None, settings.limits)
     for name, task in tasks.items():
         option = _option(task)
