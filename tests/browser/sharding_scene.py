@@ -98,7 +98,7 @@ class Shop:
     def _worker(self, stack: ExitStack, name: str) -> None:
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", "shop", "worker"),
+                *(sys.executable, "-m", "tests.lean", "-A", "shop", "worker"),
                 *("-c", "4", "-P", "threads", "-n", name, "-l", "info"),
             ],
             name=name.partition("@")[0],

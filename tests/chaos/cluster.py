@@ -112,7 +112,7 @@ class Cluster:
         conf: Mapping[str, object] | None = None,
         *,
         app: str = "chaos",
-        launcher: Sequence[str] = ("-m", "celery"),
+        launcher: Sequence[str] = ("-m", "tests.lean"),
         env: Mapping[str, str] | None = None,
     ) -> BeatNode:
         """Return one more scheduler of the cluster, not yet started."""

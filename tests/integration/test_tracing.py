@@ -20,7 +20,7 @@ from celery_pecker.tracing import require
 
 pytestmark = pytest.mark.cluster
 
-APP = ("-m", "celery", "-A", "tests.integration.traced_app")
+APP = ("-m", "tests.lean", "-A", "tests.integration.traced_app")
 Start = Callable[..., ProcessContainer]
 
 

@@ -212,7 +212,13 @@ class Stand:
     def _host(self, dsn: str, number: int) -> ProcessContainer:
         return ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", "tests.chaos.observers.app"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    "tests.chaos.observers.app",
+                ),
                 *("pecker", "observe", "--hosts", "1", "--capacity", "10000"),
                 *("--name", f"host{number}"),
             ],

@@ -124,7 +124,7 @@ class Stand:
     def _process(self, role: str, number: int) -> ProcessContainer:
         conf = {**self._conf, "pecker_worker": role == "scheduler"}
         name = f"{role}{number}"
-        celery = ["-m", "celery", "-A", APP, "worker", "-l", "INFO"]
+        celery = ["-m", "tests.lean", "-A", APP, "worker", "-l", "INFO"]
         quiet = ["--without-gossip", "--without-mingle", "-n", f"{name}-{{id}}@chaos"]
         words = {
             "worker": [*celery, *quiet, "-P", "prefork", "-c", "2", "-Q", self._queue],

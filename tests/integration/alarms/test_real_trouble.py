@@ -37,7 +37,14 @@ class Scene:
         """Start a worker of a queue."""
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", troubled.__name__, "worker"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    troubled.__name__,
+                    "worker",
+                ),
                 *("-P", "threads", "-c", "8", "-l", "INFO", "-Q", queue),
                 *("-n", f"{queue}@{{id}}"),
             ],

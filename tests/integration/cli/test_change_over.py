@@ -48,7 +48,7 @@ def shelf(tmp_path: Path, redis_url: str, queue_name: str) -> tuple[Path, int]:
     """Give the file of a real beat that was stopped, and how often it sent `quick`."""
     (tmp_path / "proj.py").write_text(PROJ.format(url=redis_url, queue=queue_name))
     beat = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "proj", "beat", "--pidfile="],
+        [sys.executable, "-m", "tests.lean", "-A", "proj", "beat", "--pidfile="],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         stderr=subprocess.DEVNULL,

@@ -40,7 +40,7 @@ def celery(tmp_path: Path) -> Celery:
             + textwrap.dedent(body)
         )
         return subprocess.run(
-            [sys.executable, "-m", "celery", "-A", "proj", *words],
+            [sys.executable, "-m", "tests.lean", "-A", "proj", *words],
             cwd=tmp_path,
             env={**os.environ, "PYTHONWARNINGS": "default"},
             capture_output=True,

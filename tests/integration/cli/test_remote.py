@@ -61,7 +61,7 @@ class Typed:
         return answer
 
     def _words(self, words: Any) -> list[str]:
-        return [sys.executable, "-m", "celery", "-A", "proj", *words]
+        return [sys.executable, "-m", "tests.lean", "-A", "proj", *words]
 
 
 def test_a_worker_tells_of_its_schedulers_and_pauses_entries(

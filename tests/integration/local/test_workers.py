@@ -48,7 +48,7 @@ class Stand:
         """A celery command of the app runs."""
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery"),
+                *(sys.executable, "-m", "tests.lean"),
                 *("-A", "tests.integration.local.worker_app", *command),
             ],
             name=command[0],

@@ -30,7 +30,7 @@ def test_a_worker_runs_observers_and_hands_over_at_its_end(
     }
     worker = ProcessContainer(
         [
-            *(sys.executable, "-m", "celery", "-A", watch_app.__name__, "worker"),
+            *(sys.executable, "-m", "tests.lean", "-A", watch_app.__name__, "worker"),
             *("-P", "solo", "-l", "INFO", "-n", "w@host"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ],

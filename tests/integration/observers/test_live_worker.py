@@ -17,7 +17,7 @@ from celery_pecker.testing.processes import ProcessContainer
 from tests.integration.observers import watch_app
 from tests.integration.observers.conftest import SECONDS, Crew
 
-CELERY = (sys.executable, "-m", "celery", "-A", watch_app.__name__)
+CELERY = (sys.executable, "-m", "tests.lean", "-A", watch_app.__name__)
 
 
 @pytest.mark.soak

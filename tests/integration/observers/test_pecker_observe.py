@@ -45,7 +45,7 @@ def test_a_host_that_died_is_buried_and_replaced(
     crew = crews()
     observe = ProcessContainer(
         [
-            *(sys.executable, "-m", "celery", "-A", watch_app.__name__),
+            *(sys.executable, "-m", "tests.lean", "-A", watch_app.__name__),
             *("pecker", "observe", "--name", "here", "--capacity", "5"),
         ],
         name="observe",

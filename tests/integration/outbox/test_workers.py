@@ -66,7 +66,7 @@ class Office:
         command = ["worker", "-P", self.pool, "-c", "2", "-n", f"{name}@here", *QUICK]
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery"),
+                *(sys.executable, "-m", "tests.lean"),
                 *("-A", "tests.integration.outbox.mail_app", *command, "-l", "INFO"),
             ],
             name=name,

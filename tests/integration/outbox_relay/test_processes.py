@@ -35,7 +35,7 @@ def start(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> Iterator
     with ExitStack() as stack:
 
         def make(kind: str) -> ProcessContainer:
-            command = [sys.executable, "-m", "celery", "-A", APP, *WORDS[kind]]
+            command = [sys.executable, "-m", "tests.lean", "-A", APP, *WORDS[kind]]
             process = ProcessContainer(
                 [*command, "-l", "INFO"],
                 name=kind,

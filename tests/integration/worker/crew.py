@@ -60,7 +60,7 @@ class Crew:
         self, words: list[str], name: str, wait: bool, conf: dict[str, object]
     ) -> ProcessContainer:
         process = ProcessContainer(
-            [sys.executable, "-m", "celery", "-A", APP, *words, "-l", "INFO"],
+            [sys.executable, "-m", "tests.lean", "-A", APP, *words, "-l", "INFO"],
             name=name,
             cwd=ROOT,
             env={

@@ -35,7 +35,13 @@ class Stand:
         """The worker is ready."""
         self.worker = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", "tests.integration.worker.app"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    "tests.integration.worker.app",
+                ),
                 *("worker", "-l", "INFO", *options),
             ],
             name="worker",

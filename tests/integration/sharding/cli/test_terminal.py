@@ -32,7 +32,7 @@ class Terminal:
     def __init__(self, folder: Path, *words: str) -> None:
         self.screen, inside = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "proj", "sharding", *words],
+            [sys.executable, "-m", "tests.lean", "-A", "proj", "sharding", *words],
             stdin=inside,
             stdout=inside,
             stderr=inside,

@@ -52,7 +52,14 @@ class Cluster:
         self._stack.callback(self._forget, worker_direct(name))
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", placed_app.__name__, "worker"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    placed_app.__name__,
+                    "worker",
+                ),
                 *("-l", "info", "-n", name, *options),
             ],
             name=name,

@@ -51,7 +51,7 @@ class Jobs:
         app = "tests.integration.sharding.worker.jobs_app"
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", app, "worker"),
+                *(sys.executable, "-m", "tests.lean", "-A", app, "worker"),
                 *("-l", "info", "-n", "w{id}@test", *options),
             ],
             name="worker",

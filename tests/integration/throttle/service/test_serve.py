@@ -45,7 +45,15 @@ class Serving:
         (folder / "proj.py").write_text(PROJECT)
         self.process = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", "proj", "throttle", "serve"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    "proj",
+                    "throttle",
+                    "serve",
+                ),
                 *("--port", "0", *options),
             ],
             name="serve",

@@ -57,7 +57,16 @@ class Stand:
         number = len(self.workers)
         worker = ProcessContainer(
             [
-                *(sys.executable, "-m", "celery", "-A", APP, "worker", "-l", "INFO"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tests.lean",
+                    "-A",
+                    APP,
+                    "worker",
+                    "-l",
+                    "INFO",
+                ),
                 *("-P", pool, "-c", "2", "-n", f"w{number}@here", *PLAIN, *options),
             ],
             name=f"worker-{number}",
