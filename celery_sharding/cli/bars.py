@@ -7,7 +7,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from celery_sharding.cli.letters import STYLES, duration, percent, rate, visible
+from celery_sharding.cli.formatting import STYLES, duration, percent, rate, visible
 from celery_sharding.ledger.rows import JobRow, LayerRow
 from celery_sharding.model import Stage
 from celery_sharding.overview import Pace, State, verdict

@@ -15,7 +15,7 @@ from celery_pecker.console.documents import plain
 from celery_pecker.console.instants import for_people
 from celery_pecker.kernel.database import Database
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.own import PACKAGE
+from celery_sharding.ledger.per_thread import PACKAGE
 
 __all__ = ["NO", "UNKNOWN", "Context", "as_json", "of_job", "plain"]
 

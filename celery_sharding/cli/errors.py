@@ -9,7 +9,7 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.letters import item, short, visible
+from celery_sharding.cli.formatting import item, short, visible
 from celery_sharding.model import ItemError
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from celery_pecker.console.listing import Listing
 from celery_sharding.cli.context import Context, as_json, plain
-from celery_sharding.cli.letters import STYLES, percent, visible
+from celery_sharding.cli.formatting import STYLES, percent, visible
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.overview import verdict
 

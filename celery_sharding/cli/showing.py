@@ -10,7 +10,7 @@ from rich.text import Text
 
 from celery_pecker.console.listing import Listing
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.letters import (
+from celery_sharding.cli.formatting import (
     STYLES,
     duration,
     item,

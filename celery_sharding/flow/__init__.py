@@ -13,7 +13,7 @@ left.
 
 from __future__ import annotations
 
-from celery_sharding.flow.acting import (
+from celery_sharding.flow.actions import (
     cancel,
     expire,
     fail,
@@ -24,7 +24,7 @@ from celery_sharding.flow.acting import (
     set_concurrency,
     set_options,
 )
-from celery_sharding.flow.onward import close, go_on, summon
+from celery_sharding.flow.next_step import close, go_on, summon
 from celery_sharding.flow.owners import serving
 
 __all__ = [

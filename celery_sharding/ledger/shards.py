@@ -12,7 +12,7 @@ import psycopg
 
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger.base import Repository
-from celery_sharding.ledger.closing import columns
+from celery_sharding.ledger.step_columns import columns
 from celery_sharding.model import Code, Hold, HoldReply, Shard, Stage, Step
 
 ROUNDS = 5

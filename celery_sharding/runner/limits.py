@@ -17,7 +17,7 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.budget import ENDLESS, Budget
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.model import Shard
-from celery_sharding.runner import foreign
+from celery_sharding.runner import processor_call
 from celery_sharding.runner.book import Stop, Work
 
 CLEAN_UP = 5.0
@@ -63,9 +63,11 @@ class Limits:
     ) -> tuple[Any, Exception | None]:
         """Return what the function returned, or what it raised; struck if too slow."""
         if self._none:
-            return foreign.attempt(function, *args)
+            return processor_call.attempt(function, *args)
         try:
-            return foreign.attempt(copy_context().run, self._bounded, function, *args)
+            return processor_call.attempt(
+                copy_context().run, self._bounded, function, *args
+            )
         finally:
             self.lift()
 

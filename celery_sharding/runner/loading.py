@@ -9,7 +9,7 @@ from typing import Any
 from celery_sharding import codec, sources
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Shard
-from celery_sharding.runner import foreign
+from celery_sharding.runner import processor_call
 from celery_sharding.runner.outbox import Known
 
 MISSING = "its items are not in the ledger"
@@ -45,7 +45,7 @@ class Loader:
 
     def load(self, record: Shard) -> Loaded:
         """Return the items of one, in its order."""
-        items, error = foreign.attempt(self._items, record)
+        items, error = processor_call.attempt(self._items, record)
         pending = self._pending.get(record.shard, ())
         retry = [place for place, code in pending if code is not Code.DIED]
         known = Known(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from celery_sharding.model import Job
-from celery_sharding.runner import foreign
+from celery_sharding.runner import processor_call
 from celery_sharding.runner.book import Stop
 from celery_sharding.runner.course import Course
 
@@ -84,7 +84,7 @@ class Shard:
         What it returns is a result of the item unless it is None; what it raises, its
         failure: the loop goes on.
         """
-        foreign.each(function, self, self.ok, self._course.raised_by_item)
+        processor_call.each(function, self, self.ok, self._course.raised_by_item)
 
     @property
     def job(self) -> Job:

@@ -19,8 +19,8 @@ from celery_sharding.runner.batches import Batches
 from celery_sharding.runner.book import Stop, Work
 from celery_sharding.runner.executor import Executor, executor_of
 from celery_sharding.runner.gates import admitted
+from celery_sharding.runner.hold_renewal import HoldRenewal
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.renewing import HoldRenewal
 from celery_sharding.runner.slice import Slice
 from celery_sharding.settings import ShardingSettings
 

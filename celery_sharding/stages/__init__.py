@@ -2,7 +2,7 @@
 
     planning   PreProcess runs, and its items become shards
     posting    Post runs once effectively: its value is stored before Celery has it
-    leaving    an outage of PostgreSQL, or the end of a process, is no death
+    abandoning an outage of PostgreSQL, or the end of a process, is no death
     delivery   Celery's own tracer stores the outcome, and goes on with chain and chord
     notifying  a threshold of progress was crossed
 
@@ -13,9 +13,9 @@ writes then counts for nothing.
 
 from __future__ import annotations
 
+from celery_sharding.stages.abandoning import headers_of
 from celery_sharding.stages.conducting import conduct
 from celery_sharding.stages.delivery import delivered
-from celery_sharding.stages.leaving import headers_of
 from celery_sharding.stages.notifying import notify
 
 __all__ = ["conduct", "delivered", "headers_of", "notify"]

@@ -12,8 +12,8 @@ from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.stages import delivery, planning, posting
+from celery_sharding.stages.abandoning import free_left
 from celery_sharding.stages.interrupting import Worker
-from celery_sharding.stages.leaving import free_left
 
 
 def conduct(

@@ -24,7 +24,7 @@ from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.posting import Delivery
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.renewing import LeaseRenewal
+from celery_sharding.stages.lease_renewal import LeaseRenewal
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from celery_sharding.ledger.reporting import Threshold
 from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.renewing import LeaseRenewal
+from celery_sharding.stages.lease_renewal import LeaseRenewal
 
 ENDS = (KeyboardInterrupt, WorkerShutdown, WorkerTerminate)
 """What ends this process, whatever it runs."""

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel import shared_memory
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED, WIDTH
-from throttle.meter.lodger import Lodger
 from throttle.meter.rows import RING, Shared, size
-from throttle.meter.seats import Seat
+from throttle.meter.shared_counts import Lodger
 from throttle.meter.sums import Sums
 from throttle.meter.taps import Tap
+from throttle.meter.thread_cells import Seat
 
 NAMES = st.sampled_from(["a", "b", "c", "ü" * 30])
 STEPS = st.lists(

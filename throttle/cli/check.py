@@ -13,7 +13,7 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from throttle.cli.context import NO, UNKNOWN, Context, as_json
-from throttle.cli.letters import visible
+from throttle.cli.formatting import visible
 from throttle.errors import Away, Misconfigured, ThrottleError
 from throttle.model import Limit
 from throttle.overview.judge import counted

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from throttle.chart import Recording, draw, read, written
 from throttle.cli.context import Context, of_database
-from throttle.cli.turns import turns
+from throttle.cli.refreshing import turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from throttle.cli.formatting import bar, rate, short, size, spark, visible
 from throttle.cli.layout import BESIDE, dealt, fitting, longest_name, needed
-from throttle.cli.letters import bar, rate, short, size, spark, visible
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration
 

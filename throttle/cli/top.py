@@ -12,8 +12,8 @@ from rich.live import Live
 
 from celery_pecker.console.exits import YES, interrupted
 from throttle.cli.context import Context, as_json, document, of_database
+from throttle.cli.refreshing import turns
 from throttle.cli.screen import Screen
-from throttle.cli.turns import turns
 from throttle.overview import Picture
 from throttle.overview.source import where
 

@@ -20,8 +20,8 @@ One writer per integer, so an addition is never lost. What finds no place (more 
 
 Where things are
     which integer is what      ``cells``
-    a thread's integers        ``seats``, ``own``
-    a child's shared memory    ``rows``, ``lodger``
+    a thread's integers        ``thread_cells``, ``own``
+    a child's shared memory    ``rows``, ``shared_counts``
     what is new since          ``taps``, ``sums``
     all of it together         ``counting``
 """

@@ -9,12 +9,12 @@ import weakref
 from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
-from throttle.meter.lodger import Lodger, Outsider
 from throttle.meter.own import Own
 from throttle.meter.rows import Row, Shared, size
-from throttle.meter.seats import Ground, ThreadSeat
+from throttle.meter.shared_counts import Lodger, Outsider
 from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
+from throttle.meter.thread_cells import Ground, ThreadSeat
 from throttle.model import Amount, Reading
 
 

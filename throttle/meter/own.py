@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from throttle.meter.cells import DATABASES, LENGTH, OPERATIONS, WIDTH
-from throttle.meter.seats import Opened, Seat
 from throttle.meter.sums import Sums, run_of, still
 from throttle.meter.taps import Tap, since
+from throttle.meter.thread_cells import Opened, Seat
 from throttle.model import Run
 
 THREADS = 10_000

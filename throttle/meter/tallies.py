@@ -9,7 +9,7 @@ from throttle.limits import LONGEST_NAME
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 
 if TYPE_CHECKING:
-    from throttle.meter.seats import ThreadSeat
+    from throttle.meter.thread_cells import ThreadSeat
 
 MOST = 1_000_000_000
 LONGEST = 1_000_000

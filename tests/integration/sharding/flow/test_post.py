@@ -27,7 +27,7 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import judging, leaving, posting
+from celery_sharding.stages import abandoning, judging, posting
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job
@@ -263,7 +263,7 @@ def test_what_always_fails_like_an_outage_is_not_begun_without_end(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page of results that takes too long each time, for one."""
-    monkeypatch.setattr(leaving, "MOST", 2)
+    monkeypatch.setattr(abandoning, "MOST", 2)
 
     def away() -> None:
         message = "canceling statement due to statement timeout"

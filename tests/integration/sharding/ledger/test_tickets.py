@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from celery_sharding.ledger.own import Ledger
+from celery_sharding.ledger.per_thread import Ledger
 from celery_sharding.model import Code, Hold, Stage, Step, Turn
 
 LEASE = 15.0

@@ -12,7 +12,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing.proxy import Proxy
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.own import PACKAGE
+from celery_sharding.ledger.per_thread import PACKAGE
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.model import Code, Outcome, Stage
 from tests.integration.sharding.reading.written import Written

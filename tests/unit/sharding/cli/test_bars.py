@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from celery_sharding.cli.bars import Screen, around, line
-from celery_sharding.cli.letters import duration, item, percent, short
+from celery_sharding.cli.formatting import duration, item, percent, short
 from celery_sharding.ledger.rows import LayerRow
 from celery_sharding.model import Outcome, Stage
 from tests.unit.sharding.overview.jobs import NOW, job_row

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from celery_pecker.kernel.clock import monotonic
-from celery_sharding.runner import renewing
-from celery_sharding.stages import renewing as stages
+from celery_sharding.runner import hold_renewal
+from celery_sharding.stages import lease_renewal as stages
 
 CALM: Any = SimpleNamespace(due=float("inf"))
 """An item that does not hang."""
@@ -40,7 +40,7 @@ class Held:
 @pytest.fixture(autouse=True)
 def no_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement is run: what is held is a double."""
-    for module in (renewing, stages):
+    for module in (hold_renewal, stages):
         monkeypatch.setattr(
             module, "at", lambda _app, role: SimpleNamespace(close=lambda: role)
         )
@@ -50,7 +50,7 @@ def test_a_mistake_at_one_holding_leaves_the_others_renewed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One thread renews all of them (I12)."""
-    renewal = renewing.HoldRenewal(object())
+    renewal = hold_renewal.HoldRenewal(object())
     broken: Any = Held(ZeroDivisionError("a mistake"))
     sound: Any = Held()
     with renewal.keeping(broken, CALM), renewal.keeping(sound, CALM):
@@ -65,8 +65,8 @@ def test_work_that_begins_does_not_end_the_pause_after_a_mistake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A broken ledger is not asked once more for each item that begins."""
-    monkeypatch.setattr(renewing, "RETRY", 0.2)
-    renewal = renewing.HoldRenewal(object())
+    monkeypatch.setattr(hold_renewal, "RETRY", 0.2)
+    renewal = hold_renewal.HoldRenewal(object())
     broken: Any = Held(ZeroDivisionError("a mistake"))
     quiet: Any = Held()
     quiet.renew_at = float("inf")

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from tests.unit.throttle.incident import SETTINGS, Night
-from throttle.cli.letters import bar, rate, size, spark
+from throttle.cli.formatting import bar, rate, size, spark
+from throttle.cli.refreshing import turns
 from throttle.cli.screen import Screen
-from throttle.cli.turns import turns
 from throttle.overview import Looking, Picture, State
 
 
@@ -204,7 +204,7 @@ def test_a_look_that_takes_long_leaves_turns_out(
         waited.append(round(seconds, 3))
         at[0] += seconds
 
-    monkeypatch.setattr("throttle.cli.turns.pause", wait)
+    monkeypatch.setattr("throttle.cli.refreshing.pause", wait)
     told = []
     for nth in turns(0.1, 4, clock=lambda: at[0]):
         told.append(nth)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from celery_sharding.flow.holder import prefix_of
-from celery_sharding.flow.onward import go_on
+from celery_sharding.flow.next_step import go_on
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Outcome, Stage

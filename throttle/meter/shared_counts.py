@@ -7,7 +7,7 @@ from collections import deque
 
 from throttle.meter.cells import LENGTH, OPERATIONS, STARTED, WIDTH
 from throttle.meter.rows import LANES, Row
-from throttle.meter.seats import Seat
+from throttle.meter.thread_cells import Seat
 
 
 class Lodger:
