@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from celery_pecker.testing import EmbeddedPostgres
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from celery_pecker.kernel.migrations import migrate
+from celery_pecker.testing import EmbeddedPostgres, eventually
 from celery_pecker.testing.servers import STARTS_WITHIN
 
 SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "hot_standby": "on"}
@@ -11,6 +17,8 @@ BEHIND = (
 )
 """1 once the standby has all."""
 PROMOTE = "select pg_promote(true, 60)"
+SYNCHRONOUS = "alter system set synchronous_standby_names = '*'"
+IN_STEP = "select count(*) from pg_stat_replication where sync_state = 'sync'"
 
 
 class Standby(EmbeddedPostgres):
@@ -42,3 +50,28 @@ def either(*servers: EmbeddedPostgres) -> str:
     """Return the address of whichever of these takes writes."""
     hosts = ",".join(f"127.0.0.1:{one.port}" for one in servers)
     return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+
+
+@contextmanager
+def replicated() -> Iterator[tuple[EmbeddedPostgres, Standby]]:
+    """Give a migrated server and its standby."""
+    with EmbeddedPostgres(fast=True, settings=SETTINGS) as primary:
+        migrate(primary.dsn, schema="public")
+        with Standby(primary) as standby:
+            yield primary, standby
+
+
+def answer_what_is_replicated(primary: EmbeddedPostgres) -> None:
+    """Have commits answered once the standby has them: a failover loses none."""
+    with psycopg.connect(primary.dsn, autocommit=True) as connection:
+        connection.execute(SYNCHRONOUS)
+        connection.execute("select pg_reload_conf()")
+        eventually(
+            lambda: connection.execute(IN_STEP).fetchone() == (1,), 60.0, "in step"
+        )
+
+
+def promote(standby: EmbeddedPostgres) -> None:
+    """Make the standby the server that takes writes."""
+    with psycopg.connect(standby.dsn, autocommit=True) as connection:
+        assert connection.execute(PROMOTE).fetchone() == (True,)

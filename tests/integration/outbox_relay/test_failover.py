@@ -9,16 +9,15 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, eventually
 from tests.integration.outbox_relay.making import Made
 from tests.integration.outbox_relay.rows import column, record
 from tests.integration.outbox_relay.standby import (
     BEHIND,
     PROMOTE,
-    SETTINGS,
     Standby,
     either,
+    replicated,
 )
 from tests.integration.outbox_relay.wires import RedisWire
 
@@ -30,10 +29,8 @@ AMPLE = 60.0
 @pytest.fixture
 def pair() -> Iterator[tuple[EmbeddedPostgres, Standby]]:
     """Give a server and its standby."""
-    with EmbeddedPostgres(fast=True, settings=SETTINGS) as primary:
-        migrate(primary.dsn, schema="public")
-        with Standby(primary) as standby:
-            yield primary, standby
+    with replicated() as servers:
+        yield servers
 
 
 def test_a_promoted_standby_is_delivered_whole(

@@ -13,6 +13,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import EmbeddedPostgres, eventually
 from celery_pecker.testing.proxy import Proxy
+from tests.integration.outbox_relay.standby import (
+    answer_what_is_replicated,
+    either,
+    promote,
+    replicated,
+)
 from tests.integration.sharding.worker.conftest import Jobs
 
 pytestmark = [
@@ -101,6 +107,19 @@ def test_postgresql_is_killed_and_starts_again(
     server.kill()
     server.start()
     whole(result)
+
+
+@pytest.mark.soak
+def test_a_standby_is_promoted(jobs: Make) -> None:
+    """The address names both servers; what was answered has been replicated."""
+    with replicated() as (primary, standby):
+        answer_what_is_replicated(primary)
+        made = jobs(pecker_dsn=either(primary, standby), **BRIEF)
+        made.worker("-P", "prefork", "-c", "2")
+        result = begun(made, primary.dsn)
+        primary.kill()
+        promote(standby)
+        whole(result)
 
 
 def test_postgresql_is_read_only_for_a_while(
