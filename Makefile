@@ -74,8 +74,9 @@ interop: install ## Celery's integration suite, plain and with all of our steps 
 soak: install ## all tests, longer chaos and more examples, for HOURS; lists flaky tests
 	$(BIN)/python -m tests.soak --hours $(HOURS) --jobs $(JOBS) $(TESTS)
 
-guards: install ## takes out each guard in turn: a test must go red (WORDS: those that have them)
-	$(BIN)/python -m tests.guards $(WORDS)
+GUARD_JOBS ?= 2
+guards: install ## takes out each guard in turn: a test must go red (WORDS: of their names; RESUME=1)
+	$(BIN)/python -m tests.guards --jobs $(GUARD_JOBS) $(if $(RESUME),--resume) $(WORDS)
 
 smoke: install # the README's commands, once, as a newcomer types them
 	$(BIN)/python -m tests.smoke.bare

@@ -4,24 +4,23 @@ A guarantee whose guard can be removed without anybody noticing is not tested. E
 entry of the lists beside this module names the guarantee, the text that holds it, what
 stands there without it, and the tests that must fail then.
 
-    python -m tests.guards                  all of them, one at a time
+    python -m tests.guards                  all of them, two at a time
     python -m tests.guards throttle:        those whose names have these words
+    python -m tests.guards --jobs 4 --resume     go on with what was interrupted
     python -m tests.guards --list held      their names, and nothing is run
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from hashlib import sha256
+from queue import Queue
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tests.guards import (
     alarms,
@@ -41,12 +40,10 @@ from tests.guards import (
     throttle,
 )
 from tests.guards.guard import Guard
+from tests.guards.slot import ROOT, Slot
 
-ROOT = Path(__file__).parents[2]
-COPIED = (
-    *("celery_pecker", "celery_sharding", "throttle", "example_project"),
-    *("tests", "pyproject.toml"),
-)
+DONE = ROOT / "build" / "guards" / "done.jsonl"
+"""What each guard of earlier runs came to, for `--resume`."""
 GUARDS = (
     *alarms.GUARDS,
     *pecker.GUARDS,
@@ -66,68 +63,88 @@ GUARDS = (
 )
 
 
-def red_without(guard: Guard) -> tuple[bool, str]:
-    """Whether a test fails once the guard is gone, and what pytest said."""
-    with tempfile.TemporaryDirectory(prefix="pecker-guards-") as folder:
-        copy = Path(folder)
-        for part in COPIED:
-            source = ROOT / part
-            if source.is_dir():
-                shutil.copytree(
-                    source, copy / part, ignore=shutil.ignore_patterns("__pycache__")
-                )
-            else:
-                shutil.copy(source, copy / part)
-        file = copy / guard.file
-        before = file.read_text(encoding="utf-8")
-        if before.count(guard.text) < 1:
-            return False, f"the guard is not in {guard.file} any more: name it anew"
-        after = before.replace(guard.text, guard.without)
-        if guard.also:
-            after = after.replace(*guard.also)
-        file.write_text(after, encoding="utf-8")
-        run = subprocess.run(  # our own tests
-            [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", guard.tests],
-            cwd=copy,
-            # Flower, workers and schedulers that a test starts are of the copy, too.
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
-    if run.returncode == 1 and failed:
-        return True, failed[0].split(" - ")[0].removeprefix("FAILED ")
-    if "Timeout" in run.stdout + run.stderr:
-        return True, f"{guard.tests}, which never ends"
-    return False, (run.stdout + run.stderr)[-300:]
+def key(guard: Guard) -> str:
+    """Return what changes with the guard, its file or its tests."""
+    tests = ROOT / guard.tests.partition("::")[0]
+    texts = [(ROOT / guard.file).read_text(encoding="utf-8"), repr(guard)]
+    if tests.is_file():
+        texts.append(tests.read_text(encoding="utf-8"))
+    return sha256("\0".join(texts).encode()).hexdigest()
+
+
+def known() -> set[str]:
+    """Return the guards that were missed in an earlier run, by `key`."""
+    if not DONE.exists():
+        return set()
+    lines = map(json.loads, DONE.read_text(encoding="utf-8").splitlines())
+    return {line["key"] for line in lines if line["red"]}
+
+
+def run(guards: Sequence[Guard], jobs: int, console: Console) -> list[Guard]:
+    """Take out each guard, `jobs` at a time; return those that no test misses."""
+    slots: Queue[Slot] = Queue()
+    unmissed = []
+    DONE.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        ExitStack() as stack,
+        DONE.open("a", encoding="utf-8") as done,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        for _ in range(jobs):
+            slots.put(stack.enter_context(Slot()))
+
+        def one(guard: Guard) -> tuple[Guard, bool, str]:
+            slot = slots.get()
+            try:
+                return guard, *slot.red_without(guard)
+            finally:
+                slots.put(slot)
+
+        running = [pool.submit(one, guard) for guard in guards]
+        try:
+            for number, future in enumerate(as_completed(running), 1):
+                guard, red, reason = future.result()
+                word = "red" if red else "NOT MISSED"
+                line = f"{number}/{len(guards)} {word}: {guard.name}  [{reason}]"
+                console.print(line, markup=False, soft_wrap=True)
+                result = {"key": key(guard), "name": guard.name, "red": red}
+                done.write(json.dumps({**result, "test": reason}) + "\n")
+                done.flush()
+                if not red:
+                    unmissed.append(guard)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return unmissed
 
 
 def main() -> int:
-    """Try every guard; the exit code counts those that nobody missed."""
+    """Try each guard; the exit code counts those that no test misses."""
     console = Console()
     parser = argparse.ArgumentParser(
         prog="python -m tests.guards",
         description="Take out one guard after the other; a test must go red.",
     )
     parser.add_argument("words", nargs="*", help="only guards whose names have these")
-    parser.add_argument("--list", action="store_true", help="say which, run nothing")
-    asked = parser.parse_args()
-    wanted = " ".join(asked.words)
+    parser.add_argument("--list", action="store_true", help="names only, run nothing")
+    parser.add_argument("--jobs", type=int, default=2, help="so many at a time")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out what went red and is unchanged"
+    )
+    options = parser.parse_args()
+    wanted = " ".join(options.words)
     guards = [guard for guard in GUARDS if wanted in guard.name]
-    if asked.list:
+    if options.resume:
+        before = known()
+        guards = [guard for guard in guards if key(guard) not in before]
+    if options.list:
         for guard in guards:
             console.print(guard.name, markup=False, soft_wrap=True)
         return 0
-    table = Table("guard taken out", "", "test that went red")
-    missing = 0
-    for guard in guards:
-        with console.status(f"without: {guard.name}"):
-            red, said = red_without(guard)
-        missing += not red
-        table.add_row(guard.name, "red" if red else "[bold]NOT MISSED[/]", escape(said))
-    console.print(table)
-    return missing
+    unmissed = run(guards, max(1, min(options.jobs, len(guards))), console)
+    console.print(f"{len(guards) - len(unmissed)} of {len(guards)} were missed")
+    for guard in unmissed:
+        console.print(f"not missed: {guard.name}", markup=False, soft_wrap=True)
+    return min(len(unmissed), 100)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""A copy of the tree with servers of its own, in which guards are taken out in turn."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+from tests.guards.guard import Guard
+
+ROOT = Path(__file__).parents[2]
+COPIED = (
+    *("celery_pecker", "celery_sharding", "throttle", "example_project"),
+    *("tests", "pyproject.toml"),
+)
+ENDS_WITHIN = 600.0
+"""Seconds for the tests of one guard; what takes longer never ends."""
+STANDS = ("[embedded", "[local-")
+"""Tests that name a kind of server, which are other ones where servers are given."""
+
+
+class Slot:
+    """Runs the tests of one guard at a time, on servers that stay up."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        # Python compares a compiled file with its source by time (in seconds) and size.
+        self._times = itertools.count(1_000_000_000)
+
+    def __enter__(self) -> Self:
+        """Copy the tree and start the servers."""
+        with ExitStack() as stack:
+            folder = tempfile.TemporaryDirectory(prefix="pecker-guards-")
+            self._copy = Path(stack.enter_context(folder))
+            unwanted = shutil.ignore_patterns("__pycache__")
+            for part in COPIED:
+                if (ROOT / part).is_dir():
+                    shutil.copytree(ROOT / part, self._copy / part, ignore=unwanted)
+                else:
+                    shutil.copy(ROOT / part, self._copy / part)
+            dsn = stack.enter_context(EmbeddedPostgres(fast=True)).dsn
+            self._redis = stack.enter_context(EmbeddedRedis(fast=True)).url
+            # Flower, workers and schedulers that a test starts are of the copy, too.
+            self._env = {**os.environ, "PYTHONPATH": str(self._copy)}
+            self._given = {
+                "PECKER_TEST_DSN": dsn,
+                "PECKER_TEST_REDIS_URL": self._redis,
+            }
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the servers and remove the copy."""
+        self._stack.close()
+
+    def red_without(self, guard: Guard) -> tuple[bool, str]:
+        """Return whether a test fails once the guard is gone, and which or why not."""
+        file = self._copy / guard.file
+        before = file.read_text(encoding="utf-8")
+        if guard.text not in before:
+            return False, f"the guard is not in {guard.file} any more: name it anew"
+        after = before.replace(guard.text, guard.without)
+        if guard.also:
+            after = after.replace(*guard.also)
+        self._write(file, after)
+        try:
+            if not any(stand in guard.tests for stand in STANDS):
+                red, reason = self._run(guard, self._given)
+                if red:
+                    return True, reason
+            # Without given servers tests run on each kind that there is
+            return self._run(guard, {})
+        finally:
+            self._write(file, before)
+
+    def _write(self, file: Path, text: str) -> None:
+        file.write_text(text, encoding="utf-8")
+        time = next(self._times)
+        os.utime(file, (time, time))
+
+    def _run(self, guard: Guard, given: dict[str, str]) -> tuple[bool, str]:
+        with redis.Redis.from_url(self._redis) as client:
+            client.flushall()  # what a run that was killed has left
+        command = ["-m", "pytest", "-x", "-q", "--tb=no", "-n", "0", guard.tests]
+        try:
+            run = subprocess.run(  # our own tests
+                [sys.executable, *command],
+                cwd=self._copy,
+                env={**self._env, **given},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=ENDS_WITHIN,
+            )
+        except subprocess.TimeoutExpired:
+            return True, f"{guard.tests}, which never ends"
+        failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
+        if run.returncode == 1 and failed:
+            return True, failed[0].split(" - ")[0].removeprefix("FAILED ")
+        if "Timeout" in run.stdout + run.stderr:
+            return True, f"{guard.tests}, which never ends"
+        return False, (run.stdout + run.stderr)[-300:]
