@@ -12,6 +12,8 @@ from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
 from celery_pecker.alarms.words import storm
 from celery_pecker.kernel.database import Database
 
+LEASE = 30.0
+"""Seconds for which a look is its replica's; one that dies leaves it after them."""
 MOST = 1_000
 """Rows at which the statements end that find."""
 FINDERS: Mapping[Kind, tuple[str, ...]] = {
@@ -45,6 +47,8 @@ class Turn:
     """The last name that was read, where entries are read a part at a time."""
     stepped: float | None
     """Seconds by which the clock reads earlier than at the last look, or None."""
+    interval: float
+    """Seconds from this look to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,19 @@ class Tables:
             now=self._now(),
             rules=[*rules],
             interval=interval,
+            lease=LEASE,
             holder=self._holder,
         )
         now, *_, waiting = rows[0]
         turns = [
-            Turn(rule=rule, epoch=epoch, first=first, stepped=stepped, passed=passed)
+            Turn(
+                rule=rule,
+                epoch=epoch,
+                first=first,
+                stepped=stepped,
+                passed=passed,
+                interval=interval,
+            )
             for _, rule, epoch, first, stepped, passed, _ in rows[1:]
         ]
         return now, turns, waiting
@@ -152,6 +164,7 @@ class Tables:
             rule=rule.name,
             kind=rule.kind,
             epoch=turn.epoch,
+            interval=turn.interval,
             passed=passed,
             whole=whole,
             subjects=[one.finding.subject for one in rings],

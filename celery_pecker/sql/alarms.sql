@@ -11,7 +11,9 @@ on conflict (rule) do nothing
 
 /* celery_pecker:take_alarm_rules */
 -- Takes the rules whose round is due: of all replicas one looks, under the epoch that it
--- raised, and a replica that dies costs one interval. Rules whose last look lies in the
+-- raised. Nobody else takes it before the lease is over: looks that outlast an interval, as
+-- on a machine that is busy, overtook one another, and nothing ever rang. Who records a look
+-- ends the lease. Rules whose last look lies in the
 -- future are due, too: the clock stepped back, and `stepped` says by how much. The answer
 -- has the time in a row of its own, and how many notices wait for somebody to send them.
 with clock as materialized (
@@ -21,13 +23,19 @@ due as materialized (
     select r.rule, r.looked_at, not r.recorded as first
     from {schema}.pecker_alarm_rules as r, clock
     where r.rule = any (%(rules)s::text[])
-        and (r.due_at <= clock.now or r.looked_at > clock.now + interval '1 second')
+        and (
+            r.due_at <= clock.now
+            or r.looked_at > clock.now + interval '1 second'
+            or r.holder = %(holder)s
+                and r.looked_at <= clock.now - %(interval)s * interval '1 second'
+        )
     order by r.rule
     for update of r skip locked
 ),
 taken as (
     update {schema}.pecker_alarm_rules as r
-    set due_at = clock.now + %(interval)s * interval '1 second',
+    set due_at = clock.now
+            + greatest(%(interval)s, %(lease)s) * interval '1 second',
         looked_at = clock.now,
         stepped = case when due.looked_at > clock.now then due.looked_at - clock.now end,
         epoch = greatest(
@@ -434,9 +442,11 @@ mine as materialized (
 ),
 moved as (
     update {schema}.pecker_alarm_rules as r
-    set passed = %(passed)s, recorded = true
+    set passed = %(passed)s,
+        recorded = true,
+        due_at = r.looked_at + %(interval)s * interval '1 second'
     from mine
-    where r.rule = mine.rule and (r.passed <> %(passed)s or not r.recorded)
+    where r.rule = mine.rule
 ),
 found as materialized (
     select found.*

@@ -20,6 +20,13 @@ GUARDS = (
         f"{ROUNDS}::test_a_look_that_was_overtaken_writes_nothing",
     ),
     Guard(
+        "alarms: a look that outlasts an interval is overtaken by nobody",
+        SQL,
+        "            + greatest(%(interval)s, %(lease)s) * interval '1 second',\n",
+        "            + %(interval)s * interval '1 second',\n",
+        f"{ROUNDS}::test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody",
+    ),
+    Guard(
         "alarms: what rings is noticed once",
         SQL,
         "judged.rings and not judged.noticed and coalesce(",
@@ -71,8 +78,8 @@ GUARDS = (
     Guard(
         "alarms: a rule is looked at after a step back",
         SQL,
-        " or r.looked_at > clock.now + interval '1 second')\n",
-        ")\n",
+        "            or r.looked_at > clock.now + interval '1 second'\n",
+        "",
         f"{KINDS}::test_a_clock_that_steps_back_rings",
     ),
     Guard(

@@ -78,6 +78,7 @@ RECORD: dict[str, object] = {
     "rule": "silent",
     "kind": "silent",
     "epoch": 7,
+    "interval": 10.0,
     "passed": "name 025100",
     "whole": True,
     "storm": 10,

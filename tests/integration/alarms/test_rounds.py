@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from celery_pecker.alarms.looking import judged
+from celery_pecker.alarms.looking import Looking, judged
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.overview import Overview
-from celery_pecker.alarms.tables import Turn
+from celery_pecker.alarms.tables import LEASE, Turn
+from celery_pecker.schedules.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 
@@ -229,7 +230,7 @@ def test_a_look_that_was_overtaken_writes_nothing(
         wanted=False,
     )
     assert [one.subject for one in found] == ["sweep"]
-    pass_time(INTERVAL)
+    pass_time(LEASE)
     rows.entry("sweep", last=1.0)
     other.turn()
     assert frozen.tables.record(rule, turn, judged(rule, found, now), ["log"]) is None
@@ -237,16 +238,32 @@ def test_a_look_that_was_overtaken_writes_nothing(
     assert rows.waiting() == []
 
 
-def test_a_replica_that_dies_in_a_round_costs_one_interval(
+def test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:
-    """Its turn is over, the next one is another's."""
+    """Else two busy replicas take turns for ever, and nothing rings."""
+    slow, other = watch(SILENT), watch(SILENT)
+    rows.entry("sweep", last=200.0)
+    slow.tables.add(["silent"])
+    now, [turn], _ = slow.tables.turns(["silent"], INTERVAL)
+    pass_time(INTERVAL)
+    assert other.turn() == []
+    [rule] = slow.rules
+    looking = Looking(slow.tables, slack=5.0, term=TERM)
+    assert looking.look(rule, turn, now) == len({"log", "duty"})
+    assert [notice.subject for notice in other.turn()] == ["sweep"]
+
+
+def test_a_replica_that_dies_in_a_round_costs_its_lease(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Then the next look is another's."""
     dead, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     dead.tables.add(["silent"])
     assert len(dead.tables.turns(["silent"], INTERVAL)[1]) == 1
     assert other.turn() == []
-    pass_time(INTERVAL)
+    pass_time(LEASE)
     assert [notice.subject for notice in other.turn()] == ["sweep"]
 
 
