@@ -93,6 +93,7 @@ class Host:
         self._survey: Survey | None = None
         self._looks = 0
         self._seen = Looks()
+        self._settles = False
         self._unanswered: dict[int, Outcome] = {}
         self._pruned = monotonic()
 
@@ -153,7 +154,10 @@ class Host:
         self._prune()
         if pulse.draining or pulse.orphans:
             return min(QUICK, self._plan.look)
-        return max(self._plan.look - (monotonic() - sent), 0.0)
+        # Under a long lease what waits would be looked at only after a tenth of it.
+        settles = pulse.waiting and self._settles
+        look = min(placement.SETTLING, self._plan.look) if settles else self._plan.look
+        return max(look - (monotonic() - sent), 0.0)
 
     def _look(self, pulse: Pulse) -> None:
         """Do what comes before the question of who runs what."""
@@ -271,7 +275,8 @@ class Host:
         load = self._lives.weight
         now = monotonic()
         self._seen.look(survey, mine.kinds, now)
-        if self._seen.settling(survey, now):
+        self._settles = self._seen.settling(survey, now)
+        if self._settles:
             return
         room = placement.room(survey, self._tables.node, load, left=self._seen.left)
         if room > 0 and any(one.kind in mine.kinds for one in survey.waiting):

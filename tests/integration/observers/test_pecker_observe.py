@@ -55,9 +55,10 @@ def test_a_host_that_died_is_buried_and_replaced(
         },
     )
     request.addfinalizer(observe.remove)
+    # Before any host is there: each looks once more a second after it has joined.
+    crew.observers.start("watch", "one")
     observe.start()
     [node] = eventually(crew.observers.nodes, timeout=STARTING)
-    crew.observers.start("watch", "one")
     crew.noted("one", "began {}")
     words = psutil.Process(observe.pid).cmdline()
     assert words[1:3] == ["-m", supervising.__name__]

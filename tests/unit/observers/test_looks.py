@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,15 +11,22 @@ import pytest
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers.hosts.host import Host, Plan
 from celery_pecker.observers.hosts.tables import Pulse
+from celery_pecker.observers.placement import SETTLING, Load, Survey, Waiting
 
 LEASE = 100.0
+LOAD = Load(
+    node="one", up=True, capacity=9, weight=0, count=0, kinds=frozenset({"watch"})
+)
+WAITING = Waiting(kind="watch", weight=1, count=1, age=0.0)
 PLAN = Plan(name="one", pid=1, capacity=1, lease=LEASE, start_rate=1, history=0)
 
 
 class Stand:
     """A host without tables and lives, and what it asked of them."""
 
-    def __init__(self, *, held: int = 0, draining: bool = False) -> None:
+    def __init__(
+        self, *, held: int = 0, draining: bool = False, waiting: int = 0
+    ) -> None:
         self.asked: list[str] = []
         life = SimpleNamespace(ending=None, claimed=None)
         lives: Any = SimpleNamespace(
@@ -28,16 +36,17 @@ class Stand:
             outcomes=[],
             cursors={},
             by_id=dict.fromkeys(range(held), life),
+            weight=0,
             end=lambda *_: None,
             add=lambda _: [],
         )
         self.lives = lives
         pulse = Pulse(
-            "draining",
+            "up" if waiting else "draining",
             (),
             orphans=False,
             orders=False,
-            waiting=False,
+            waiting=bool(waiting),
             draining=draining,
             notices=False,
         )
@@ -47,7 +56,10 @@ class Stand:
             return pulse
 
         tables: Any = SimpleNamespace(
+            node="one",
             join=lambda *_, **__: None,
+            survey=lambda: Survey((LOAD,), (replace(WAITING, weight=waiting),)),
+            claim=self.claim,
             pulse=answer,
             drain=lambda: self.asked.append("drain"),
             retake=self.retake,
@@ -63,6 +75,11 @@ class Stand:
             notices=lambda: None,
             events=cast("Any", SimpleNamespace()),
         )
+
+    def claim(self, _room: int, _most: int) -> list[Any]:
+        """Take nothing."""
+        self.asked.append("claim")
+        return []
 
     def retake(self, running: list[int], _most: int) -> list[Any]:
         """Take nothing."""
@@ -96,3 +113,10 @@ def test_a_host_whose_event_loop_hangs_does_not_renew(seconds: float) -> None:
     stand.lives.turned -= seconds
     stand.host.step()
     assert ("pulse" in stand.asked) is (seconds == 0.0)
+
+
+def test_a_host_that_waits_for_others_to_join_looks_soon() -> None:
+    """Not after a tenth of a long lease."""
+    stand = Stand(waiting=3)
+    assert stand.host.step() <= SETTLING < PLAN.look
+    assert "claim" not in stand.asked
