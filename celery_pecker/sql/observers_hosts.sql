@@ -136,6 +136,8 @@ freed as (
     update {schema}.pecker_observers as o
     set node = null,
         status = case o.status when 'on_deleting' then 'deleted' else o.status end,
+        not_before = case when o.failures = 0 then least(o.not_before, clock.now)
+                          else o.not_before end,
         restart = null,
         modified_at = clock.now
     from clock
@@ -322,12 +324,14 @@ noted as (
 select id, epoch from taken
 
 /* celery_pecker:read_observers */
--- What was taken, after the claim's commit: no lock is held while it comes.
+-- What was taken, after the claim's commit: no lock is held while it comes. Only what
+-- failed waits for its next try: another instant is ahead because the clock stepped back.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 select o.id, o.epoch, o.name, o.kind, o.args::text, o.weight, o.state::text, o.failures,
-       greatest(extract(epoch from o.not_before - clock.now), 0)::float8
+       case when o.failures = 0 then 0
+            else greatest(extract(epoch from o.not_before - clock.now), 0) end::float8
 from {schema}.pecker_observers as o, clock
 where o.id = any (%(ids)b::bigint[]) and o.node = %(node)s::uuid
 
@@ -384,7 +388,9 @@ changed as (
             else o.epoch end,
         restart = case when r.report = 'failed' then o.restart end,
         not_before = case r.report
-            when 'released' then greatest(o.not_before, clock.now)
+            when 'released' then
+                case when o.failures = 0 then clock.now
+                     else greatest(o.not_before, clock.now) end
             else clock.now + r.delay * interval '1 second' end,
         failures = case when o.restart is null
             then coalesce(r.failures, o.failures) else o.failures end,
@@ -456,6 +462,8 @@ returning o.id
 /* celery_pecker:prune_observers */
 -- History beyond the newest `keep` events, observers deleted a day ago, hosts dead for
 -- an hour that hold nothing: some thousand at a time.
+--
+-- stepped: written before the clock stepped back, they would wait until it is there again
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -476,6 +484,18 @@ hosts as (
     using clock
     where n.state = 'dead' and n.left_at < clock.now - interval '1 hour'
         and not exists (select from {schema}.pecker_observers as o where o.node = n.node)
+),
+stepped as (
+    update {schema}.pecker_observers as o
+    set not_before = clock.now + greatest(o.not_before - o.modified_at, interval '0'),
+        modified_at = clock.now
+    from clock
+    where o.node is null
+        and o.parked_at is null
+        and o.status in ('created', 'processing')
+        and o.kind = any (array(select kind from {schema}.pecker_observer_kinds))
+        and o.not_before > (select now from clock)
+        and o.modified_at > (select now from clock)
 )
 delete from {schema}.pecker_observers
 where id in (

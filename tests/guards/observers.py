@@ -7,6 +7,7 @@ from tests.guards.guard import Guard
 HOSTS = "celery_pecker/sql/observers_hosts.sql"
 PEOPLE = "celery_pecker/sql/observers.sql"
 LIVES = "tests/integration/observers/test_lives_in_tables.py"
+STEPS_BACK = "tests/integration/observers/test_clocks_and_versions.py"
 STARTS = "tests/integration/observers/test_start_and_stop.py"
 NOTICES = "tests/integration/observers/test_notices.py"
 FULL = "tests/unit/observers/test_no_more_threads.py"
@@ -135,6 +136,57 @@ GUARDS = (
         " else o.status end,\n",
         "        status = o.status,\n",
         f"{LIVES}::test_a_stop_that_arrives_between_two_hosts_is_obeyed",
+    ),
+    Guard(
+        "observers: under a long lease a host that settles looks soon",
+        STEPS,
+        "        look = min(placement.SETTLING, self._plan.look) if settles else"
+        " self._plan.look\n",
+        "        look = self._plan.look\n",
+        f"{LOOKS}::test_a_host_that_waits_for_others_to_join_looks_soon",
+    ),
+    Guard(
+        "observers: after a step back only what failed waits on its host",
+        HOSTS,
+        "       case when o.failures = 0 then 0\n            else ",
+        "       case when false then 0\n            else ",
+        f"{STEPS_BACK}::test_a_clock_that_stepped_back_keeps_nobody_waiting",
+    ),
+    Guard(
+        "observers: after a step back what a dead host held is taken",
+        HOSTS,
+        "        not_before = case when o.failures = 0 then least(o.not_before,",
+        "        not_before = case when false then least(o.not_before,",
+        f"{STEPS_BACK}::test_a_clock_that_stepped_back_keeps_nobody_waiting",
+    ),
+    Guard(
+        "observers: after a step back what was handed over is taken",
+        HOSTS,
+        "                case when o.failures = 0 then clock.now\n",
+        "                case when false then clock.now\n",
+        f"{STEPS_BACK}::test_one_that_was_handed_over_after_a_step_is_taken",
+    ),
+    Guard(
+        "observers: after a step back what waits is taken",
+        HOSTS,
+        "        and o.modified_at > (select now from clock)\n",
+        "        and false\n",
+        f"{STEPS_BACK}::test_one_that_waits_while_the_clock_steps_back_is_taken",
+    ),
+    Guard(
+        "observers: a lease of before a step back is cut",
+        HOSTS,
+        "    set lease_until = clock.now + n.ttl\n    from ahead, clock\n",
+        "    set lease_until = n.lease_until\n    from ahead, clock\n",
+        f"{STEPS_BACK}::test_a_clock_that_stepped_back_keeps_nobody_waiting",
+    ),
+    Guard(
+        "observers: a standby that lost the last grant gives none twice (I3)",
+        HOSTS,
+        "        epoch = greatest(o.epoch + 1, (extract(epoch from clock.now) *"
+        " 1000000)::bigint),\n        moves",
+        "        epoch = o.epoch + 1,\n        moves",
+        f"{STEPS_BACK}::test_a_standby_that_lost_the_last_grant_gives_none_twice",
     ),
     Guard(
         "observers: a claim walks no more of a kind than it may take",
