@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,39 @@ def overtaken(writes: Iterable[Write]) -> list[tuple[Write, Write]]:
     ]
 
 
-def dark(lived: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return when no host lived, of the spans in which each of them renewed."""
+class Span(NamedTuple):
+    """From when until when."""
+
+    since: float
+    until: float
+
+
+class Gap(NamedTuple):
+    """For how long an observer neither wrote nor began, while a host could run it."""
+
+    seconds: float
+    since: float
+    until: float
+
+
+def without(spans: Iterable[Span], out: Iterable[Span]) -> list[Span]:
+    """Return spans without those parts of them that are out."""
+    left = [*spans]
+    for since, until in out:
+        cut = []
+        for one in left:
+            cut.append(Span(one.since, min(one.until, since)))
+            cut.append(Span(max(one.since, until), one.until))
+        left = [one for one in cut if one.since < one.until]
+    return left
+
+
+def dark(lived: Iterable[Span]) -> list[Span]:
+    """Return when no host took anything, of the spans in which each of them might."""
     found, until = [], float("inf")
     for since, last in sorted(lived):
         if since > until:
-            found.append((until, since))
+            found.append(Span(until, since))
         until = last if until == float("inf") else max(until, last)
     return found
 
@@ -58,13 +86,14 @@ def gaps(
     writes: Iterable[Write],
     begun: Iterable[Begun],
     wanted: Mapping[str, Wanted],
-    dark: Sequence[tuple[float, float]] = (),
-) -> dict[str, float]:
-    """Return the longest time for which each observer neither wrote nor began.
+    dark: Sequence[Span] = (),
+) -> dict[str, Gap]:
+    """Return the longest gap of each observer.
 
     A life that is hit before its first write was there: of an observer that is hit
     three times in a row nobody may expect that it writes between. Time in which no host
-    lived does not count: after a blackout the machine needs its time to start them.
+    lived, or all that lived were draining, does not count: after a blackout the machine
+    needs its time to start them.
     """
     seen: dict[str, list[float]] = {}
     both = [(w.name, w.at) for w in writes] + [(b.name, b.at) for b in begun]
@@ -74,11 +103,11 @@ def gaps(
     for name, one in wanted.items():
         instants = [at for at in seen.get(name, []) if one.since < at < one.until]
         edges = [one.since, *sorted(instants), max(one.until, one.since)]
-        longest[name] = max(_lit(a, b, dark) for a, b in pairwise(edges))
+        longest[name] = max(Gap(_lit(a, b, dark), a, b) for a, b in pairwise(edges))
     return longest
 
 
-def _lit(since: float, until: float, dark: Sequence[tuple[float, float]]) -> float:
+def _lit(since: float, until: float, dark: Sequence[Span]) -> float:
     out = sum(max(min(b, until) - max(a, since), 0.0) for a, b in dark)
     return until - since - out
 

@@ -17,7 +17,8 @@ from celery_pecker.observers import Observers
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from tests.chaos.observers.events import Event
-from tests.chaos.observers.oracle import Begun, Wanted, Write
+from tests.chaos.observers.oracle import Wanted
+from tests.chaos.observers.record import Record
 
 HOSTS = 4
 APART = 1.0
@@ -67,6 +68,7 @@ class Stand:
         self.wanted: dict[str, Wanted] = {}
         self.running: list[str] = []
         self._undo: list[tuple[float, ProcessContainer | psutil.Process | str]] = []
+        self.record = Record(self.connection)
         self.hosts = [self._host(dsn, number) for number in range(HOSTS)]
 
     def begin(self, many: int) -> None:
@@ -83,6 +85,7 @@ class Stand:
 
     def do(self, event: Event) -> None:
         """Bring about the moment, strike, and undo what is due."""
+        self.record.events.append((self.now(), event))
         host = self._moment(event)
         hit = self.hosts if event.failure == "kill all" else [self.hosts[host]]
         children = [self._child(one) for one in hit]
@@ -110,7 +113,9 @@ class Stand:
                 self._stop(event, of=name)
             case "drain":
                 before = self._ask(HELD, name)
+                now = self.now()
                 self.observers.drain(name)
+                self.record.drains(name, now)
                 self._later(event, name)
                 self._reached(FEWER, before, name)
             case "restart":
@@ -175,28 +180,6 @@ class Stand:
     def now(self) -> float:
         """Return the instant, by the clock of the database."""
         return float(self._ask("select extract(epoch from clock_timestamp())"))
-
-    def writes(self) -> list[Write]:
-        """Return all guarded writes."""
-        rows = self.connection.execute(
-            "select name, epoch, extract(epoch from at)::float8 from writes"
-        ).fetchall()
-        return [Write(*row) for row in rows]
-
-    def begun(self) -> list[Begun]:
-        """Return all lives that hosts took."""
-        rows = self.connection.execute(
-            "select name, extract(epoch from at)::float8 from pecker_observer_history"
-            " where event in ('started', 'moved')"
-        ).fetchall()
-        return [Begun(*row) for row in rows]
-
-    def lived(self) -> list[tuple[float, float]]:
-        """Return from when to when each life of a host renewed its lease."""
-        return self.connection.execute(
-            "select extract(epoch from started_at)::float8,"
-            " extract(epoch from lease_until - ttl)::float8 from pecker_observer_nodes"
-        ).fetchall()
 
     def close(self) -> None:
         """End all processes."""
@@ -269,6 +252,7 @@ class Stand:
             elif isinstance(what, psutil.Process):
                 self._signal(what, signal.SIGCONT)
             else:
+                self.record.takes(what, self.now())
                 self.observers.undrain(what)
 
     def _child(self, host: ProcessContainer) -> psutil.Process | None:

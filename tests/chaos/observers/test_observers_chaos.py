@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Any
 
 import pytest
 
 from tests.chaos.observers.app import LEASE, OBSERVERS, PERIOD
 from tests.chaos.observers.events import KINDS, events
-from tests.chaos.observers.oracle import Begun, Wanted, Write, dark, gaps, overtaken
+from tests.chaos.observers.oracle import (
+    Begun,
+    Span,
+    Wanted,
+    Write,
+    dark,
+    gaps,
+    overtaken,
+    without,
+)
 from tests.chaos.observers.stand import HOSTS, Stand
 
 logger = logging.getLogger(__name__)
@@ -40,12 +50,21 @@ def test_the_oracle_sees_what_is_wrong() -> None:
         (Write("a", 2, 2.0), Write("a", 1, 2.5))
     ]
     wanted = {"a": Wanted(0.5, 9.0), "b": Wanted(1.0, 2.0), "c": Wanted(3.0, 4.0)}
-    assert gaps(good, [], wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
-    none = dark([(0.0, 3.0), (1.0, 2.5), (5.0, 9.0)])
+
+    def seconds(*said: Any) -> dict[str, float]:
+        return {name: one.seconds for name, one in gaps(*said).items()}
+
+    assert seconds(good, [], wanted) == {"a": 7.0, "b": 0.5, "c": 1.0}
+    none = dark([Span(0.0, 3.0), Span(1.0, 2.5), Span(5.0, 9.0)])
     assert none == [(3.0, 5.0)]
-    assert gaps(good, [], {"a": Wanted(0.5, 9.0)}, none) == {"a": 5.0}
+    assert seconds(good, [], {"a": Wanted(0.5, 9.0)}, none) == {"a": 5.0}
     begun = [Begun("a", 6.0), Begun("c", 3.25)]
-    assert gaps(good, begun, wanted) == {"a": 4.0, "b": 0.5, "c": 0.75}
+    assert seconds(good, begun, wanted) == {"a": 4.0, "b": 0.5, "c": 0.75}
+    assert gaps(good, begun, wanted)["a"] == (4.0, 2.0, 6.0)
+    assert without([Span(0.0, 9.0)], [Span(1.0, 2.0), Span(8.0, 10.0)]) == [
+        (0.0, 1.0),
+        (2.0, 8.0),
+    ]
 
 
 @pytest.mark.chaos
@@ -66,16 +85,20 @@ def test_who_must_run_runs_and_writes_alone(dsn: str) -> None:
             logger.info("%d: %s", number, event)
             stand.do(event)
         stand.settle()
-        writes = stand.writes()
-        longest = gaps(writes, stand.begun(), stand.wanted, dark(stand.lived()))
+        record = stand.record
+        writes = record.writes()
+        longest = gaps(writes, record.begun(), stand.wanted, dark(record.lived()))
+        name, most = max(longest.items(), key=lambda one: one[1])
+        story = record.story(most.since, most.until)
     except BaseException as error:
         for host in stand.hosts:
             error.add_note(f"{host.name}:\n{host.logs().decode()[-3_000:]}")
         raise
     finally:
         stand.close()
-    most = max(longest.values())
-    logger.info("%d writes, longest gap %.1f s", len(writes), most)
+    logger.info("%d writes, longest gap %.1f s, of %s", len(writes), most.seconds, name)
+    logger.info("then:\n%s", story)
     assert overtaken(writes) == []
     allowed = LEASE + TICK + PERIOD + BUSY
-    assert {name: gap for name, gap in longest.items() if gap > allowed} == {}
+    long = [one for one, gap in longest.items() if gap.seconds > allowed]
+    assert not long, f"{len(long)} of {len(longest)}, {name} for {most}:\n{story}"
