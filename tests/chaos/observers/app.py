@@ -1,4 +1,4 @@
-"""Observers that write under their guard, once a second, on hosts that may hang."""
+"""Observers that write under their guard, on hosts that say who runs and may hang."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from celery_pecker.observers import Lease, Observers
 
 OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
 LEASE = 3.0
-PERIOD = max(1.0, OBSERVERS / 400)
-"""Seconds between two writes of an observer: 400 of all of them in a second at most."""
+PERIOD = max(1.0, OBSERVERS / 200)
+"""Seconds between two writes of an observer: 200 of all of them in a second at most."""
+CALLED = max(1.0, OBSERVERS / 1_000)
+"""Seconds after which a host says who runs. A busy machine manages that, where it is
+late with thousands of writes."""
 REST = 0.5
 """Seconds between the request for a guard and its use."""
 LINES = 4
 """Connections of a host."""
 BLOCKED = 4.0
 """Seconds for which SIGUSR1 blocks the event loop: longer than a lease."""
+CALL = "insert into called (at, names) values (clock_timestamp(), %s)"
 WRITE = "insert into writes (name, epoch, at) values (%s, %s, clock_timestamp())"
 
 app = Celery("observers-chaos", broker="memory://")
@@ -56,6 +60,12 @@ class Line:
         finally:
             held.close()
 
+    async def call(self, names: list[str]) -> None:
+        """Write who runs on this host."""
+        connection = await self._open()
+        async with self._lock, connection.transaction():
+            await connection.execute(CALL, [names])
+
     async def _open(self) -> psycopg.AsyncConnection[Any]:
         async with self._lock:
             if self._connection is None or self._connection.closed:
@@ -67,6 +77,8 @@ class Line:
 
 lines = [Line() for _ in range(LINES)]
 writes: set[asyncio.Task[None]] = set()
+running: dict[str, int] = {}
+"""Epochs by name."""
 
 
 @observers.observer
@@ -77,14 +89,34 @@ async def writing(lease: Lease) -> None:
     thaws, or an observer begins anew on its host, the guards of the life before are
     already past their own host, and the database alone can refuse them.
     """
+    if not running:
+        keep(asyncio.create_task(call()))
+    running[lease.name] = lease.epoch
     rest = 0.0
-    while True:
-        write = asyncio.create_task(attempt(lease, rest))
-        writes.add(write)
-        write.add_done_callback(writes.discard)
-        await asyncio.shield(write)
-        rest = REST
-        await pass_by(PERIOD - REST)
+    try:
+        while True:
+            await asyncio.shield(keep(asyncio.create_task(attempt(lease, rest))))
+            rest = REST
+            await pass_by(PERIOD - REST)
+    finally:
+        if running[lease.name] == lease.epoch:
+            del running[lease.name]
+
+
+def keep(task: asyncio.Task[None]) -> asyncio.Task[None]:
+    """Have a task outlive the observer that made it."""
+    writes.add(task)
+    task.add_done_callback(writes.discard)
+    return task
+
+
+async def call() -> None:
+    """Say who runs here, until nobody does."""
+    line = Line()
+    while running:
+        with suppress(psycopg.Error):
+            await line.call([*running])
+        await pass_by(CALLED)
 
 
 async def attempt(lease: Lease, rest: float) -> None:

@@ -19,14 +19,6 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A life that a host took, as the history has it."""
-
-    name: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """For how long an observer had to run."""
 
@@ -53,7 +45,7 @@ class Span(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """For how long an observer neither wrote nor began, while a host could run it."""
+    """For how long nobody saw an observer, while a host could run it."""
 
     seconds: float
     since: float
@@ -83,25 +75,20 @@ def dark(lived: Iterable[Span]) -> list[Span]:
 
 
 def gaps(
-    writes: Iterable[Write],
-    begun: Iterable[Begun],
+    seen: Mapping[str, Iterable[float]],
     wanted: Mapping[str, Wanted],
     dark: Sequence[Span] = (),
 ) -> dict[str, Gap]:
-    """Return the longest gap of each observer.
+    """Return the longest gap between the instants in which each observer was seen.
 
-    A life that is hit before its first write was there: of an observer that is hit
-    three times in a row nobody may expect that it writes between. Time in which no host
-    lived, or all that lived were draining, does not count: after a blackout the machine
-    needs its time to start them.
+    A life that is hit before its first sign was there: of an observer that is hit
+    three times in a row nobody may expect one between. Time in which no host lived, or
+    all that lived were draining, does not count: after a blackout the machine needs its
+    time to start them.
     """
-    seen: dict[str, list[float]] = {}
-    both = [(w.name, w.at) for w in writes] + [(b.name, b.at) for b in begun]
-    for name, at in both:
-        seen.setdefault(name, []).append(at)
     longest = {}
     for name, one in wanted.items():
-        instants = [at for at in seen.get(name, []) if one.since < at < one.until]
+        instants = [at for at in seen.get(name, ()) if one.since < at < one.until]
         edges = [one.since, *sorted(instants), max(one.until, one.since)]
         longest[name] = max(Gap(_lit(a, b, dark), a, b) for a, b in pairwise(edges))
     return longest

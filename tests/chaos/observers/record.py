@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from tests.chaos.observers.events import Event
-from tests.chaos.observers.oracle import Begun, Span, Write, without
+from tests.chaos.observers.oracle import Span, Write, without
 
 DRAINING = """
 select node::text from pecker_observer_nodes where name = %s and state = 'draining'
@@ -16,6 +16,14 @@ LIVES = """
 select node::text, name, extract(epoch from started_at)::float8,
        extract(epoch from lease_until - ttl)::float8
 from pecker_observer_nodes
+"""
+SEEN = """
+select name, extract(epoch from at)::float8 from pecker_observer_history
+where event in ('started', 'moved')
+union all
+select name, extract(epoch from at)::float8 from writes
+union all
+select name, extract(epoch from at)::float8 from called, unnest(names) as name
 """
 BEFORE = 5.0
 """Seconds before a gap whose events are shown."""
@@ -48,13 +56,13 @@ class Record:
         ).fetchall()
         return [Write(*row) for row in rows]
 
-    def begun(self) -> list[Begun]:
-        """Return all lives that hosts took."""
-        rows = self._connection.execute(
-            "select name, extract(epoch from at)::float8 from pecker_observer_history"
-            " where event in ('started', 'moved')"
-        ).fetchall()
-        return [Begun(*row) for row in rows]
+    def seen(self) -> dict[str, list[float]]:
+        """Return when each observer was taken, wrote, or was said to run, by name."""
+        found: dict[str, list[float]] = {}
+        with self._connection.cursor() as cursor:
+            for name, at in cursor.stream(SEEN):
+                found.setdefault(name, []).append(at)
+        return found
 
     def lived(self) -> list[Span]:
         """Return when each life of a host renewed its lease and did not drain."""

@@ -53,7 +53,10 @@ select count(*) from pecker_observers join pecker_observer_nodes as n using (nod
 where n.name = %s
 """
 FEWER = HELD.replace("count(*)", "count(*) < %s")
-TABLE = "create table writes (name text, epoch bigint, at timestamptz)"
+TABLES = """
+create table writes (name text, epoch bigint, at timestamptz);
+create table called (at timestamptz, names text[])
+"""
 
 
 class Stand:
@@ -64,7 +67,7 @@ class Stand:
         app.conf.update(pecker_dsn=dsn)
         self.observers = Observers(app)
         self.connection = psycopg.connect(dsn, autocommit=True)
-        self.connection.execute(TABLE)
+        self.connection.execute(TABLES)
         self.wanted: dict[str, Wanted] = {}
         self.running: list[str] = []
         self._undo: list[tuple[float, ProcessContainer | psutil.Process | str]] = []
