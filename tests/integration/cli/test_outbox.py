@@ -80,6 +80,15 @@ def test_rows_are_shown_by_attempts_most_first(
     assert rows[0]["mode"] == "relay"
     assert line.json("outbox", "show", "--parked")["rows"] == rows[:1]
     assert len(line.json("outbox", "show", "--task", "app.work")["rows"]) == 6
+    table.execute(
+        "update pecker_outbox set mode = 1, attempt = id % 5 where task = 'app.work'"
+    )
+    for which in ((), ("--task", "app.work")):
+        attempts = [
+            row["attempt"] for row in line.json("outbox", "show", *which)["rows"]
+        ]
+        assert attempts == sorted(attempts, reverse=True)
+        assert len({*attempts}) >= 4
     one = line("outbox", "show", str(rows[0]["id"]))
     assert "no such queue" in one.stdout
     assert line("outbox", "show", "--task", "nobody's").exit_code == 1
