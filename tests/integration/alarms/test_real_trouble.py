@@ -7,14 +7,17 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
 from celery_pecker.testing.cluster import READY
+from celery_pecker.testing.database_clock import DatabaseClock
 from celery_pecker.testing.processes import ProcessContainer
 from tests.integration.alarms import trouble_app as troubled
 
@@ -56,10 +59,21 @@ class Scene:
         process.start()
         return process
 
+    @staticmethod
+    def ready(process: ProcessContainer) -> None:
+        """Wait until a worker is ready."""
+        eventually(
+            lambda: READY in process.life_log() or process.exit_code is not None,
+            WITHIN,
+            "the worker is ready",
+        )
+        assert process.exit_code is None, process.life_log()
+
     def close(self) -> None:
         """Leave nothing running."""
         for one in self.all:
             one.remove()
+        self.rows.close()
 
     def told(self, rule: str, event: str = "ringing") -> list[str]:
         """Return the lines of notices of a rule."""
@@ -95,18 +109,13 @@ def scene(postgres_server: Any, redis_server: Any) -> Iterator[Scene]:
             "broker_url": redis_server.url,
             "task_default_queue": queue,
             "pecker_dsn": dsn,
+            "throttle_redis_url": redis_server.url,
         }
         troubled.app.conf.update(conf)
         made = Scene(conf)
-        stack.callback(made.rows.close)
         process = made.worker(queue)
         stack.callback(made.close)
-        eventually(
-            lambda: READY in process.life_log() or process.exit_code is not None,
-            WITHIN,
-            "the worker is ready",
-        )
-        assert process.exit_code is None, process.life_log()
+        made.ready(process)
         yield made
 
 
@@ -147,3 +156,69 @@ def test_an_observer_that_fails_to_the_end_is_parked(scene: Scene) -> None:
     """By its name, with the error."""
     troubled.failing.start("doomed")
     scene.until("observer_parked", "doomed: it is parked after", "cannot go on")
+
+
+def test_a_run_that_waited_while_its_schedule_was_edited_is_overtaken(
+    scene: Scene,
+) -> None:
+    """Its message lies in a queue; slots of another period are won meanwhile."""
+    schedules = Schedules(troubled.app)
+    waits = f"{scene.queue}-waits"
+    control = troubled.app.control
+
+    def edited(schedule: float, timeout: float, queue: str) -> None:
+        schedules.set(
+            "edited",
+            task="nothing",
+            schedule=schedule,
+            timeout=timeout,
+            options={"queue": queue},
+        )
+
+    def won() -> int:
+        text = "select epoch from pecker_tasks where name = 'edited'"
+        [(epoch,)] = scene.rows.execute(text).fetchall()
+        return int(epoch)
+
+    try:
+        edited(10.0, 9.5, waits)
+        before = eventually(won, WITHIN, "its slot is won, and the message waits")
+        edited(0.5, 0.4, scene.queue)
+        eventually(lambda: won() > before, WITHIN, "a later slot is won")
+        control.add_consumer(waits, reply=True, timeout=5.0)
+        scene.until("overtaken", "edited: 1 of its runs were overtaken")
+    finally:
+        schedules.remove("edited")
+        schedules.close()
+
+
+def test_a_database_at_its_limit_is_shut_and_opens_again(scene: Scene) -> None:
+    """By statements that a task sends, as the gate of the schedules counts them."""
+    troubled.floods.apply_async((20.0,), queue=scene.queue)
+    scene.until("shut", "main: the gate lets nothing through to it")
+    scene.until("shut", "main", event="recovered")
+
+
+def test_a_database_whose_clock_steps_back_rings(
+    postgres_server: Any, scene: Scene
+) -> None:
+    """In a worker of its own, since the clock is wrong for all that read it."""
+    with (
+        postgres_server.fresh(migrated=True) as dsn,
+        DatabaseClock(dsn) as clock,
+    ):
+        queue = f"{scene.queue}-clock"
+        conf = {**scene.conf, "pecker_dsn": clock.dsn, "task_default_queue": queue}
+        late = Scene(conf)
+        try:
+            late.ready(late.worker(queue))
+            looked = "select recorded from pecker_alarm_rules where rule = 'clock'"
+            eventually(
+                lambda: late.rows.execute(looked).fetchone() == (True,),
+                WITHIN,
+                "somebody knows what time it was",
+            )
+            clock.step(-timedelta(minutes=10))
+            late.until("clock", "database: the clock of the database stepped back by")
+        finally:
+            late.close()

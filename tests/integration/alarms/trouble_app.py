@@ -6,11 +6,13 @@ import json
 import os
 from typing import Any
 
+import psycopg
 from celery import Celery
 
 import celery_pecker.worker
+import throttle
 from celery_pecker import deadline
-from celery_pecker.kernel.clock import pause
+from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.observers import Lease, Observers, Retry
 from celery_pecker.outbox import Outbox
 from celery_sharding import Shard, Sharding
@@ -28,17 +30,23 @@ app.conf.update(
     pecker_worker=True,
     pecker_observers=True,
     pecker_observers_lease=2.0,
-    pecker_alarms_interval=0.2,
+    pecker_alarms_interval=0.5,
     pecker_alarms={
         "silent": {"after": 1.0},
         "failing": {"after": 0.0, "only": ["fails"]},
         "misfire": {"count": 2, "only": ["locked"]},
         "overrun": {"only": ["overruns"]},
+        "overtaken": {"count": 1, "only": ["edited"]},
+        "clock": {},
+        "shut": {"after": 1.0},
         "job_failed": {},
         "outbox_parked": {},
         "observer_parked": {},
     },
     sharding_sweep=0.5,
+    pecker_gate="throttle.gate.schedules:gate",
+    throttle_limits={"main": 100},
+    throttle_estimator="fast",
     worker_prefetch_multiplier=1,
     task_ignore_result=True,
     broker_connection_retry_on_startup=True,
@@ -71,6 +79,17 @@ def overruns() -> None:
     while True:
         pause(0.01)
         deadline.check()
+
+
+@app.task(name="floods")
+def floods(seconds: float) -> None:
+    """Do more to the database than it is to bear."""
+    with psycopg.connect(app.conf.pecker_dsn, autocommit=True) as connection:
+        throttle.instrument.psycopg(connection, database="main")
+        until = SYSTEM.monotonic() + seconds
+        while SYSTEM.monotonic() < until:
+            connection.execute("select 1")
+            pause(0.002)
 
 
 parks: Any = app.task(name="parks", outbox="until_done", outbox_attempts=1)(fails.run)
