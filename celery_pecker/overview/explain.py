@@ -7,11 +7,15 @@ that a message was published is known, that a worker ran it only if one reported
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 
-from celery_pecker.kernel.lease import SECOND
+from celery_pecker.overview.facts import (
+    facts_of,
+    living_schedulers,
+    next_slot,
+    overdue_us,
+)
 from celery_pecker.overview.model import (
     BadEnd,
     EntryDetail,
@@ -19,16 +23,17 @@ from celery_pecker.overview.model import (
     ReplicaRow,
     SlotRow,
 )
-from celery_pecker.overview.verdicts import GAVE_UP, REPORTED, Answer, Asked
+from celery_pecker.overview.slot_verdicts import (
+    WRITTEN_WITHIN_US,
+    At,
+    of_slot,
+    reported,
+    reporter,
+)
+from celery_pecker.overview.verdicts import REPORTED, Answer, Asked
 
-WRITTEN_WITHIN_US = 15 * SECOND
-"""Reports are written in the pauses of a scheduler; after that they are missing."""
 ENDED = frozenset({"succeeded", "failed", "overrun", "lost"})
 UNDER_WAY = frozenset({"published", "started", "running", "asked"})
-
-
-At = Callable[[int], str]
-"""Shows an instant."""
 
 
 def explain(asked: Asked, at: At) -> Answer:
@@ -42,7 +47,7 @@ def explain(asked: Asked, at: At) -> Answer:
         verdict=answer.verdict,
         why=answer.why,
         advice=answer.advice,
-        facts=[*answer.facts, *_facts(asked, detail, at)],
+        facts=[*answer.facts, *facts_of(asked, detail, at)],
     )
 
 
@@ -87,12 +92,12 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
         )
     if nobody is not None:
         yield nobody
-    if _overdue_us(asked, detail) > asked.overdue_after_us:
+    if overdue_us(asked, detail) > asked.overdue_after_us:
         yield _overdue(asked, detail, at)
     if row.outcomes.failing and row.outcomes.bad is not None:
         yield _failing(row, row.outcomes.bad, at)
     if not row.epoch:
-        due = _next(asked, detail)
+        due = next_slot(asked, detail)
         when = f"its first slot is {at(due)}" if due else "it had no slot yet"
         yield Answer(
             verdict="new",
@@ -102,8 +107,8 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
         )
     ended = _ended_lately(detail)
     if ended is not None:
-        yield _reported(ended, at)
-    yield from _of_one(asked, detail, row.last_us, at)
+        yield reported(ended, at)
+    yield from of_slot(asked, detail, row.last_us, at)
 
 
 def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Answer]:
@@ -167,9 +172,9 @@ def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
     row, slot_us = detail.row, asked.slot_us or 0
     known = {slot.due_us for slot in detail.slots}
     if slot_us in known or slot_us == row.last_us:
-        yield from _of_one(asked, detail, slot_us, at)
+        yield from of_slot(asked, detail, slot_us, at)
     if slot_us > row.last_us:
-        due = _next(asked, detail)
+        due = next_slot(asked, detail)
         if slot_us > detail.now_us or not row.declared or row.paused:
             when = f"; its next slot is {at(due)}" if due else ""
             if slot_us > detail.now_us:
@@ -225,7 +230,7 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     )
     return Answer(
         verdict="undeclared",
-        why=f"{_count(len(alive))}, and none declares it{since}{in_code}",
+        why=f"{living_schedulers(len(alive))}, and none declares it{since}{in_code}",
         advice="its rows go a day after the last declaration; add it to beat_schedule"
         " if it is wanted",
     )
@@ -245,8 +250,8 @@ def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
     seen = max((one.seen_us for one in asked.replicas), default=None)
     last = f"; the last was seen at {at(seen)}" if seen else ""
     due = (
-        f"its slot of {at(_next(asked, detail) or row.last_us)} is not won: "
-        if _overdue_us(asked, detail) > 0
+        f"its slot of {at(next_slot(asked, detail) or row.last_us)} is not won: "
+        if overdue_us(asked, detail) > 0
         else ""
     )
     local = row.run == "local" and any(one.living for one in asked.replicas)
@@ -264,153 +269,19 @@ def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
 
 def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     row = detail.row
-    due = at(_next(asked, detail) or row.last_us)
+    due = at(next_slot(asked, detail) or row.last_us)
     able = _able(asked, row)
     newest = detail.slots[0] if detail.slots else None
     if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
         return Answer(
             verdict="gated",
             why=f"its slot of {due} is held back by the gate (pecker_gate), reported at"
-            f" {at(newest.at_us)} by {_who(newest)}",
+            f" {at(newest.at_us)} by {reporter(newest)}",
             advice="it runs when the gate opens, by its misfire policy",
         )
     return Answer(
         verdict="overdue",
-        why=f"its slot of {due} is not won, although {_count(len(able))}:"
+        why=f"its slot of {due} is not won, although {living_schedulers(len(able))}:"
         " they cannot reach the broker, the gate holds it back, or they hang",
         advice="see their logs; celery -A proj pecker doctor",
     )
-
-
-def _of_one(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[Answer]:
-    """Return what became of one slot that was claimed."""
-    for pending in detail.pending:
-        if pending.due_us == due_us and not pending.asked:
-            yield Answer(
-                verdict="pending",
-                why=f"its slot of {at(due_us)} was claimed and the broker has not yet"
-                f" confirmed it (attempt {pending.attempt})",
-                advice="another scheduler publishes it again, with the same task id,"
-                " 15 s after its claim",
-            )
-    matching = [slot for slot in detail.slots if slot.due_us == due_us]
-    if matching:
-        late = detail.now_us - due_us >= WRITTEN_WITHIN_US
-        if matching[0].state == "published" and not late:
-            yield _sent(matching[0], at)
-        yield _reported(matching[0], at)
-    else:
-        yield _unreported(asked, detail, due_us, at)
-
-
-def _reported(slot: SlotRow, at: At) -> Answer:
-    verdict, why, advice = REPORTED.get(
-        slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
-    )
-    if slot.state == "missed" and not slot.epoch:  # nobody ever claimed it
-        verdict, why, advice = GAVE_UP
-    words = {
-        "due": at(slot.due_us),
-        "when": at(slot.at_us),
-        "late": _late(slot.late_us),
-    }
-    return Answer(
-        verdict=verdict,
-        why=why.format(**words),
-        advice=advice.format(**words) if advice else None,
-        facts=[f"reported by {_who(slot)}, epoch {slot.epoch}"],
-    )
-
-
-def _sent(slot: SlotRow, at: At) -> Answer:
-    """Return what can be known by now of a slot of the last seconds."""
-    return Answer(
-        verdict="published",
-        why=f"a message for its slot of {at(slot.due_us)} was handed to the broker at"
-        f" {at(slot.at_us)}{_late(slot.late_us)}; how its run ends is reported within"
-        " seconds of its end",
-        facts=[f"reported by {_who(slot)}, epoch {slot.epoch}"],
-    )
-
-
-def _unreported(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Answer:
-    row = detail.row
-    who = _name(row.holder, row.host)
-    if detail.now_us - due_us < WRITTEN_WITHIN_US:
-        return Answer(
-            verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}; what became of it is"
-            " written within seconds",
-        )
-    if not detail.slots:
-        return Answer(
-            verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}; nothing was ever"
-            " reported of this entry",
-            advice="pecker_history may be 0, or the scheduler's version older",
-        )
-    living = any(one.living for one in asked.replicas if one.holder == row.holder)
-    if living:
-        return Answer(
-            verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}, which did not report"
-            " of it",
-            advice="the scheduler may be frozen, or drop reports: see its log",
-        )
-    return Answer(
-        verdict="lost",
-        why=f"its slot of {at(due_us)} was claimed by {who}, which is gone and"
-        " reported nothing: it died, perhaps before the message was out",
-        advice="delivery 'at_least_once' publishes such slots again",
-    )
-
-
-def _facts(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
-    row = detail.row
-    known = [
-        f"last slot {at(row.last_us)}, epoch {row.epoch}, era {row.era}, won by"
-        f" {_name(row.holder, row.host)}"
-        if row.epoch
-        else f"first seen {at(row.last_us)}"
-    ]
-    due = _next(asked, detail)
-    if due is not None:
-        known.append(f"next slot {at(due)}")
-    if detail.fence is not None:
-        fence = detail.fence
-        known.append(
-            f"last run started {at(fence.started_us)} for the slot of"
-            f" {at(fence.due_us)}, epoch {fence.epoch}"
-        )
-    if row.missed:
-        known.append(f"{row.missed} slots had no message since the row was made")
-    alive = [one for one in asked.replicas if one.living]
-    known.append(f"{_count(len(alive))}; the database's clock says {at(detail.now_us)}")
-    return known
-
-
-def _next(asked: Asked, detail: EntryDetail) -> int | None:
-    return detail.row.next_us if detail.row.next_us is not None else asked.next_us
-
-
-def _overdue_us(asked: Asked, detail: EntryDetail) -> int:
-    due = _next(asked, detail)
-    return 0 if due is None else detail.now_us - due
-
-
-def _count(living: int) -> str:
-    return "1 scheduler lives" if living == 1 else f"{living} schedulers live"
-
-
-def _late(late_us: int | None) -> str:
-    return "" if late_us is None else f", {late_us / 1000:.1f} ms late"
-
-
-def _who(slot: SlotRow) -> str:
-    return _name(slot.holder, slot.host)
-
-
-def _name(holder: uuid.UUID | None, host: str | None) -> str:
-    if holder is None:
-        return "nobody"
-    return f"{host or 'a host no longer known'} ({str(holder)[:8]})"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from celery_pecker.history.outcomes import COLUMNS
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview.model import (
-    NOTHING_YET,
-    BadEnd,
     EntryDetail,
-    EntryRow,
-    Fence,
     NobodyDeclares,
     NoRoom,
     Outcomes,
@@ -26,8 +21,8 @@ from celery_pecker.overview.model import (
     Totals,
     UnknownEntry,
 )
-from celery_pecker.overview.slots import named, slots
-from celery_pecker.overview.states import state
+from celery_pecker.overview.rows import bad_end_of, entry_of, fence_of
+from celery_pecker.overview.slots import slots
 
 ORDERS = ("name", "task", "last", "late", "missed", "state")
 MOST = 1_000
@@ -90,7 +85,7 @@ class Overview:
         now_us, total = rows[0][:2]
         ended = self.outcomes([row[2] for row in rows if row[2] is not None])
         listed = [
-            _entry(row[2:], now_us, overdue_after, ended)
+            entry_of(row[2:], now_us, overdue_after, ended)
             for row in rows
             if row[2] is not None
         ]
@@ -107,7 +102,7 @@ class Overview:
         slots = self._slots(name, limit)
         late = [slot.late_us for slot in slots if slot.late_us is not None][:SHOWN]
         return EntryDetail(
-            row=_entry(
+            row=entry_of(
                 (*rows[0][1:16], late[::-1]),
                 now_us,
                 OVERDUE_TIMEOUT,
@@ -117,7 +112,7 @@ class Overview:
             declared_until_us=until_us,
             holder_seen_us=seen_us,
             slots=slots,
-            fence=_fence(rows[0][18:]),
+            fence=fence_of(rows[0][18:]),
             pending=[
                 PendingRow(
                     due_us=due_us,
@@ -152,7 +147,7 @@ class Overview:
                 failing=failing,
                 undelivered=undelivered,
                 counts=dict(zip(COLUMNS, counts, strict=True)),
-                bad=_bad(bad),
+                bad=bad_end_of(bad),
             )
             for name, failing, undelivered, counts, *bad in rows
         }
@@ -294,81 +289,3 @@ def _unknown(name: str) -> UnknownEntry:
 def _storable(name: str) -> bool:
     """Return whether PostgreSQL could be asked for the name at all."""
     return "\0" not in name and name == name.encode(errors="ignore").decode()
-
-
-def _entry(
-    row: Sequence[Any], now_us: int, overdue_after: float, ended: Mapping[str, Outcomes]
-) -> EntryRow:
-    (
-        name,
-        task,
-        schedule,
-        run,
-        delivery,
-        period_us,
-        timeout_us,
-        last_us,
-        epoch,
-        era,
-        missed,
-        paused,
-        declared,
-        holder,
-        host,
-        spark,
-    ) = row
-    next_us = None if period_us is None else last_us + period_us
-    overdue_us = max(now_us - next_us, 0) if declared and next_us is not None else 0
-    outcomes = ended.get(name, NOTHING_YET)
-    return EntryRow(
-        name=name,
-        task=task or "",
-        schedule=schedule or "",
-        run=run or "",
-        delivery=delivery or "",
-        period_us=period_us,
-        timeout_us=timeout_us,
-        last_us=last_us,
-        next_us=next_us,
-        late_us=spark[-1] if spark else None,
-        overdue_us=overdue_us,
-        holder=holder,
-        host=host,
-        epoch=epoch,
-        era=era,
-        missed=missed,
-        paused=paused,
-        declared=declared,
-        state=state(
-            declared=declared,
-            paused=paused,
-            overdue=overdue_us > overdue_after * SECOND,
-            new=not epoch,
-            failing=outcomes.failing,
-        ),
-        spark=spark or [],
-        outcomes=outcomes,
-    )
-
-
-def _bad(row: Sequence[Any]) -> BadEnd | None:
-    report, due_us, era, at_us, host, error = row
-    if report is None:
-        return None
-    return BadEnd(
-        state=named(report),
-        due_us=due_us,
-        era=era,
-        at_us=at_us,
-        host=host,
-        error=error or "",
-    )
-
-
-def _fence(row: Sequence[Any]) -> Fence | None:
-    epoch, era, attempt, due_us, started_us = row
-    if epoch is None:
-        return None
-    return Fence(
-        due_us=due_us, era=era, epoch=epoch, attempt=attempt, started_us=started_us
-    )

@@ -7,49 +7,29 @@ that publishes (so never before a fork), and it can be dropped without asking an
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
-import socket
-import struct
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-import kombu.transport.pyamqp
 import kombu.transport.redis
 import redis
 from kombu import exceptions
 from kombu.common import maybe_declare
 from kombu.exceptions import OperationalError
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
 )
-from redis.retry import Retry
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerRefuses, BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.publisher.brokers import KINDS, Kind, sentinel_options
 from celery_pecker.publisher.confirms import Confirms
+from celery_pecker.publisher.sockets import hang_up, sockets
 
-
-class Kind(enum.StrEnum):
-    """What is on the other side, as far as it matters here."""
-
-    REDIS = "redis"
-    RABBITMQ = "rabbitmq"
-    OTHER = "other"
-
-
-_KINDS = {
-    kombu.transport.redis.Transport: Kind.REDIS,
-    kombu.transport.redis.SentinelTransport: Kind.REDIS,
-    kombu.transport.pyamqp.Transport: Kind.RABBITMQ,
-    kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
-}
 _FAILED: tuple[type[Exception], ...] = (OperationalError, OSError)
 if hasattr(exceptions, "BatchPublishError"):  # kombu 5.7
     _FAILED = (*_FAILED, exceptions.BatchPublishError)
@@ -177,7 +157,7 @@ class Link:
         self.channel = self.side = self.confirms = None
         self._blocked = False
         if connection is not None:
-            _hang_up(connection, self.kind)
+            hang_up(connection, self.kind)
 
     def abandon(self) -> None:
         """This process, a fork of the owner, holds the owner's sockets open no more.
@@ -188,7 +168,7 @@ class Link:
         connection, self._connection = self._connection, None
         self.channel = self.side = self.confirms = None
         if connection is not None:
-            for sock in _sockets(connection, self.kind):
+            for sock in sockets(connection, self.kind):
                 with contextlib.suppress(OSError):
                     os.close(sock.detach())
 
@@ -282,7 +262,7 @@ class Link:
         errors = (e for e in connection.connection_errors if e is not KeyError)
         self.failed_by = (*_FAILED, *errors)
         self.refused_by = connection.channel_errors
-        self.kind = _KINDS.get(connection.get_transport_cls(), Kind.OTHER)
+        self.kind = KINDS.get(connection.get_transport_cls(), Kind.OTHER)
         if self.kind is Kind.REDIS:
             options = connection.transport_options
             for option in ("socket_timeout", "socket_connect_timeout"):
@@ -293,7 +273,7 @@ class Link:
             if issubclass(
                 connection.get_transport_cls(), kombu.transport.redis.SentinelTransport
             ):
-                options["sentinel_kwargs"] = _sentinel_options(
+                options["sentinel_kwargs"] = sentinel_options(
                     options, sentinels=len(connection.alt) or 1
                 )
         # kombu's default is two seconds of sleep and another try
@@ -314,80 +294,3 @@ class Link:
 
     def _unblock(self) -> None:
         self._blocked = False
-
-
-def _sentinel_options(options: dict[str, Any], *, sentinels: int) -> dict[str, Any]:
-    """Return how to ask Sentinels: once, each for its share of the time.
-
-    redis-py asks each four times, with pauses of seconds, and all after one another:
-    26 s for one that accepts and is silent, in which the scheduler's loop stood still.
-    """
-    names = ("socket_timeout", "socket_connect_timeout")
-    shares = {name: float(options[name]) / sentinels for name in names}
-    kept = {
-        name: value for name, value in options.items() if name.startswith("socket_")
-    }
-    own = options.get("sentinel_kwargs")
-    return {
-        **(kept if own is None else own),
-        **shares,
-        **{name: own[name] for name in names if own and own.get(name) is not None},
-        "retry": Retry(NoBackoff(), 0),
-    }
-
-
-def _hang_up(connection: Any, kind: Kind) -> None:
-    """Close the sockets of a kombu connection as if the process had died."""
-    if kind is Kind.OTHER:
-        # Who knows what this transport does to say goodbye: let it, elsewhere.
-        threading.Thread(target=connection.release, daemon=True).start()
-        return
-    for sock in _sockets(connection, kind):
-        _abort(sock)
-    if kind is Kind.REDIS:
-        for channel in list(connection.transport.channels):
-            channel._disconnect_pools()  # noqa: SLF001 (close() may talk to Redis)
-    elif connection._connection is not None:  # noqa: SLF001 (the property would connect)
-        amqp = connection._connection  # noqa: SLF001 (as above)
-        if amqp._transport is not None:  # noqa: SLF001 (as above)
-            # Else amqp says goodbye by TLS on a closed socket: a ValueError, which
-            # ends the thread of the caller.
-            amqp._transport.sock = None  # noqa: SLF001 (as above)
-        amqp.collect()
-
-
-def _sockets(connection: Any, kind: Kind) -> Iterator[socket.socket]:
-    """Return the open sockets of a kombu connection."""
-    if kind is Kind.REDIS:
-        for channel in list(connection.transport.channels):
-            for pool in (channel._pool, channel._async_pool):  # noqa: SLF001 (the properties would connect)
-                yield from _pooled(pool)
-    elif kind is Kind.RABBITMQ:
-        amqp = connection._connection  # noqa: SLF001 (the property would connect)
-        transport = None if amqp is None else amqp._transport  # noqa: SLF001 (as above)
-        if transport is not None and transport.sock is not None:
-            yield transport.sock
-
-
-def _pooled(pool: Any) -> Iterator[socket.socket]:
-    """Return the sockets of a redis-py pool, if there is one."""
-    for connections in ("_available_connections", "_in_use_connections"):
-        for connection in list(getattr(pool, connections, None) or ()):
-            sock = getattr(connection, "_sock", None)
-            if sock is not None:
-                yield sock
-
-
-def _abort(sock: socket.socket) -> None:
-    """Close a socket so that the kernel forgets what it has not delivered yet.
-
-    An ordinary close goes on sending in the background: a batch that was given up
-    eight seconds ago reached a RabbitMQ that had been out of reach. The descriptor is
-    closed directly, since TLS would say goodbye first and wait for the answer.
-    """
-    with contextlib.suppress(OSError):
-        sock.settimeout(0)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # wakes a reader in another thread; shutting the writing side would send on
-        sock.shutdown(socket.SHUT_RD)
-    sock.close()

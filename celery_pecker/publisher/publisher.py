@@ -18,7 +18,8 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.kernel.user_code import Exited
-from celery_pecker.publisher.connection import Kind, Link
+from celery_pecker.publisher.brokers import Kind
+from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.envelope import Route, draw_up
 from celery_pecker.publisher.lanes import (

@@ -21,7 +21,8 @@ from redis.exceptions import NoPermissionError
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.publisher.connection import Kind, Link
+from celery_pecker.publisher.brokers import Kind
+from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.envelope import for_slot
 

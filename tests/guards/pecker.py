@@ -280,7 +280,7 @@ GUARDS = (
     ),
     Guard(
         "a connection to RabbitMQ over TLS that was cut says no goodbye",
-        "celery_pecker/publisher/connection.py",
+        "celery_pecker/publisher/sockets.py",
         "            amqp._transport.sock = None  # noqa: SLF001 (as above)\n",
         "            pass\n",
         "tests/integration/surroundings/test_tls.py::test_rabbitmq",
@@ -683,7 +683,7 @@ GUARDS = (
     ),
     Guard(
         "Sentinels are asked once, each for its share of the time",
-        "celery_pecker/publisher/connection.py",
+        "celery_pecker/publisher/brokers.py",
         """        **shares,
         **{name: own[name] for name in names if own and own.get(name) is not None},
         "retry": Retry(NoBackoff(), 0),

@@ -1,0 +1,49 @@
+"""Facts that stand below an answer: slots, epochs, schedulers. Pure."""
+
+from __future__ import annotations
+
+from celery_pecker.overview.model import EntryDetail
+from celery_pecker.overview.slot_verdicts import At, holder_name
+from celery_pecker.overview.verdicts import Asked
+
+
+def facts_of(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
+    """Return what is known of an entry, a sentence each."""
+    row = detail.row
+    known = [
+        f"last slot {at(row.last_us)}, epoch {row.epoch}, era {row.era}, won by"
+        f" {holder_name(row.holder, row.host)}"
+        if row.epoch
+        else f"first seen {at(row.last_us)}"
+    ]
+    due = next_slot(asked, detail)
+    if due is not None:
+        known.append(f"next slot {at(due)}")
+    if detail.fence is not None:
+        fence = detail.fence
+        known.append(
+            f"last run started {at(fence.started_us)} for the slot of"
+            f" {at(fence.due_us)}, epoch {fence.epoch}"
+        )
+    if row.missed:
+        known.append(f"{row.missed} slots had no message since the row was made")
+    alive = [one for one in asked.replicas if one.living]
+    living = living_schedulers(len(alive))
+    known.append(f"{living}; the database's clock says {at(detail.now_us)}")
+    return known
+
+
+def next_slot(asked: Asked, detail: EntryDetail) -> int | None:
+    """Return the instant of the next slot; None if nobody knows it."""
+    return detail.row.next_us if detail.row.next_us is not None else asked.next_us
+
+
+def overdue_us(asked: Asked, detail: EntryDetail) -> int:
+    """Return for how long the next slot has been due."""
+    due = next_slot(asked, detail)
+    return 0 if due is None else detail.now_us - due
+
+
+def living_schedulers(living: int) -> str:
+    """Return how many live, as a clause."""
+    return "1 scheduler lives" if living == 1 else f"{living} schedulers live"
