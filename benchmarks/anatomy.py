@@ -27,8 +27,8 @@ PHASES = {
     "schedules.agenda:Agenda.due": "find what is due",
     "schedules.service:Service._sort": "turn wins into slots, plan the next wake-up",
     "schedules.repository:Repository.claim": "claim: lists of parameters, rows to wins",
-    "kernel.database:Patient.wait": "claim: encode, PostgreSQL's work, decode",
-    "schedules.outgoing:Outgoing._send": "name each message (task id, header)",
+    "kernel.bounded_connection:BoundedConnection.wait": "claim: PostgreSQL's work",
+    "schedules.sending:Sending._send": "name each message (task id, header)",
     "publisher.publisher:Publisher.publish": "look up the entries' messages",
     "publisher.redis_lane:RedisLane._push": "write each message into its template",
     "publisher.redis_script:RedisScript._ask": "push: pack, Redis's work",
@@ -70,7 +70,7 @@ class Timers:
         return timed
 
     def _stepped(self) -> None:
-        if not self.own.get(PHASES["schedules.outgoing:Outgoing._send"]):
+        if not self.own.get(PHASES["schedules.sending:Sending._send"]):
             self.own.clear()  # still warming up, and nothing was won
             return
         self.wakes += 1

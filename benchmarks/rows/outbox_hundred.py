@@ -19,8 +19,9 @@ from benchmarks.filled import drop
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from celery_pecker.kernel.clock import pause
-from celery_pecker.kernel.database import Database, render
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import migrate
+from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.stored import StoredRunner
 from celery_pecker.outbox import operations

@@ -19,8 +19,8 @@ from benchmarks.results import Sample
 from benchmarks.rows.flower import times
 from benchmarks.run import Run
 from benchmarks.sharding.field import OURS
-from celery_pecker.kernel.database import render
 from celery_pecker.kernel.migrations import migrate
+from celery_pecker.kernel.rendering import render
 
 ROW = "sharding_flower"
 SHARDS, JOBS = 10_000, 200

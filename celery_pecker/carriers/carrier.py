@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from celery_pecker.kernel.database import MIGRATE
 from celery_pecker.kernel.errors import (
     Misconfigured,
     NotRecorded,
@@ -13,6 +12,7 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
     TransactionAborted,
 )
+from celery_pecker.kernel.refusals import MIGRATE
 
 T = TypeVar("T")
 

@@ -29,8 +29,8 @@ from celery_pecker.cli.peers.tables import opened
 from celery_pecker.cli.stored import stored_rows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.database import render
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 from celery_pecker.stored import Schedules
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 
 SECONDS = 5

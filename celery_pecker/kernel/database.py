@@ -14,90 +14,26 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import select
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
-from types import MappingProxyType
-from typing import Any, LiteralString, Self, TypeVar
+from typing import Any, Self
 
 import psycopg
-from psycopg import capabilities, conninfo, errors, sql
-from psycopg.abc import PQGen
+from psycopg import capabilities, conninfo, errors
 
-from celery_pecker.kernel import hosts
-from celery_pecker.kernel.errors import (
-    DatabaseUnavailable,
-    Misconfigured,
-    SchemaOutdated,
-    TooManyRows,
+from celery_pecker.kernel import hosts, refusals
+from celery_pecker.kernel.bounded_connection import (
+    LEAST_FOR_CONNECTING,
+    BoundedConnection,
+    parameters_of,
 )
+from celery_pecker.kernel.errors import DatabaseUnavailable, TooManyRows
+from celery_pecker.kernel.rendering import rendered, types_of
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.sql import OURS, statements
+from celery_pecker.sql import OURS
 
-Result = TypeVar("Result")
-
-LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
-RACES = {"claim_due", "reclaim_pending", "take_asked"}
-"""Where a serialization failure is a lost race: an empty answer, no error."""
-MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
-REFUSALS = (
-    errors.InvalidPassword,
-    errors.InvalidAuthorizationSpecification,
-    errors.InvalidCatalogName,
-)
 BEGIN, COMMIT = "begin", "commit"
-_SQLALCHEMY = re.compile(r"postgres(ql)?\+\w+://")
-"""A URL that names a driver, which libpq does not know."""
-MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
-
-
-LEAST_FOR_CONNECTING = 2.0
-"""Seconds for all hosts together, where nobody is in a hurry."""
-
-
-class Patient(hosts.Connection[tuple[Any, ...]]):
-    """A connection that waits no longer than its budget for anything."""
-
-    budget: float | None = None
-
-    @classmethod
-    def within(cls, dsn: str, seconds: float, **options: Any) -> Self:
-        """Connect within so many seconds, of which each host gets its share."""
-        with hosts.within(seconds):
-            return cls.connect(dsn, **options)
-
-    def wait(
-        self,
-        gen: PQGen[Result],
-        interval: float = 0.1,
-        timeout: float | None = None,
-    ) -> Result:
-        """Run the protocol generator, within the budget."""
-        return super().wait(gen, interval=interval, timeout=timeout or self.budget)
-
-
-def render(text: str, schema: str) -> LiteralString:
-    """Return a statement or migration with its schema named.
-
-    LiteralString is honest: the text comes from our own files, and the schema is
-    quoted as an identifier.
-    """
-    quoted = sql.Identifier(schema).as_string(None)
-    return text.replace("{schema}", quoted)
-
-
-@cache
-def _rendered(package: str, schema: str) -> Mapping[str, LiteralString]:
-    texts = statements(package).items()
-    return MappingProxyType({label: render(text, schema) for label, text in texts})
-
-
-def _types_of(text: str) -> Sequence[str]:
-    """Return the types of a copy's columns, as its comment says."""
-    _, found, rest = text.partition("-- types: ")
-    return rest.partition("\n")[0].split() if found else ()
 
 
 class Database:
@@ -112,25 +48,15 @@ class Database:
         role: str = "scheduler",
         package: str = OURS,
     ) -> None:
-        try:
-            given = conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError:
-            # libpq's own words quote what it could not read, and that may be a secret.
-            message = (
-                "pecker_dsn is not a PostgreSQL connection string; allowed are"
-                " 'postgresql://user@host/database' or 'host=… dbname=…'"
-            )
-            if _SQLALCHEMY.match(dsn):
-                message += "; SQLAlchemy's '+driver' is to be left out"
-            raise Misconfigured(message) from None
-        given.setdefault("application_name", f"{package}:{role}")
-        self._each_host_has_its_own = "connect_timeout" in given
-        self._dsn = conninfo.make_conninfo("", **given)
+        options = parameters_of(dsn)
+        options.setdefault("application_name", f"{package}:{role}")
+        self._each_host_has_its_own = "connect_timeout" in options
+        self._dsn = conninfo.make_conninfo("", **options)
         self.schema = schema
         self._timeout = timeout
         self._package = package
-        self._statements = _rendered(package, schema)
-        self._connection: Patient | None = None
+        self._statements = rendered(package, schema)
+        self._connection: BoundedConnection | None = None
         self.made = 0
         """How many connections were made."""
         self._hurried = False
@@ -152,9 +78,9 @@ class Database:
     @property
     def where(self) -> str:
         """Name the server and database, without secrets, for messages."""
-        given = conninfo.conninfo_to_dict(self._dsn)
-        host = given.get("host") or "the local socket"
-        return f"{given.get('dbname') or 'default database'} at {host}"
+        options = conninfo.conninfo_to_dict(self._dsn)
+        host = options.get("host") or "the local socket"
+        return f"{options.get('dbname') or 'default database'} at {host}"
 
     @property
     def dsn(self) -> str:
@@ -179,14 +105,14 @@ class Database:
         return not poll.poll(0)
 
     def hurry(self, seconds: float) -> None:
-        """From now on wait at most this long for anything, connecting included."""
+        """Wait at most this long for anything from now on, connecting included."""
         self._timeout = seconds
         self._hurried = True
         if self._connection is not None:
             self._connection.budget = seconds
 
     def call_off(self, within: float) -> None:
-        """From now on have the server end what it did not answer in time.
+        """Have the server end what it does not answer in time from now on.
 
         For who is in no hurry. A statement that waits for a table's lock goes on
         waiting when its client has left, and a client that comes again and again fills
@@ -240,7 +166,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, timeout: float | None = None) -> Iterator[None]:
-        """What is run inside happens together, or not at all.
+        """Run what is inside together, or not at all.
 
         ``timeout``: seconds that each statement inside may take instead of the usual.
         """
@@ -264,7 +190,7 @@ class Database:
         in binary. Rows are taken as they are sent: none is kept.
         """
         text = self._statements[label]
-        types = _types_of(text)
+        types = types_of(text)
         written = 0
         try:
             connection = self._connected()
@@ -278,8 +204,8 @@ class Database:
                     written += 1
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._unanswered(label, error) from error
-        except MISSING as error:
-            raise self._missing() from error
+        except refusals.MISSING as error:
+            raise refusals.missing(self.schema, self.where) from error
         return written
 
     def close(self) -> None:
@@ -295,10 +221,7 @@ class Database:
         self.close()
 
     def abandon(self) -> None:
-        """This process, a fork of the owner, holds the owner's connection open no more.
-
-        Nothing is said to the server: it is the owner's.
-        """
+        """Close the descriptor in a fork of the owner, without a word to the server."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.closed:
             with suppress(psycopg.Error, OSError):
@@ -313,8 +236,8 @@ class Database:
                 cursor.execute(self._statements[label], params)
                 rows = cursor.fetchall() if cursor.description else ()
                 return rows, cursor.rowcount
-        except LOST_RACES as error:
-            if label in RACES:
+        except refusals.LOST_RACES as error:
+            if label in refusals.RACES:
                 return (), 0
             message = f"{self._package}:{label} lost against a rival: {error}"
             raise DatabaseUnavailable(message) from error
@@ -322,40 +245,31 @@ class Database:
             self._leave_host()  # a standby by now
             message = f"{self._package}:{label} found {self.where} read-only: {error}"
             raise DatabaseUnavailable(message) from error
-        except MISSING as error:
-            raise self._missing() from error
-        except REFUSALS as error:
+        except refusals.MISSING as error:
+            raise refusals.missing(self.schema, self.where) from error
+        except refusals.REFUSALS as error:
             self.close()
-            raise self._refused(error) from error
+            raise refusals.refused(self.where, error) from error
         except errors.InsufficientPrivilege as error:
-            message = (
-                f"the role of pecker_dsn may not run {self._package}:{label}"
-                f" ({' '.join(str(error).split())}); it needs select, insert, update"
-                f" and delete on the pecker_* tables of schema {self.schema!r}"
-            )
-            raise Misconfigured(message) from error
+            label = f"{self._package}:{label}"
+            raise refusals.no_right(label, self.schema, error) from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._unanswered(label, error) from error
 
     def _unanswered(self, label: str, error: psycopg.Error) -> Exception:
-        """Drop the connection; return what to say: refused, or no answer."""
+        """Drop the connection; return the error: refused, or no answer."""
         asked = self._connection is not None
         self._cancel()
         self.close()
-        said = " ".join(str(error).split()) or type(error).__name__
-        if not isinstance(error, psycopg.InterfaceError) and _refused(said):
-            return self._refused(error)
+        text = " ".join(str(error).split()) or type(error).__name__
+        lost = isinstance(error, psycopg.InterfaceError)
+        if not lost and refusals.says_refused(text):
+            return refusals.refused(self.where, error)
         unanswered = DatabaseUnavailable(
-            f"{self._package}:{label} got no answer from {self.where}: {said}"
+            f"{self._package}:{label} got no answer from {self.where}: {text}"
         )
         unanswered.asked = asked
         return unanswered
-
-    def _missing(self) -> SchemaOutdated:
-        return SchemaOutdated(
-            f"the tables of celery-pecker are not in schema {self.schema!r}"
-            f" of {self.where}: {MIGRATE}"
-        )
 
     def _cancel(self) -> None:
         """Say that nobody waits any more, where there is time for it."""
@@ -367,13 +281,6 @@ class Database:
             with suppress(psycopg.Error, OSError):
                 connection.cancel_safe(timeout=self._calling_off)
 
-    def _refused(self, error: Exception) -> Misconfigured:
-        said = " ".join(str(error).split())
-        return Misconfigured(
-            f"pecker_dsn is refused by {self.where}: {said}; give it a database,"
-            " a user and a password that the server knows"
-        )
-
     @property
     def _limit(self) -> float:
         """Return the seconds for connecting, for all hosts together."""
@@ -383,29 +290,14 @@ class Database:
             return math.inf
         return max(self._timeout, LEAST_FOR_CONNECTING)
 
-    def _connected(self) -> Patient:
+    def _connected(self) -> BoundedConnection:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         self._connection = None
-        connection = Patient.within(
+        connection = BoundedConnection.within(
             self._dsn, self._limit, autocommit=True, prepare_threshold=None
         )
         connection.budget = self._timeout
         self._connection = connection
         self.made += 1
         return connection
-
-
-def _refused(said: str) -> bool:
-    """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
-    if "no password supplied" in said:  # libpq's own word, before the server's
-        return True
-    return "FATAL:" in said and any(
-        mark in said
-        for mark in (
-            "password authentication failed",
-            "pg_hba.conf",
-            "does not exist",
-            "is not permitted to log in",
-        )
-    )

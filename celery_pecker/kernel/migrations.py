@@ -13,13 +13,16 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from celery_pecker.kernel.database import MIGRATE, Database, Patient, render
+from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
     Misconfigured,
     PeckerError,
     SchemaOutdated,
 )
+from celery_pecker.kernel.refusals import MIGRATE
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import Migration, migrations, statements
 
 LATEST = migrations()[-1].version
@@ -42,7 +45,8 @@ def migrate(
     steps = migrations() if steps is None else steps
     Database(dsn, schema=schema, timeout=CONNECT_TIMEOUT)  # refuses what is no DSN
     try:
-        with Patient.within(dsn, CONNECT_TIMEOUT, autocommit=True) as connection:
+        bounded = BoundedConnection.within(dsn, CONNECT_TIMEOUT, autocommit=True)
+        with bounded as connection:
             # A snapshot from before the lock would not see what its holder did.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             return [step for step in steps if _take(connection, schema, step)]

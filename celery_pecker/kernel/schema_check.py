@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from celery_pecker.kernel import migrations
-from celery_pecker.kernel.database import MIGRATE, Database, render
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
     Misconfigured,
     SchemaOutdated,
 )
+from celery_pecker.kernel.refusals import MIGRATE
+from celery_pecker.kernel.rendering import render
 
 OLDEST = 140_000
 """date_bin() came with PostgreSQL 14."""

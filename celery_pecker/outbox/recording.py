@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from celery_pecker.carriers.carrier import Flow, Statement
-from celery_pecker.kernel.database import MIGRATE, render
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
+from celery_pecker.kernel.refusals import MIGRATE
+from celery_pecker.kernel.rendering import render
 from celery_pecker.outbox.model import TABLE, Entry, Mode
 from celery_pecker.sql import statements
 

@@ -18,8 +18,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from celery_pecker.kernel.database import render
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
+from celery_pecker.kernel.rendering import render
 from celery_pecker.runs.facts import RunFacts
 from celery_pecker.sql import statements
 

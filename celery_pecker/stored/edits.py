@@ -16,13 +16,13 @@ from typing import Any, cast
 
 from celery_pecker.carriers.carrier import Flow, Statement
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.database import render
 from celery_pecker.kernel.errors import (
     InvalidField,
     Misconfigured,
     UnknownSchedule,
     VersionConflict,
 )
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 from celery_pecker.stored.deciding import (
     RIVALS,

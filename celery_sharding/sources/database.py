@@ -10,7 +10,7 @@ import psycopg
 from psycopg import IsolationLevel, conninfo
 from psycopg.rows import dict_row, tuple_row
 
-from celery_pecker.kernel.database import Patient
+from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 
 Ask = Callable[[str, Mapping[str, Any]], Sequence[Any]]
@@ -53,7 +53,9 @@ def opened(
         raise Misconfigured(message) from error
 
 
-def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> Patient:
+def _connected(
+    conf: Mapping[str, Any], setting: str, timeout: float
+) -> BoundedConnection:
     dsn = conf.get(setting)
     if not isinstance(dsn, str) or not dsn:
         message = f"Query: the app has no setting {setting} that says where rows are"
@@ -65,7 +67,7 @@ def _connected(conf: Mapping[str, Any], setting: str, timeout: float) -> Patient
         message = f"Query: the setting {setting} is no PostgreSQL connection string"
         raise Misconfigured(message) from None
     parameters.setdefault("application_name", "celery_sharding:query")
-    return Patient.within(conninfo.make_conninfo("", **parameters), timeout)
+    return BoundedConnection.within(conninfo.make_conninfo("", **parameters), timeout)
 
 
 def _text_of(error: psycopg.Error) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 
 STORED = 50_000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 
 STORED = 50_000

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 
 PACKAGE = "celery_sharding"

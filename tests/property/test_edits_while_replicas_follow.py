@@ -20,7 +20,7 @@ from celery import Celery
 from celery_pecker.carriers import carrier_of, drive
 from celery_pecker.carriers.carrier import Statement
 from celery_pecker.kernel.clock import to_us
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
 from celery_pecker.stored.deciding import Edit
 from celery_pecker.stored.reading import Reading

@@ -11,7 +11,7 @@ import pytest
 
 import celery_pecker
 import celery_sharding
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import migrations, statements
 from tests.parsed import parse_file
 

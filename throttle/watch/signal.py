@@ -52,7 +52,7 @@ class Signal:
         self._watch = watch
         self._clock = clock
         self._dsn = _dsn(database, watch)
-        self._connection: _Patient | None = None
+        self._connection: _BoundedConnection | None = None
         self._written: tuple[float, float] | None = None
         self._failures = 0
         self._next_attempt = float("-inf")
@@ -139,9 +139,9 @@ class Signal:
             with suppress(psycopg.Error, OSError):
                 connection.cancel_safe(timeout=CALLING_OFF)
 
-    def _connected(self) -> _Patient:
+    def _connected(self) -> _BoundedConnection:
         if self._connection is None or self._connection.closed:
-            self._connection = _Patient.connect(
+            self._connection = _BoundedConnection.connect(
                 self._dsn,
                 autocommit=True,
                 prepare_threshold=None,
@@ -162,7 +162,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_fork)
 
 
-class _Patient(psycopg.Connection[Any]):
+class _BoundedConnection(psycopg.Connection[Any]):
     """A connection that waits a second for anything."""
 
     def wait(

@@ -12,7 +12,7 @@ from psycopg.abc import ConnDict
 from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
 from celery_pecker.kernel import hosts
-from celery_pecker.kernel.database import Patient
+from celery_pecker.kernel.bounded_connection import BoundedConnection
 
 WITHIN = 2.0
 """Seconds for the answer of a host."""
@@ -35,7 +35,7 @@ def examine(context: Context) -> Iterator[Finding]:
 def _examine(place: ConnDict) -> Finding:
     check = f"host {hosts.described(place)}"
     try:
-        Patient.within(conninfo.make_conninfo("", **place), WITHIN).close()
+        BoundedConnection.within(conninfo.make_conninfo("", **place), WITHIN).close()
     except errors.ConnectionTimeout:
         return fail(
             check,

@@ -9,9 +9,10 @@ from celery_pecker.cli.doctor import judge
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import SYSTEM, to_us
-from celery_pecker.kernel.database import Database, render
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.rendering import render
 
 ALL = ("delete", "insert", "select", "update")
 NEEDED = {

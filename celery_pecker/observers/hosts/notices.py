@@ -16,7 +16,9 @@ from typing import Any
 import psycopg
 
 from celery_pecker.kernel import user_code
-from celery_pecker.kernel.database import Database, Patient, render
+from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.rendering import render
 from celery_pecker.observers.hosts.tables import Notice, Tables
 from celery_pecker.sql import statements
 
@@ -73,4 +75,4 @@ class Notices:
             self._outbox.send(signature, connection=connection)
 
     def _connection(self) -> psycopg.Connection[Any]:
-        return Patient.within(self._database.dsn, 10.0)
+        return BoundedConnection.within(self._database.dsn, 10.0)

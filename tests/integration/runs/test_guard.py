@@ -16,7 +16,7 @@ from celery_pecker import deadline, runs
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, pause
-from celery_pecker.kernel.database import render
+from celery_pecker.kernel.rendering import render
 from celery_pecker.runs import headers
 from celery_pecker.schedules.model import task_id
 from celery_pecker.sql import statements

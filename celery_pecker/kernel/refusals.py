@@ -1,0 +1,62 @@
+"""What PostgreSQL refuses, sorted, and in words that say what to do."""
+
+from __future__ import annotations
+
+from psycopg import errors
+
+from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
+
+LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
+RACES = {"claim_due", "reclaim_pending", "take_asked"}
+"""Where a serialization failure is a lost race: an empty answer, no error."""
+MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
+REFUSALS = (
+    errors.InvalidPassword,
+    errors.InvalidAuthorizationSpecification,
+    errors.InvalidCatalogName,
+)
+MIGRATE = "run `celery -A proj pecker migrate` (or --sql for your DBA)"
+
+
+def missing(schema: str, where: str) -> SchemaOutdated:
+    """Return the error for tables that are not there."""
+    return SchemaOutdated(
+        f"the tables of celery-pecker are not in schema {schema!r} of {where}:"
+        f" {MIGRATE}"
+    )
+
+
+def refused(where: str, error: Exception) -> Misconfigured:
+    """Return the error for a connection that the server refuses."""
+    return Misconfigured(
+        f"pecker_dsn is refused by {where}: {_line(error)}; give it a database,"
+        " a user and a password that the server knows"
+    )
+
+
+def no_right(label: str, schema: str, error: Exception) -> Misconfigured:
+    """Return the error for a statement that the role may not run."""
+    return Misconfigured(
+        f"the role of pecker_dsn may not run {label} ({_line(error)}); it needs"
+        " select, insert, update and delete on the pecker_* tables of schema"
+        f" {schema!r}"
+    )
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def says_refused(text: str) -> bool:
+    """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
+    if "no password supplied" in text:  # libpq's own word, before the server's
+        return True
+    return "FATAL:" in text and any(
+        mark in text
+        for mark in (
+            "password authentication failed",
+            "pg_hba.conf",
+            "does not exist",
+            "is not permitted to log in",
+        )
+    )
