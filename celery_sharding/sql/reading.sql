@@ -5,8 +5,9 @@
 -- lead:     a job with the key of another that had not ended follows that one: it has no
 --           shards of its own, so all but its names and its end are read of the other.
 -- counted:  items of ended shards stand with the layers, in the transaction that closed
---           the shard; those of the others with the shards. Each part by its own index,
---           so that a job that has ended costs its layers alone.
+--           the shard; those of the others with the shards. Waiting ones are asked for
+--           by the layers that have open shards: where one large job has most of the
+--           table, the planner would scan that once for each job that has ended.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -56,9 +57,16 @@ cross join lateral (
         from {schema}.pecker_layers as layer
         where layer.job = listed.job
         union all
-        select shard.done, shard.failed, null, null
-        from {schema}.pecker_shards as shard
-        where shard.job = listed.job and shard.status = 100 and shard.cursor > 0
+        select waiting.done, waiting.failed, null, null
+        from {schema}.pecker_layers as layer
+        cross join lateral (
+            select shard.done, shard.failed
+            from {schema}.pecker_shards as shard
+            where shard.job = layer.job and shard.layer = layer.layer
+                and shard.status = 100 and shard.cursor > 0
+            offset 0
+        ) as waiting
+        where layer.job = listed.job and layer.open > 0
         union all
         select shard.done, shard.failed, null, null
         from {schema}.pecker_shards as shard

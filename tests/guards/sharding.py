@@ -1163,6 +1163,14 @@ select layer""",
         "own.job as job",
         f"{REAL}/reading/test_reading.py::test_progress_of_a_follower_is_that_of_its_leader",
     ),
+    Guard(
+        "sharding: a list does not look at all shards for each job that has ended",
+        f"{SQL}/reading.sql",
+        "where layer.job = listed.job and layer.open > 0",
+        "where layer.job = listed.job",
+        "tests/plans/test_sharding_uses_its_indexes.py"
+        "::test_a_list_looks_at_the_shards_of_a_large_job_once",
+    ),
     # Placement
     Guard(
         "sharding: what is left over goes by parity",

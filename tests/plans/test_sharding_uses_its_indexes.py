@@ -133,6 +133,49 @@ def test_what_is_not_due_is_not_looked_at(
     assert max(thrown) <= most
 
 
+LARGEST = """
+insert into pecker_jobs (task_id, task, stage, outcome, concurrency, options, call,
+    continuation, submitted_at, ended_at, total, layers)
+select 't' || n, 'proj.x', case when n < 200 then 'ended' else 'sharding' end,
+    case when n < 200 then 'succeeded' end, 64, '{}', '', '{}', now(),
+    case when n < 200 then now() end, 1000, 1
+from generate_series(1, 200) as n;
+insert into pecker_layers (job, layer, total, shards, open)
+select job, 0, 50000, 5000, case when stage = 'ended' then 0 else 5000 end
+from pecker_jobs;
+insert into pecker_shards (job, shard, layer, origin, hi, cursor, done)
+select 200, s, 0, s, 10, s % 2, s % 2 from generate_series(0, 4999) as s;
+vacuum analyze
+"""
+
+
+def test_a_list_looks_at_the_shards_of_a_large_job_once(postgres_server: Any) -> None:
+    """Not once for each job beside it that has ended."""
+    params = {
+        "now": None,
+        "task_id": None,
+        "before": None,
+        "open_only": False,
+        "search": "",
+        "most": 51,
+        "fresh": 15.0,
+    }
+    with (
+        postgres_server.fresh(migrated=True) as dsn,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        for statement in LARGEST.split(";\n"):
+            connection.execute(statement.encode())
+        plan = explain(connection, "list_jobs", params, "force_custom_plan")
+        seen = sum(
+            node["Actual Loops"]
+            * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+            for node in nodes(plan)
+            if node.get("Relation Name") == "pecker_shards"
+        )
+    assert 2500 <= seen <= 5000
+
+
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Give the nodes of a plan."""
     yield plan
