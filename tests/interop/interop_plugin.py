@@ -3,7 +3,8 @@
 Loaded there by ``-p``, in an environment that has the wheel of celery-pecker. Settings
 come by the environment, since Celery's suite has no place for them:
 
-    INTEROP_RESULTS   a file: a line of JSON for each test, and one for the worker
+    INTEROP_RESULTS   a file: a line of JSON as each test begins and ends
+    INTEROP_SECONDS   how long a test may take
     INTEROP_DSN       the tables; with it the session's worker has all of our steps
     INTEROP_REDIS     where throttle counts
 """
@@ -17,19 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from celery import Celery, bootsteps
+from celery import Celery
+from celery.contrib.testing.worker import test_worker_started as worker_started
 
 DSN = os.environ.get("INTEROP_DSN", "")
 RESULTS = Path(os.environ["INTEROP_RESULTS"])
+SECONDS = float(os.environ["INTEROP_SECONDS"])
 _workers: list[Any] = []
-
-
-class Seen(bootsteps.StartStopStep):
-    """Keeps the worker that it is a step of, so that it can be asked at the end."""
-
-    def create(self, parent: Any) -> None:
-        """Keep it."""
-        _workers.append(parent)
 
 
 def everything(*_: object) -> str:
@@ -38,10 +33,9 @@ def everything(*_: object) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def steps(celery_session_app: Celery) -> Iterator[None]:
+def steps(celery_session_app: Celery) -> None:
     """Give the app of the session's worker all of our steps."""
     app = celery_session_app
-    app.steps["worker"].add(Seen)
     if DSN:
         from celery_pecker.worker import install  # noqa: PLC0415 — plain has none
         from celery_sharding import Sharding  # noqa: PLC0415
@@ -56,15 +50,30 @@ def steps(celery_session_app: Celery) -> Iterator[None]:
             limits={"main": 1_000_000},
             route=f"{__name__}.everything",
         )
-    yield
-    write({"steps": sorted(_labels())})
 
 
-def _labels() -> Iterator[str]:
-    for worker in _workers:
-        for parent in (worker, getattr(worker, "consumer", None)):
-            for step in getattr(parent, "steps", ()):
-                yield getattr(step, "label", None) or step.alias
+@worker_started.connect(weak=False)
+def started(worker: Any, **_: object) -> None:
+    """Keep the worker, and say which steps it has."""
+    _workers.append(worker)
+    write({"steps": sorted(_labels(worker))})
+
+
+def _labels(worker: Any) -> Iterator[str]:
+    for parent in (worker, worker.consumer):
+        for step in parent.steps:
+            yield getattr(step, "label", None) or step.alias
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound each test, also those that have a longer limit of their own."""
+    for item in items:
+        item.add_marker(pytest.mark.timeout(SECONDS, method="signal"), append=False)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Say which test began: who watches counts it as hung if nothing follows."""
+    write({"began": nodeid})
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -79,8 +88,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Keep the last outcome of a test; a teardown that fails is an error of it."""
-    if report.outcome not in {"passed", "failed", "skipped"}:
-        return  # it is run again
     outcome: str = report.outcome
     if report.when != "call":
         if outcome == "passed":
@@ -89,7 +96,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     elif hasattr(report, "wasxfail"):
         outcome = "xfailed" if outcome == "skipped" else "xpassed"
     # At once: what a crash of pytest leaves can still be compared.
-    write({"test": report.nodeid, "outcome": outcome})
+    write({"test": report.nodeid, "outcome": outcome, "seconds": report.duration})
 
 
 def write(line: dict[str, object]) -> None:

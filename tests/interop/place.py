@@ -7,7 +7,7 @@ import sys
 import tarfile
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,8 +18,12 @@ from tests.docs.scene import environment
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "interop"
 SUITE = "t/integration"
-NEEDS = ("django", "psutil", "pytest", "pytest-rerunfailures", "pytest-timeout")
-"""What the suite imports, beside Celery and its extras."""
+NEEDS = (
+    *("django", "psutil", "pydantic"),
+    *("pytest", "pytest-timeout"),
+)
+"""What the suite imports, beside Celery and its extras. Not
+pytest-rerunfailures: a test that is run six times hides what fails now and then."""
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
 
@@ -35,7 +39,6 @@ class Place:
     """Celery's tests, unpacked."""
     python: Path
     """Of an environment with the suite's needs and our wheel."""
-    folder: Path
 
 
 def pip(python: Path, *words: str | Path) -> None:
@@ -90,17 +93,34 @@ def source(folder: Path, given: Path | None) -> Path:
 
 
 def python(folder: Path) -> Path:
-    """Return the Python of a new environment that can run the suite."""
-    venv.create(folder / "venv", with_pip=True)
-    made = folder / "venv" / "bin" / "python"
-    lock = ROOT / "requirements" / "dev.lock"
-    celery = f"celery[auth,pydantic,redis,sqlalchemy]=={version('celery')}"
-    pip(made, "install", "--prefer-binary", "-c", lock, celery, *NEEDS, ROOT)
+    """Return the Python of an environment that can run the suite.
+
+    It is made once for a version of Celery; the wheel in it is made anew each time.
+
+    Args:
+        folder: Where the wheel is laid.
+
+    """
+    made = CACHE / f"venv-{version('celery')}" / "bin" / "python"
+    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
+    pip(Path(sys.executable), *build, ROOT)
+    (wheel,) = folder.glob("celery_pecker-*.whl")
+    if not made.exists():
+        venv.create(made.parents[1], with_pip=True)
+        lock = ROOT / "requirements" / "dev.lock"
+        celery = f"celery[auth,redis,sqlalchemy]=={version('celery')}"
+        pip(made, "install", "--prefer-binary", "-c", lock, celery, *NEEDS, wheel)
+    pip(made, "install", "--force-reinstall", "--no-deps", wheel)
     return made
 
 
 @contextmanager
-def servers() -> Iterator[tuple[EmbeddedPostgres, EmbeddedRedis]]:
+def servers(
+    *, postgres: bool
+) -> Iterator[tuple[EmbeddedPostgres | None, EmbeddedRedis]]:
     """Give PostgreSQL and Redis of one run alone: the suite looks into both."""
-    with EmbeddedPostgres(fast=True) as postgres, EmbeddedRedis(fast=True) as redis:
-        yield postgres, redis
+    with ExitStack() as stack:
+        database = (
+            stack.enter_context(EmbeddedPostgres(fast=True)) if postgres else None
+        )
+        yield database, stack.enter_context(EmbeddedRedis(fast=True))
