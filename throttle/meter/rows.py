@@ -252,8 +252,10 @@ class Row:
     def _cost(self, now: int) -> list[New]:
         sums: dict[int, New] = {}
         for lane in range(self._cells[LANES_USED]):
-            base = self._copy(_BASES_AT, lane)
-            for at, *new in since(self._copy(_LANES_AT, lane), base, now):
+            cells, base = self._copy(_LANES_AT, lane), self._copy(_BASES_AT, lane)
+            if cells == base:  # its thread has done nothing
+                continue
+            for at, *new in since(cells, base, now):
                 old = sums.get(at, (at, 0, 0, 0))
                 sums[at] = (at, old[1] + new[0], old[2] + new[1], old[3] + new[2])
         return list(sums.values())
