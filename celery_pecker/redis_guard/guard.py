@@ -107,7 +107,14 @@ class RedisGuard:
             raise
 
     def _ack(self, qos: Any, ack: Any, tag: str) -> None:
-        self._conclude(qos, partial(ack, tag), tag, Fate.DONE)
+        if self._held:
+            self._conclude(qos, partial(ack, tag), tag, Fate.DONE)
+            return
+        # As for nearly all messages: nothing to look up, nothing to settle
+        try:
+            ack(tag)
+        except qos.channel.connection_errors as error:
+            self._conclude(qos, partial(_fail, error), tag, Fate.DONE)
 
     def _reject(self, qos: Any, reject: Any, tag: str, requeue: bool = False) -> None:
         fate = Fate.LAST if requeue else Fate.DONE
@@ -195,3 +202,8 @@ class RedisGuard:
             counts["gone"],
             len(self._held) - kept,
         )
+
+
+def _fail(error: Exception) -> None:
+    """Raise what has been raised: it is not tried twice."""
+    raise error

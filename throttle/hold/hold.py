@@ -82,7 +82,8 @@ class Hold(Generic[Item]):
         Newcomers of the same tenant would overtake their elders; those of another would
         take, one by one, what the fair order gives to whom has waited.
         """
-        return len(self._lanes[target.database]) > 0
+        # Asked for each task that comes; mostly nothing waits at all
+        return bool(self._entries) and len(self._lanes[target.database]) > 0
 
     def put(
         self,

@@ -128,11 +128,11 @@ class Hook:
 
     def offer(self, request: Any) -> None:
         """Pass the request to the pool, or hold it, or park it."""
-        target = self.rig.target(request)
+        task = request.task.name
+        target = self.rig.target(request, task)
         if target is None:
             self._through(request)
             return
-        task = request.task.name
         if self._pace.waits(task):
             self._follow(self._held(request, target))
         elif self._hold.must_wait(target):

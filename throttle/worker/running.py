@@ -7,7 +7,7 @@ connection, or with its process. But it strikes the request from its list then.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any, Protocol
 
@@ -17,12 +17,8 @@ RUN = "throttle_run"
 """Where a request's `delivery_info` says which run it is, in whatever process it is
 run. Celery makes that of four fields of a message: nobody else can put it there."""
 
-_numbers = count(1)
-
-
-def next_run() -> int:
-    """Return a number that no other run of this process has."""
-    return next(_numbers)
+next_run: Callable[[], int] = count(1).__next__
+"""Returns a number that no other run of this process has."""
 
 
 class Ended(Protocol):

@@ -88,7 +88,7 @@ class Bench:
             settings=Settings(limits=LIMITS),
             hold=self.hold,
             accounts=self.accounts,
-            target=lambda one: one.database and Target(one.database),
+            target=lambda one, _: one.database and Target(one.database),
         )
         consumer = SimpleNamespace(
             on_task_request=lambda one: self.through.append(one.id),
