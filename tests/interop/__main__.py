@@ -57,7 +57,10 @@ def arguments() -> argparse.Namespace:
         "--jobs", type=int, default=4, help="runs at a time (4); 1 with a broker"
     )
     parser.add_argument(
-        "--seconds", type=float, default=90, help="for one test (90); else it is hung"
+        "--seconds",
+        type=float,
+        default=300,
+        help="for one test (300, as Celery has it)",
     )
     return parser.parse_args()
 

@@ -159,7 +159,14 @@ def pytest(place: Place) -> list[str]:
     """Return the words that run Celery's suite by pytest, without the tests' names."""
     return [
         *(str(place.python), "-m", "pytest", "-q", "-p", PLUGIN.stem),
-        *("-p", "celery.contrib.pytest", "-p", "no:cacheprovider"),
+        *(
+            "-p",
+            "celery.contrib.pytest",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:rerunfailures",
+        ),
         "--tb=native",  # pytest's own breaks at tracebacks of recursions
     ]
 
