@@ -11,7 +11,7 @@ from importlib import import_module
 from celery import Celery
 from celery.signals import before_task_publish
 
-from benchmarks.peers.given import PERIOD, TASK, entry, given
+from benchmarks.peers.given import PERIOD, TASK, entry, every, given
 
 
 def _onlooker(**_message: object) -> None:
@@ -23,7 +23,7 @@ app.conf.update(
     beat_schedule={
         entry(number): {
             "task": TASK,
-            "schedule": float(PERIOD),
+            "schedule": float(PERIOD) if given("PULSE") and not number else every(),
             # By this the consumer knows the entry, whoever sent the message. Not by
             # an option: beat compares all entries before each message, and a
             # dictionary of options would make that dearer by two thirds.

@@ -22,6 +22,8 @@ def verdicts(results: Results) -> list[Verdict]:
         *_post(results.samples("sharding_post")),
         *_control(results.samples("sharding_control")),
         *_flower(results.samples("sharding_flower")),
+        *_short(results.samples("sharding_short")),
+        *_open(results.samples("sharding_open")),
     ]
 
 
@@ -154,6 +156,64 @@ def _flower(samples: list[Sample]) -> list[Verdict]:
                 measured=f"a job's data {pages[DATA]:.0f} ms; slowest,"
                 f" {worst}: {pages[worst]:.0f} ms",
                 met=pages[worst] <= 50,
+            )
+        )
+    return found
+
+
+FIRST_HALF = 0.6
+"""Part of the time in which half of the jobs have ended that end one after the other;
+where each stage of all comes before the next, they end together, near 1."""
+FOUND = 5.0
+"""Seconds after its lease, in which a lost ticket is found."""
+
+
+def _short(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples:
+        if one["way"] == "one":
+            ours, chord = (one["ms"][who]["p50"] for who in (OURS, "chord"))
+            found.append(
+                Verdict(
+                    target=f"a job of {one['items']} items takes no longer than a chord"
+                    f" of {one['items']}, median",
+                    measured=f"{ours:.0f} ms; chord {chord:.0f}",
+                    met=ours <= chord,
+                )
+            )
+        else:
+            first, half, last = (one[f"{at}_s"] for at in ("first", "median", "last"))
+            part = (half - first) / max(last - first, 1e-9)
+            found.append(
+                Verdict(
+                    target=f"{one['jobs']:,} waiting jobs end one after the other: half"
+                    f" within {FIRST_HALF:.0%} of the time from the first to the last",
+                    measured=f"{part:.0%}",
+                    met=part <= FIRST_HALF and one["ended"] == one["jobs"],
+                )
+            )
+    return found
+
+
+def _open(samples: list[Sample]) -> list[Verdict]:
+    found = []
+    for one in samples:
+        seconds = one["found_s"].values()
+        never = f"not within {one['given_up_s']:.0f} s"
+        found.append(
+            Verdict(
+                target=f"a ticket lost among {one['jobs']:,} open jobs is found within"
+                f" {FOUND:g} s after its lease",
+                measured=never if None in seconds else f"{max(seconds):.1f} s",
+                met=None not in seconds and max(seconds) <= FOUND,
+            )
+        )
+        worst = max(page["ms"]["p95"] for page in one["pages"].values())
+        found.append(
+            Verdict(
+                target=f"Flower's list of {one['jobs']:,} open jobs: p95 ≤ 50 ms",
+                measured=f"{worst:.0f} ms",
+                met=worst <= 50,
             )
         )
     return found

@@ -33,7 +33,7 @@ def start(samples: list[Sample]) -> str:
         ]
         for one in sorted(ranked(samples), key=lambda one: one["entries"])
     ]
-    head = ("entries stored", "ready after, s", "memory, MB")
+    head = ("entries", "ready after, s", "memory, MB")
     cost = ("processor, ms an idle second", "transactions an idle second")
     return grid((*head, *cost), lines)
 

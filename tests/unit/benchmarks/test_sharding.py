@@ -31,6 +31,20 @@ CONTROL: dict[str, Any] = {
     "call_ms": 3.0,
     "effective_s": 0.4,
 }
+MS: dict[str, float] = {"p50": 47.0, "p95": 53.0, "p99": 55.0}
+SHORT: dict[str, Any] = {
+    "way": "one",
+    "items": 10,
+    "ms": {"celery_sharding": MS, "chord": {**MS, "p50": 47.0}},
+}
+BACKLOG: dict[str, Any] = {
+    "way": "many",
+    "jobs": 9,
+    "ended": 9,
+    "first_s": 1.0,
+    "median_s": 7.0,
+    "last_s": 11.0,
+}
 SAMPLES: dict[str, dict[str, Any]] = {
     "sharding_many": {
         "who": "celery_sharding",
@@ -87,6 +101,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "requests": 9,
         "pages": {"a job's data": {"ms": {"p50": 1, "p95": 2, "p99": 3}, "bytes": 900}},
     },
+    "sharding_short": SHORT,
+    "sharding_open": {
+        "jobs": 9,
+        "found_s": {"held": 0.1, "sent": 5.0},
+        "given_up_s": 120.0,
+        "sweep_ms": 9.0,
+        "pages": {"the list's data": {"ms": {"p50": 1, "p95": 50, "p99": 3}}},
+    },
 }
 
 
@@ -109,7 +131,7 @@ def test_each_row_has_a_table(results: Results) -> None:
 def test_what_is_as_promised_is_met(results: Results) -> None:
     """Each row has a verdict."""
     found = sharding_targets.verdicts(results)
-    assert len(found) == len(SAMPLES) + 2
+    assert len(found) == len(SAMPLES) + 3
     assert all(one.met for one in found)
 
 
@@ -128,6 +150,12 @@ def test_what_is_as_promised_is_met(results: Results) -> None:
         ("sharding_post", {"grown_mb": 65.0}),
         ("sharding_control", {"pause": {**CONTROL, "effective_s": 1.1}}),
         ("sharding_control", {"cancel": {**CONTROL, "statements": []}}),
+        ("sharding_short", {"ms": {**SHORT["ms"], "chord": {**MS, "p50": 1.0}}}),
+        ("sharding_short", {**BACKLOG, "median_s": 7.1}),
+        ("sharding_short", {**BACKLOG, "ended": 8}),
+        ("sharding_open", {"found_s": {"held": 0.1, "sent": 5.1}}),
+        ("sharding_open", {"found_s": {"held": None, "sent": 0.1}}),
+        ("sharding_open", {"pages": {"it": {"ms": {**MS, "p95": 51}}}}),
     ],
 )
 def test_what_is_worse_is_not_met(
