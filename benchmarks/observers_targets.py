@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.results import Results, Sample
+from benchmarks.tables.observers import ONE
 from benchmarks.verdict import Verdict
 
 OF_PEOPLE = {
@@ -86,11 +87,20 @@ def _join(one: Sample) -> list[Verdict]:
 
 
 def _drain(one: Sample) -> list[Verdict]:
+    gap, moved = one["gap_s"], one["moved"]
+    if one.get("way", ONE) == ONE:
+        return [
+            Verdict(
+                target=f"a host with {moved:,} hands over: gap p99 ≤ 1 s",
+                measured=f"{gap['p99']:.2f} s",
+                met=gap["p99"] <= 1,
+            )
+        ]
     return [
         Verdict(
-            target=f"a host with {one['moved']:,} hands over: gap p99 ≤ 1 s",
-            measured=f"{one['gap_s']['p99']:.2f} s",
-            met=one["gap_s"]["p99"] <= 1,
+            target="rolling deploy of all hosts: no gap over a second",
+            measured=f"longest of {moved:,}: {gap['max']:.2f} s",
+            met=gap["max"] <= 1,
         )
     ]
 

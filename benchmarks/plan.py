@@ -196,7 +196,7 @@ class Plan:
             "observers_quiet": 20 + self.observed / 500 + self.still,
             "observers_kill": 2 * (50 + self.observed / 400),
             "observers_join": 45 + self.observed / 500,
-            "observers_drain": 40 + self.observed / 400,
+            "observers_drain": 5 * (40 + self.observed / 400),
             "observers_freeze": 60.0 + self.frozen,
             "observers_outage": 2 * (60 + self.observed / 400),
             "observers_blackout": 50 + self.observed / 300,

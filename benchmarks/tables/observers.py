@@ -5,6 +5,8 @@ from __future__ import annotations
 from benchmarks.cells import NONE, grid
 from benchmarks.results import Sample
 
+ONE = "one of four"
+"""The drain of a host, beside a deploy that replaces them all."""
 SLOWEST = 8
 """Statements that a table shows."""
 
@@ -33,9 +35,11 @@ def kill(samples: list[Sample]) -> str:
 
 def drain(samples: list[Sample]) -> str:
     """Return the gaps in a drain."""
-    return _gaps(
-        [(f"{one['moved']:,} within {one['seconds']:.1f} s", one) for one in samples]
-    )
+    rows = [
+        (f"{one.get('way', ONE)}: {one['moved']:,} in {one['seconds']:.1f} s", one)
+        for one in samples
+    ]
+    return _gaps(rows)
 
 
 def join(samples: list[Sample]) -> str:

@@ -189,6 +189,13 @@ GUARDS = (
         f"{STEPS_BACK}::test_a_standby_that_lost_the_last_grant_gives_none_twice",
     ),
     Guard(
+        "observers: lives begin one after another",
+        LIFE,
+        "            wait = max(number * apart, life.claimed.delay)\n",
+        "            wait = life.claimed.delay\n",
+        "tests/unit/observers/test_spread.py",
+    ),
+    Guard(
         "observers: a claim walks no more of a kind than it may take",
         HOSTS,
         "        order by w.not_before\n        limit %(most)s\n",

@@ -135,6 +135,16 @@ def test_a_task_and_an_observer_stand_side_by_side() -> None:
     assert "runs on another host after 0.08 s | ended after 1.1 s" in shown
 
 
+def test_a_deploy_has_no_gap_over_a_second(tmp_path: Path) -> None:
+    """The longest of all, not the longest but one per cent."""
+    results = Results(tmp_path)
+    deploy = {**SAMPLES["observers_drain"], "way": "rolling deploy"}
+    for longest in (1.0, 1.1):
+        sample = {**deploy, "gap_s": {**SPREAD, "p99": 0.5, "max": longest}}
+        results.add("observers_drain", FACTS, sample)
+    assert [one.met for one in observers_targets.verdicts(results)] == [True, False]
+
+
 def test_what_goes_on_after_an_overtaking_is_not_met(tmp_path: Path) -> None:
     """One stale write, one host called dead, one statement too long."""
     results = Results(tmp_path)
