@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Protocol
 
 from celery_pecker import signals
 from celery_pecker.history import Report
@@ -24,36 +23,9 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import RunMode, Slot, task_id
+from celery_pecker.schedules.publishing import Publisher, sample
 
 logger = logging.getLogger(__name__)
-
-SAMPLE = 5
-"""Entries that a log line names at most."""
-
-
-def sample(names: Sequence[str]) -> str:
-    """Return the first few names, for a log line."""
-    return ", ".join(names[:SAMPLE]) + (" …" if len(names) > SAMPLE else "")
-
-
-class Publisher(Protocol):
-    """The seam to the broker (celery_pecker.publisher)."""
-
-    def ensure(self) -> None:
-        """Be connected, or raise BrokerUnavailable."""
-        ...
-
-    def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
-        """Put the batch on the broker within so many seconds, or raise."""
-        ...
-
-    def prepare(self, names: Iterable[str]) -> None:
-        """Build the messages of these entries, unless they are built."""
-        ...
-
-    def prepare_more(self, *, within: float) -> bool:
-        """Build others for so many seconds; return whether there is still more."""
-        ...
 
 
 @dataclass(slots=True)
@@ -256,7 +228,7 @@ class Sending:
                 logger.debug(
                     "pecker: done with %s, due %s, era %d, epoch %d",
                     slot.entry.name,
-                    _told(slot.due_us),
+                    _shown(slot.due_us),
                     slot.era,
                     slot.epoch,
                 )
@@ -305,10 +277,10 @@ class Sending:
         name, deadline_us = slot.entry.name, slot.deadline_us
         header: dict[str, object] = {
             "name": name,
-            "due_at": _told(slot.due_us),
+            "due_at": _shown(slot.due_us),
             "era": slot.era,
             "epoch": slot.epoch,
-            "deadline": None if deadline_us is None else _told(deadline_us),
+            "deadline": None if deadline_us is None else _shown(deadline_us),
         }
         if slot.asked:
             header["asked"] = True
@@ -329,6 +301,6 @@ class Sending:
 
 
 @lru_cache(maxsize=64)
-def _told(instant_us: int) -> str:
+def _shown(instant_us: int) -> str:
     """Return an instant as text; a batch shares a few."""
     return from_us(instant_us).isoformat(timespec="microseconds")

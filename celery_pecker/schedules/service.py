@@ -20,12 +20,13 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import confirmations, misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import orphan_slot, slot_of, still_runs, want
+from celery_pecker.schedules.definitions import Definitions
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.reporting import Reporting
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.requested_runs import RequestedRuns
 from celery_pecker.schedules.sending import Sending
-from celery_pecker.schedules.stored_sync import Definitions, StoredSync
+from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.schedules.timekeeper import Timekeeper
 from celery_pecker.schedules.unanswered_claims import UnansweredClaims
 from celery_pecker.schedules.upkeep import Pace, Upkeep

@@ -17,8 +17,8 @@ from celery_pecker.history import Silence
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Orphan
+from celery_pecker.schedules.publishing import sample
 from celery_pecker.schedules.repository import CHUNK, Repository
-from celery_pecker.schedules.sending import sample
 from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.schedules.timekeeper import Timekeeper
 

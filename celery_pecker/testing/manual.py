@@ -25,11 +25,11 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.definitions import Definitions
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
-from celery_pecker.schedules.stored_sync import Definitions
 from celery_pecker.schedules.upkeep import Pace
 
 SECOND = 1_000_000

@@ -79,7 +79,7 @@ RIDDLES |= {"complaints", "following", "outgoing", "tied", "traced", "twins"}
 RIDDLES |= {"acting", "foreign", "leaving", "letters", "lodger", "onward", "seats"}
 """Names of modules that said nothing to who looked for what is in them."""
 ROOMS = ["batches", "console", "deadline", "history", "intake", "local", "metrics"]
-ROOMS += ["overview", "runs", "worker", "heartbeat.py", "tracing.py"]
+ROOMS += ["overview", "runs", "service", "worker", "heartbeat.py", "tracing.py"]
 PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]
 PLAIN += [Path(path, room) for path in celery_pecker.__path__ for room in ROOMS]
 """Packages, and rooms of celery_pecker, whose names and comments are free of them."""
@@ -144,6 +144,25 @@ def test_the_reference_is_in_plain_words() -> None:
         f"{page.name}: {word}"
         for page in pages
         for word in sorted(parts(page.read_text(encoding="utf-8")) & IN_PROSE)
+    ] == []
+
+
+LONG = {
+    *("accounts", "account", "admin", "app", "course", "database", "definition"),
+    *("fields", "forms", "hook", "host", "lives", "outbox", "overflow", "runner"),
+    *("service", "stored_sync", "sending"),
+}
+"""Modules that are longer than 300 lines, or nearly: no other becomes one of them."""
+
+
+def test_no_further_module_grows_beyond_three_hundred_lines() -> None:
+    """What has two duties is split by them."""
+    assert [
+        str(path)
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        if path.stem not in LONG
+        and len(path.read_text(encoding="utf-8").splitlines()) > 300
     ] == []
 
 

@@ -1,0 +1,27 @@
+"""What a stored schedule means to a replica: asked of whoever can build it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from celery_pecker.schedules.model import Entry, Message, Stored
+
+
+class Definitions(Protocol):
+    """What a stored row means: the entry, and its message on the way out."""
+
+    def entry(self, row: Stored) -> Entry:
+        """Return the entry; raise whatever is wrong with the row."""
+        ...
+
+    def build(self, message: Message) -> None:
+        """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Forget the message."""
+        ...
+
+    def elsewhere(self) -> None:
+        """Hear that there are schedules for the other kind of replicas."""
+        ...
