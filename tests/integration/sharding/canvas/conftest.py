@@ -54,7 +54,9 @@ def ledger(dsn: str) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def messages(redis_url: str, queue_name: str) -> Callable[[], list[dict[str, Any]]]:
+def messages(
+    redis_url: str, queue_name: str
+) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """Give a function that returns what lies in the queue, the oldest first."""
     client = redis.Redis.from_url(redis_url)
 
@@ -66,7 +68,8 @@ def messages(redis_url: str, queue_name: str) -> Callable[[], list[dict[str, Any
             found.append({"headers": told["headers"], "body": body, "size": len(raw)})
         return found
 
-    return lying
+    yield lying
+    client.close()
 
 
 @pytest.fixture

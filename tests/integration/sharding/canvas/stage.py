@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from celery import Celery
-
 from celery_pecker.testing.cluster import start, worker
 from tests.integration.sharding.canvas import cast as cast_module
 from tests.integration.sharding.canvas.cast import CONF, cast
 from tests.integration.sharding.canvas.shapes import Scene
+from tests.integration.sharding.disconnect import disconnect
 
 ROOT = Path(__file__).parents[4]
 
@@ -40,17 +37,4 @@ def playing(
     finally:
         node.teardown()
         for app in (made.app, made.stranger):
-            _close(app)
-
-
-def _close(app: Celery) -> None:
-    """Nothing of this process stays connected."""
-    backend: Any = app.backend
-    with warnings.catch_warnings():
-        # A socket that an earlier test has left in a circle is no fault of this one
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()  # results unsubscribe when they go, some of them in a circle
-    backend.result_consumer.stop()
-    backend.result_consumer._pubsub = None
-    backend.client.connection_pool.disconnect()
-    app.close()
+            disconnect(app)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,10 +18,10 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
 @pytest.fixture
-def lying(redis_url: str) -> Callable[[str], int]:
+def lying(redis_url: str) -> Iterator[Callable[[str], int]]:
     """Give a function that returns how many messages lie in a queue."""
-    client = redis.Redis.from_url(redis_url)
-    return lambda name: int(client.llen(name))
+    with redis.Redis.from_url(redis_url) as client:
+        yield lambda name: int(client.llen(name))
 
 
 @pytest.mark.filterwarnings(r"ignore:\s*The 'queue' task attribute")

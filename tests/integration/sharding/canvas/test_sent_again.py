@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -25,7 +25,7 @@ Taken = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def taken(redis_url: str, queue_name: str) -> Taken:
+def taken(redis_url: str, queue_name: str) -> Iterator[Taken]:
     """Give a function that takes what lies in the queue, of whatever priority."""
     client: Any = redis.Redis.from_url(redis_url)
 
@@ -36,7 +36,8 @@ def taken(redis_url: str, queue_name: str) -> Taken:
                 found.append({**json.loads(raw), "key": key.decode()})
         return found
 
-    return take
+    yield take
+    client.close()
 
 
 def headers(message: dict[str, Any]) -> dict[str, Any]:

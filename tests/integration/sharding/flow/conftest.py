@@ -15,6 +15,7 @@ from celery import Celery
 from celery.app.trace import build_tracer
 
 from celery_sharding import Sharding
+from tests.integration.sharding.disconnect import disconnect
 
 REFUSED = "redis://localhost:1/0"
 """Where no broker is."""
@@ -56,7 +57,7 @@ def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
     """Give an app whose messages nobody takes, unless a test does."""
     made = application(dsn, redis_url, redis_url, queue_name)
     yield made
-    made.close()
+    disconnect(made)
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def sharding(app: Celery) -> Sharding:
 
 
 @pytest.fixture
-def lying(redis_url: str, queue_name: str) -> Callable[..., list[Message]]:
+def lying(redis_url: str, queue_name: str) -> Iterator[Callable[..., list[Message]]]:
     """Give a function that takes what lies in a queue, the oldest first."""
     client: Any = redis.Redis.from_url(redis_url)
 
@@ -89,7 +90,8 @@ def lying(redis_url: str, queue_name: str) -> Callable[..., list[Message]]:
             )
         return found
 
-    return taken
+    yield taken
+    client.close()
 
 
 @pytest.fixture

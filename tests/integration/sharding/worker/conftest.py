@@ -18,6 +18,7 @@ from psycopg.rows import tuple_row
 from celery_pecker.testing import eventually
 from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.ledger import at
+from tests.integration.sharding.disconnect import disconnect
 from tests.integration.sharding.worker import jobs_app
 
 ROOT = Path(__file__).parents[4]
@@ -39,12 +40,8 @@ class Jobs:
         stack.callback(self._close)
 
     def _close(self) -> None:
-        backend: Any = self.app.backend
-        backend.result_consumer.stop()
-        backend.client.close()
-        backend.client.connection_pool.disconnect()
         at(self.app).close()
-        self.app.close()
+        disconnect(self.app)
 
     def worker(self, *options: str) -> ProcessContainer:
         """Return a worker that is ready; `options` are those of its command."""
