@@ -101,7 +101,7 @@ class PeckerScheduler(Book):
         self._replica.start()
         self._relays.start()
         self._alarms.start()
-        answer()  # until the process ends: there is nothing to be said at its end
+        answer()  # until the process ends: there is nothing to do at its end
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
         """Return how long beat's main thread may sleep; raise what the loop refused.
@@ -117,7 +117,7 @@ class PeckerScheduler(Book):
 
     def close(self) -> None:
         """Stop the loop; safe inside a signal handler, idempotent."""
-        again, self._closed = self._closed, True
+        second, self._closed = self._closed, True
         if self._replica is None:
             return
         self._replica.stop()
@@ -125,7 +125,7 @@ class PeckerScheduler(Book):
             self._relays.stop()
         if self._alarms is not None:
             self._alarms.stop()
-        if again or threading.current_thread() is not threading.main_thread():
+        if second or threading.current_thread() is not threading.main_thread():
             until = SYSTEM.monotonic() + LAST_BATCH
             self._replica.join()
             if self._relays is not None:

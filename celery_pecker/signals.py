@@ -1,6 +1,6 @@
-"""Events as values, and the one point where each is told.
+"""Events as values, and the one point that calls the listeners of each.
 
-Listeners (metrics, alarms, tests that wait) are called on the thread that tells;
+Listeners (metrics, alarms, tests that wait) are called on the thread of the event;
 what they raise is logged by name and never reaches the scheduler.
 """
 
