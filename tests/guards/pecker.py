@@ -33,6 +33,13 @@ CALENDAR_UNITS = "tests/unit/calendars"
 
 GUARDS = (
     Guard(
+        "Flower: a failing entry leads to the task that raised",
+        "celery_pecker/flower/schedules.py",
+        "task_id(source.settings.schema, row.name, bad.due_us, bad.era)",
+        "task_id(source.settings.schema, row.name, bad.at_us, bad.era)",
+        "tests/integration/flower/test_failing.py",
+    ),
+    Guard(
         "database: a connection that was idle for long is not used",
         "celery_pecker/kernel/connections.py",
         "self._clock.monotonic() - used < IDLE_TIMEOUT and ",
