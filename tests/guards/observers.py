@@ -276,8 +276,8 @@ GUARDS = (
     Guard(
         "observers: what moves between two tries waits for the next",
         HOSTS,
-        "            when 'released' then greatest(o.not_before, clock.now)\n",
-        "            when 'released' then clock.now\n",
+        "                     else greatest(o.not_before, clock.now) end\n",
+        "                     else clock.now end\n",
         f"{LIVES}::test_one_that_moves_between_two_tries_waits_for_the_next",
     ),
     Guard(

@@ -577,8 +577,8 @@ GUARDS = (
     Guard(
         "django: tests get tables in the test database, not in the real one",
         "celery_pecker/django/migrating.py",
-        "migrations.migrate(address(using), schema=places.schema())",
-        "migrations.migrate(project.app_settings().dsn, schema=places.schema())",
+        "migrations.migrate(address(using), schema=databases.schema())",
+        "migrations.migrate(project.app_settings().dsn, schema=databases.schema())",
         f"{MIGRATE}::test_a_test_database_gets_the_tables_and_the_real_one_does_not",
     ),
     Guard(

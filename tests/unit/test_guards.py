@@ -6,8 +6,9 @@ import ast
 
 import pytest
 
-from tests.guards.__main__ import GUARDS, ROOT
+from tests.guards.__main__ import GUARDS
 from tests.guards.guard import Guard
+from tests.guards.slot import ROOT
 from tests.parsed import parse_file
 
 SOAK = "pytest.mark.soak"
