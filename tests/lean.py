@@ -14,11 +14,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from celery import maybe_patch_concurrency
+
 OURS = ("celery_pecker", "celery_sharding")
 
 
 def main() -> None:
     """Run the `celery` command with the entry points of this repository only."""
+    maybe_patch_concurrency()  # before anything imports sockets and threads
     metadata: Any = importlib.metadata
     every = metadata.entry_points
 
@@ -29,9 +32,9 @@ def main() -> None:
     shell.register_repl = lambda group: group
     sys.modules["click_repl"] = shell
     metadata.entry_points = ours
-    import_module("celery.bin.celery")
+    command = import_module("celery.bin.celery")
     metadata.entry_points = every
-    import_module("celery.__main__").main()
+    sys.exit(command.main())
 
 
 if __name__ == "__main__":

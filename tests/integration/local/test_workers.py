@@ -46,9 +46,10 @@ class Stand:
 
     def celery(self, *command: str, **conf: object) -> ProcessContainer:
         """A celery command of the app runs."""
+        launcher = "celery" if command[0] == "flower" else "tests.lean"
         process = ProcessContainer(
             [
-                *(sys.executable, "-m", "tests.lean"),
+                *(sys.executable, "-m", launcher),
                 *("-A", "tests.integration.local.worker_app", *command),
             ],
             name=command[0],
