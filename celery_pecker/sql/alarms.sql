@@ -13,14 +13,18 @@ on conflict (rule) do nothing
 -- Takes the rules whose round is due: of all replicas one looks, under the epoch that it
 -- raised. Nobody else takes it before the lease is over: looks that outlast an interval, as
 -- on a machine that is busy, overtook one another, and nothing ever rang. Who records a look
--- ends the lease. Rules whose last look lies in the
+-- ends the lease, and is its holder no more. A holder that takes the rule again has not
+-- recorded its last look: its lease still counts from the first take, else a replica whose
+-- looks fail kept the rule for ever. Rules whose last look lies in the
 -- future are due, too: the clock stepped back, and `stepped` says by how much. The answer
 -- has the time in a row of its own, and how many notices wait for somebody to send them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 due as materialized (
-    select r.rule, r.looked_at, not r.recorded as first
+    select r.rule, r.looked_at, not r.recorded as first,
+           coalesce(r.holder = %(holder)s, false)
+               and r.looked_at <= clock.now + interval '1 second' as again
     from {schema}.pecker_alarm_rules as r, clock
     where r.rule = any (%(rules)s::text[])
         and (
@@ -34,8 +38,8 @@ due as materialized (
 ),
 taken as (
     update {schema}.pecker_alarm_rules as r
-    set due_at = clock.now
-            + greatest(%(interval)s, %(lease)s) * interval '1 second',
+    set due_at = case when due.again then r.due_at
+            else clock.now + greatest(%(interval)s, %(lease)s) * interval '1 second' end,
         looked_at = clock.now,
         stepped = case when due.looked_at > clock.now then due.looked_at - clock.now end,
         epoch = greatest(
@@ -444,6 +448,7 @@ moved as (
     update {schema}.pecker_alarm_rules as r
     set passed = %(passed)s,
         recorded = true,
+        holder = null,
         due_at = r.looked_at + %(interval)s * interval '1 second'
     from mine
     where r.rule = mine.rule

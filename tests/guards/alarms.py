@@ -22,9 +22,16 @@ GUARDS = (
     Guard(
         "alarms: a look that outlasts an interval is overtaken by nobody",
         SQL,
-        "            + greatest(%(interval)s, %(lease)s) * interval '1 second',\n",
-        "            + %(interval)s * interval '1 second',\n",
+        "clock.now + greatest(%(interval)s, %(lease)s) * interval",
+        "clock.now + %(interval)s * interval",
         f"{ROUNDS}::test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody",
+    ),
+    Guard(
+        "alarms: a replica whose looks fail keeps no rule",
+        SQL,
+        "case when due.again then",
+        "case when false then",
+        f"{ROUNDS}::test_a_replica_whose_looks_fail_keeps_no_rule",
     ),
     Guard(
         "alarms: what rings is noticed once",

@@ -267,6 +267,25 @@ def test_a_replica_that_dies_in_a_round_costs_its_lease(
     assert [notice.subject for notice in other.turn()] == ["sweep"]
 
 
+def test_a_replica_whose_looks_fail_keeps_no_rule(
+    watch: Starter, pass_time: Passing
+) -> None:
+    """It looks first at each turn, and its lease counts from the first one."""
+
+    def fail() -> list[str]:
+        message = "Redis is away"
+        raise ConnectionError(message)
+
+    rules = {"shut": {"after": 0.0}}
+    sick, well = watch(rules, shut=fail), watch(rules, shut=lambda: ["main"])
+    got: list[Notice] = []
+    for _ in range(int(LEASE / INTERVAL) + 2):
+        assert sick.turn() == []
+        got += well.turn()
+        pass_time(INTERVAL + 0.01)
+    assert [notice.subject for notice in got] == ["main"]
+
+
 def test_entries_are_read_a_part_at_a_time_and_what_rings_each_time(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:
