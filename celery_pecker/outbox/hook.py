@@ -49,31 +49,46 @@ class Sink(Protocol):
         ...
 
 
-_blocks: ContextVar[tuple[Sink, ...]] = ContextVar("blocks", default=())
-"""The blocks that this thread or task is in, the inner one last."""
+_blocks: ContextVar[tuple[tuple[object, Sink], ...]] = ContextVar("blocks", default=())
+"""The blocks that this thread or task is in, and who began them; the inner one last."""
 
 
-def enter(sink: Sink) -> None:
+def enter(sink: Sink, *, by: object) -> None:
     """Begin a block of this thread or task: what is sent in it goes to the sink."""
-    _blocks.set((*_blocks.get(), sink))
+    _blocks.set((*_blocks.get(), (by, sink)))
 
 
-def leave() -> Sink:
-    """End the inner block; the one around it is in force from now on."""
-    *around, sink = _blocks.get()
-    sink.over = True
-    _blocks.set(tuple(around))
-    return sink
+def leave(*, by: object) -> Sink:
+    """End the inner one of the blocks that were begun by somebody.
+
+    Others inside of it go on: a generator that is in a block may end while the one
+    that iterates over it is in a block of its own.
+
+    Raises:
+        NotRecorded: there is none in this thread or task.
+    """
+    blocks = _blocks.get()
+    for at in reversed(range(len(blocks))):
+        whose, sink = blocks[at]
+        if whose is by:
+            sink.over = True
+            _blocks.set(blocks[:at] + blocks[at + 1 :])
+            return sink
+    message = (
+        "a block of the outbox ends in another context than it was begun in: begin and"
+        " end it in the same thread and the same task of asyncio"
+    )
+    raise NotRecorded(message)
 
 
 @contextmanager
 def into(sink: Sink) -> Iterator[None]:
     """Send what is sent inside of the block to a sink."""
-    enter(sink)
+    enter(sink, by=sink)
     try:
         yield
     finally:
-        leave()
+        leave(by=sink)
 
 
 def block_of(**whose: object) -> Sink | None:
@@ -88,7 +103,7 @@ def block_of(**whose: object) -> Sink | None:
     """
     [(name, value)] = whose.items()
     blocks = reversed(_blocks.get())
-    sink = next((one for one in blocks if getattr(one, name) is value), None)
+    sink = next((one for _, one in blocks if getattr(one, name) is value), None)
     if sink is not None and sink.over:
         message = (
             "the block of the outbox in whose context this is sent has ended: wait"

@@ -84,7 +84,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         self._awrite = awrite
 
     def __enter__(self) -> None:
-        hook.enter(self._writing())
+        hook.enter(self._writing(), by=self)
 
     def __exit__(
         self,
@@ -92,10 +92,10 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        hook.leave()
+        hook.leave(by=self)
 
     async def __aenter__(self) -> None:
-        hook.enter(self._gathering())
+        hook.enter(self._gathering(), by=self)
 
     async def __aexit__(
         self,
@@ -103,7 +103,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        gathered = hook.leave()
+        gathered = hook.leave(by=self)
         assert isinstance(gathered, Gathering)  # noqa: S101  # as it was entered
         if error is None and gathered.entries:
             await self._awrite(gathered.entries)

@@ -136,6 +136,13 @@ GUARDS = (
         f"{TRANSACTIONS}::test_an_awaited_block_writes_what_was_sent_at_its_end",
     ),
     Guard(
+        "outbox: a block that ends ends itself, not the one inside of it",
+        HOOK,
+        "        if whose is by:\n",
+        "        if True:\n",
+        f"{NESTED}::test_an_awaited_block_that_ends_first_writes_what_is_its_own",
+    ),
+    Guard(
         "outbox: a copy equals what Celery builds",
         "celery_pecker/outbox/copies.py",
         "return made if made.message(row, first.task_id) == first else None",
@@ -506,8 +513,8 @@ GUARDS = (
     Guard(
         "outbox: the block around one that has ended is in force",
         HOOK,
-        "_blocks.set((*_blocks.get(), sink))",
-        "_blocks.set((sink,))",
+        "_blocks.set((*_blocks.get(), (by, sink)))",
+        "_blocks.set(((by, sink),))",
         f"{NESTED}::test_the_outer_block_is_in_force_after_the_inner_one",
     ),
     Guard(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack, suppress
+from contextvars import copy_context
 from typing import Any
 
 import psycopg
 import pytest
 
+from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import Outbox
 from tests.integration.outbox.conftest import Desk, make_app
 
@@ -160,3 +162,79 @@ async def _tasks(note: Any, block: Any) -> None:
 
     inside = asyncio.Event()
     await asyncio.gather(first(inside), second(inside))
+
+
+def test_a_block_that_ends_before_the_one_inside_of_it_ends_itself(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """A generator's: it ends while who iterates over it is in a block."""
+    note = desk.task(outbox=True)
+    outer, inner = two
+
+    def rows() -> Generator[Any, None, None]:
+        with desk.outbox.using(outer):
+            yield note.delay(1)
+
+    generator = rows()
+    kept = next(generator)
+    with desk.outbox.using(inner):
+        note.delay(2)
+        generator.close()
+        note.delay(3)
+    after = note.delay(4)
+    inner.rollback()
+    outer.commit()
+    assert sorted(desk.ids()) == sorted([kept.id, after.id])
+
+
+def test_an_awaited_block_that_ends_first_writes_what_is_its_own(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """Into its own transaction; around a plain block, too."""
+    asyncio.run(_crossed(desk, two[0]))
+
+
+async def _crossed(desk: Desk, plain: Connection) -> None:
+    note = desk.task(outbox=True)
+
+    async def rows(connection: Any) -> AsyncIterator[Any]:
+        async with desk.outbox.using(connection):
+            yield note.delay(1)
+
+    async with (
+        await psycopg.AsyncConnection.connect(desk.dsn) as outer,
+        await psycopg.AsyncConnection.connect(desk.dsn) as inner,
+    ):
+        generator = rows(outer)
+        kept = [await anext(generator)]
+        async with desk.outbox.using(inner):
+            note.delay(2)
+            assert await anext(generator, None) is None
+            note.delay(3)
+        await inner.rollback()
+        generator = rows(outer)
+        kept.append(await anext(generator))
+        with desk.outbox.using(plain):
+            note.delay(4)
+            assert await anext(generator, None) is None
+            note.delay(5)
+        plain.rollback()
+        await outer.commit()
+    assert desk.ids() == [one.id for one in kept]
+
+
+def test_a_block_that_ends_in_another_context_is_refused(
+    desk: Desk, two: tuple[Connection, Connection]
+) -> None:
+    """Whatever is in force there goes on."""
+    note = desk.task(outbox=True)
+    empty = copy_context()
+    block = desk.outbox.using(two[0])
+    with block, pytest.raises(NotRecorded, match="in another context"):
+        empty.run(block.__exit__, None, None, None)
+    with desk.outbox.using(two[1]):
+        with pytest.raises(NotRecorded, match="in another context"):
+            block.__exit__(None, None, None)
+        kept = note.delay()
+    two[1].commit()
+    assert desk.ids() == [kept.id]
