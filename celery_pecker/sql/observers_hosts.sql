@@ -206,6 +206,8 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 -- read after the commit. Whoever is too heavy for what is left of the room is left to
 -- others. Each claim raises the epoch (I3). Each kind is walked by itself, oldest first:
 -- walked together all that waits was sorted for each claim, 170 ms where 100,000 do.
+-- Nothing weighs less than 1: no more rows than the room are looked at of each kind, and
+-- those stay locked until the commit, other hosts pass by them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -229,11 +231,11 @@ due as materialized (
             and w.weight <= %(room)s
             and exists (select from alive)
         order by w.not_before
-        limit %(most)s
+        limit least(%(most)s, %(room)s)
         for update of w skip locked
     ) as o
     order by o.not_before
-    limit %(most)s
+    limit least(%(most)s, %(room)s)
 ),
 fits as materialized (
     select id
@@ -490,12 +492,18 @@ stepped as (
     set not_before = clock.now + greatest(o.not_before - o.modified_at, interval '0'),
         modified_at = clock.now
     from clock
-    where o.node is null
-        and o.parked_at is null
-        and o.status in ('created', 'processing')
-        and o.kind = any (array(select kind from {schema}.pecker_observer_kinds))
-        and o.not_before > (select now from clock)
-        and o.modified_at > (select now from clock)
+    where o.id = any (array(
+        select w.id
+        from {schema}.pecker_observers as w
+        where w.node is null
+            and w.parked_at is null
+            and w.status in ('created', 'processing')
+            and w.kind = any (array(select kind from {schema}.pecker_observer_kinds))
+            and w.not_before > (select now from clock)
+            and w.modified_at > (select now from clock)
+        limit %(most)s
+        for update skip locked
+    ))
 )
 delete from {schema}.pecker_observers
 where id in (

@@ -169,8 +169,8 @@ GUARDS = (
     Guard(
         "observers: after a step back what waits is taken",
         HOSTS,
-        "        and o.modified_at > (select now from clock)\n",
-        "        and false\n",
+        "            and w.modified_at > (select now from clock)\n",
+        "            and false\n",
         f"{STEPS_BACK}::test_one_that_waits_while_the_clock_steps_back_is_taken",
     ),
     Guard(
@@ -179,6 +179,14 @@ GUARDS = (
         "    set lease_until = clock.now + n.ttl\n    from ahead, clock\n",
         "    set lease_until = n.lease_until\n    from ahead, clock\n",
         f"{STEPS_BACK}::test_a_clock_that_stepped_back_keeps_nobody_waiting",
+    ),
+    Guard(
+        "observers: after a step back some thousand at a time are set right (I9)",
+        HOSTS,
+        "            and w.modified_at > (select now from clock)\n"
+        "        limit %(most)s\n        for update skip locked\n",
+        "            and w.modified_at > (select now from clock)\n",
+        f"{STEPS_BACK}::test_after_a_step_back_some_at_a_time_are_set_right",
     ),
     Guard(
         "observers: a standby that lost the last grant gives none twice (I3)",
@@ -196,9 +204,16 @@ GUARDS = (
         "tests/unit/observers/test_spread.py",
     ),
     Guard(
+        "observers: a claim locks no more of a kind than there is room for (I9)",
+        HOSTS,
+        "        order by w.not_before\n        limit least(%(most)s, %(room)s)\n",
+        "        order by w.not_before\n        limit %(most)s\n",
+        f"{PLANS}::test_a_claim_walks_no_more_of_a_kind_than_it_may_take",
+    ),
+    Guard(
         "observers: a claim walks no more of a kind than it may take",
         HOSTS,
-        "        order by w.not_before\n        limit %(most)s\n",
+        "        order by w.not_before\n        limit least(%(most)s, %(room)s)\n",
         "",
         f"{PLANS}::test_a_claim_walks_no_more_of_a_kind_than_it_may_take",
     ),

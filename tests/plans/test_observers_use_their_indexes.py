@@ -91,15 +91,16 @@ def test_a_claim_walks_what_waits(stored: psycopg.Connection[Any], mode: str) ->
 
 
 @PLANS
+@pytest.mark.parametrize(("room", "most"), [(1_000, FEW), (FEW, 1_000)])
 def test_a_claim_walks_no_more_of_a_kind_than_it_may_take(
-    stored: psycopg.Connection[Any], mode: str
+    stored: psycopg.Connection[Any], mode: str, room: int, most: int
 ) -> None:
     """After a blackout all observers wait: they are not sorted for each claim."""
     params: dict[str, object] = {"now": None, "node": NODE, "kinds": ["watch", "other"]}
     with stored.transaction(force_rollback=True):
         stored.execute(ALL_WAIT)
         stored.execute("analyze pecker_observers")
-        wanted = {**params, "room": 1_000, "most": FEW}
+        wanted = {**params, "room": room, "most": most}
         plan = explain(stored, "claim_observers", wanted, mode)
     assert "pecker_observers_waiting" in plan
     assert max(map(int, re.findall(r" rows=(\d+)", plan))) <= 2 * FEW, plan

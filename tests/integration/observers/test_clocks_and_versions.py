@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import psycopg
+
 from celery_pecker.observers import Place
 from celery_pecker.observers.hosts.tables import Outcome
 from celery_pecker.observers.model import Report
@@ -65,6 +69,23 @@ def test_one_that_waits_while_the_clock_steps_back_is_taken(desk: Desk) -> None:
     assert [one.name for one in host.claim(10, 10)] == ["new"]
     wait = desk.row("failed").not_before - desk.row("failed").modified_at
     assert 590 < wait.total_seconds() < 610
+
+
+def test_after_a_step_back_some_at_a_time_are_set_right(desk: Desk) -> None:
+    """As many as are asked for, and nobody waits for a row that is held."""
+    host = desk.host()
+    for name in ("held", "one", "two", "three"):
+        desk.watch.start(name)
+    desk.sql(STEPPED)
+    prune = partial(desk.databases[-1].change, "prune_observers", now=None, keep=10)
+    with psycopg.connect(desk.dsn) as holder:
+        holder.execute("select from pecker_observers where name = 'held' for update")
+        prune(most=2)
+        assert len(host.claim(10, 10)) == 2
+        prune(most=2)
+        assert len(host.claim(10, 10)) == 1
+    prune(most=2)
+    assert [one.name for one in host.claim(10, 10)] == ["held"]
 
 
 def test_one_that_was_handed_over_after_a_step_is_taken(desk: Desk) -> None:
