@@ -247,11 +247,20 @@ class Overview:
     def _set_paused(self, name: str, by: str | None, *, paused: bool) -> None:
         rows: Sequence[tuple[Any, ...]] = ()
         if _storable(name):
-            rows = self._database.run(
-                "pause_entry", name=name, paused=paused, by=by, now=self._now()
-            )
+            rows = self._behind_edits(name, "pause_entry", paused=paused, by=by)
         if not rows:
             raise _unknown(name)
+
+    def _behind_edits(
+        self, name: str, label: str, **params: object
+    ) -> Sequence[tuple[Any, ...]]:
+        """Run a statement once nobody edits the entry: renamed, it is no more.
+
+        What is read in one statement is as it was before the edit that it waits for.
+        """
+        with self._database.transaction():
+            self._database.run("lock_entries", names=[name])
+            return self._database.run(label, name=name, now=self._now(), **params)
 
     def ask(self, name: str, by: str) -> int:
         """Ask for a run now; return its slot.
@@ -260,9 +269,7 @@ class Overview:
         """
         if not _storable(name):
             raise _unknown(name)
-        rows = self._database.run(
-            "ask_run", name=name, by=by.replace("\0", "")[:200], now=self._now()
-        )
+        rows = self._behind_edits(name, "ask_run", by=by.replace("\0", "")[:200])
         if rows:
             due_us: int = rows[0][0]
             return due_us

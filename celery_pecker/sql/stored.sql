@@ -274,8 +274,18 @@ pruned as (
 )
 select removed.name from removed
 
+/* celery_pecker:find_underway */
+-- Whether a slot of an entry is claimed and not confirmed: its holder knows it by the name,
+-- and the broker by its id; under another name it would be sent twice. The hot row is
+-- locked, so none is claimed after the answer.
+select 1
+from {schema}.pecker_pending as pending
+where pending.name = %(name)s::text
+    and (not pending.asked or pending.taken_at is not null)
+limit 1
+
 /* celery_pecker:clear_name */
--- What was reported of a name that is free: who gets the name brings reports of its own.
+-- What was kept of a name that is free: who gets the name brings its own.
 -- A statement by itself, as rows of one key cannot go and come in the same.
 with reports as (
     delete from {schema}.pecker_history as page
@@ -284,6 +294,10 @@ with reports as (
 outcomes as (
     delete from {schema}.pecker_outcomes as outcome
     where outcome.name = %(name)s::text
+),
+changes as (
+    delete from {schema}.pecker_schedule_changes as change
+    where change.name = %(name)s::text
 )
 delete from {schema}.pecker_pending as pending
 where pending.name = %(name)s::text
@@ -293,9 +307,7 @@ where pending.name = %(name)s::text
 -- last slot, the pause, the counts. Its epoch passes that of both (I3). The old name ends as
 -- by remove: its row keeps its slot and epoch, so that what was claimed of it is sent once.
 --
--- Both hot rows are locked, so that no slot is claimed until this commits. A slot that is
--- claimed and not confirmed is known to its holder by the old name, and to the broker by
--- its id: under another name it would be sent twice. Then nothing is written.
+-- Both hot rows are locked, so that no slot is claimed until this commits.
 --
 -- owns: the hot row is that of the stored schedule. Else code has the name by now, and
 -- keeps its row and all that hangs on it.
@@ -304,11 +316,6 @@ with old as materialized (
     from {schema}.pecker_schedules as s
     where s.name = %(old)s::text
         and s.removed_at is null
-        and not (%(owns)s::boolean and exists (
-            select from {schema}.pecker_pending as pending
-            where pending.name = s.name
-                and (not pending.asked or pending.taken_at is not null)
-        ))
 ),
 written as (
     insert into {schema}.pecker_schedules as s
@@ -424,11 +431,25 @@ outcomes as (
     from written, hot
     where outcome.name = %(old)s::text
 ),
+newest as materialized (
+    select change.id
+    from {schema}.pecker_schedule_changes as change
+    where change.name = %(old)s::text
+    order by change.id desc
+    limit 99
+),
 changes as (
     update {schema}.pecker_schedule_changes as change
     set name = written.name
     from written
     where change.name = %(old)s::text
+        and change.id = any (array(select newest.id from newest))
+),
+pruned as (
+    delete from {schema}.pecker_schedule_changes as change
+    using written
+    where change.name = %(old)s::text
+        and change.id <> all (array(select newest.id from newest))
 ),
 noted as (
     insert into {schema}.pecker_schedule_changes

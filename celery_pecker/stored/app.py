@@ -290,7 +290,8 @@ class Schedules:
         """Give a stored schedule another name; return its row.
 
         Last slot, pause, history and what is asked of it go with it: its slots come as
-        they would have come, each once.
+        they would have come, each once. An `at_most_once` one that waits for a broker
+        that is away is missed.
 
         Args:
             name: that it has.
@@ -514,7 +515,9 @@ class Schedules:
         check_name(name)
         by = check_by(by)
         return self._calls.run(
-            lambda: self._edits.pause(name, paused=paused, by=by), connection
+            lambda: self._edits.pause(name, paused=paused, by=by),
+            connection,
+            several=True,
         )
 
     def _once(

@@ -54,7 +54,7 @@ class Edits:
         self._app_name = app_name
         self._reading = Reading(timings)
         self._deciding = Deciding(timings, self._reading)
-        self.rename = Renaming(self._reading, self._statement).rename
+        self.rename = Renaming(self._reading, self._found, self._statement).rename
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
@@ -116,12 +116,25 @@ class Edits:
     def change(self, old: str, wanted: Definition, edit: Edit) -> Flow[ScheduleRow]:
         """Give a stored schedule another name and another definition; return its row.
 
+        The definition is judged before anything is written, as by `set`.
+
         Raises:
             InvalidField, UnknownSchedule, VersionConflict, SlotUnderway: as its parts.
         """
+        yield self._statement("lock_entries", {"names": sorted((old, wanted.name))})
+        [found] = yield from self._found([old])
+        before = self._reading.definition(found) if found.there else None
+        same = before is not None and all(
+            getattr(before, part) == getattr(wanted, part)
+            for part in PARTS
+            if part != "name"
+        )
+        same = same and edit.paused in {None, found.paused}
+        if before is not None and not same:
+            asked = Edit(version=edit.version, paused=edit.paused)
+            self._deciding.decide(wanted, asked, replace(found, by_code=False))
         row = yield from self.rename(old, wanted.name, edit)
-        same = all(getattr(row, part) == getattr(wanted, part) for part in PARTS)
-        if same and edit.paused in {None, row.paused}:
+        if same:
             return row
         edit = replace(edit, version=row.version)
         [changed] = yield from self.set([(wanted, edit)])
@@ -150,9 +163,12 @@ class Edits:
     def pause(self, name: str, *, paused: bool, by: str | None) -> Flow[bool]:
         """Pause an entry, or let it go on; say whether that changed anything.
 
+        Behind whoever edits it: a name that is just being taken from it is unknown.
+
         Raises:
             UnknownSchedule: there is no such entry.
         """
+        yield self._statement("lock_entries", {"names": [name]})
         values = {"now": None, "name": name, "paused": paused, "by": by}
         rows = yield self._statement("pause_entry", values)
         if not rows:

@@ -8,7 +8,7 @@ version that no replica has read, so that whoever still knows it claims nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery_pecker.carriers.carrier import Flow, Statement
@@ -27,17 +27,22 @@ from celery_pecker.stored.model import ScheduleRow
 from celery_pecker.stored.reading import Found, Reading
 
 Ask = Callable[[str, Mapping[str, object]], Statement]
+Read = Callable[[Sequence[str]], Flow[list[Found]]]
 
 
 class Renaming:
     """Renames stored schedules of one schema."""
 
-    def __init__(self, reading: Reading, ask: Ask) -> None:
+    def __init__(self, reading: Reading, read: Read, ask: Ask) -> None:
         self._reading = reading
+        self._read = read
         self._ask = ask
 
     def rename(self, old: str, new: str, edit: Edit) -> Flow[ScheduleRow]:
         """Give a stored schedule another name; return its row.
+
+        All that can be refused is refused before anything is written: a transaction of
+        the caller's may go on after it.
 
         Raises:
             InvalidField: the new name is somebody's.
@@ -47,9 +52,11 @@ class Renaming:
         """
         for _ in range(RIVALS):
             yield self._ask("lock_entries", {"names": sorted((old, new))})
-            rows = yield self._ask("read_stored", {"now": None, "names": [old, new]})
-            before, there = (Found(*row) for row in rows)
+            found = {one.name: one for one in (yield from self._read([old, new]))}
+            before, there = found[old], found[new]
             definition, entry = self._checked(before, there, edit)
+            if _owns(before) and (yield self._ask("find_underway", {"name": old})):
+                raise SlotUnderway
             names = [] if there.executed_us is not None else [new]
             values = {"names": names, "now": None}
             if names and not (yield self._ask("enroll_stored", values)):
@@ -57,10 +64,9 @@ class Renaming:
             yield self._ask("clear_name", {"name": new})
             values = _written(before, there, definition, entry, edit)
             values |= self._anchored(before, there, entry)
-            if not (yield self._ask("rename_schedule", values)):
-                raise SlotUnderway
-            [row] = yield self._ask("read_stored", {"now": None, "names": [new]})
-            return self._reading.row(Found(*row))
+            yield self._ask("rename_schedule", values)
+            [row] = yield from self._read([new])
+            return self._reading.row(row)
         raise VersionConflict(new, expected=0, actual=1)
 
     def _checked(

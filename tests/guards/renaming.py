@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 ANCHOR = "celery_pecker/stored/anchor.py"
+EDITS = "celery_pecker/stored/edits.py"
 RENAMING = "celery_pecker/stored/renaming.py"
 SQL = "celery_pecker/sql/stored.sql"
 TESTS = "tests/integration/stored/test_renaming.py"
@@ -34,9 +35,55 @@ GUARDS = (
     Guard(
         "stored: a slot on its way is not renamed",
         SQL,
-        "                and (not pending.asked or pending.taken_at is not null)\n",
-        "                and pending.asked and pending.taken_at is not null\n",
+        "    and (not pending.asked or pending.taken_at is not null)\nlimit 1\n",
+        "    and pending.asked and pending.taken_at is not null\nlimit 1\n",
         f"{TESTS}::test_a_slot_that_is_being_sent_is_waited_for",
+    ),
+    Guard(
+        "stored: a rename that is refused leaves nothing in its transaction",
+        RENAMING,
+        '            if _owns(before) and (yield self._ask("find_underway",'
+        ' {"name": old})):\n                raise SlotUnderway\n'
+        "            names = [] if there.executed_us is not None else [new]\n"
+        '            values = {"names": names, "now": None}\n'
+        '            if names and not (yield self._ask("enroll_stored", values)):\n'
+        "                continue  # somebody else has just made it\n",
+        "            names = [] if there.executed_us is not None else [new]\n"
+        '            values = {"names": names, "now": None}\n'
+        '            if names and not (yield self._ask("enroll_stored", values)):\n'
+        "                continue  # somebody else has just made it\n"
+        '            if _owns(before) and (yield self._ask("find_underway",'
+        ' {"name": old})):\n                raise SlotUnderway\n',
+        f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
+    ),
+    Guard(
+        "stored: a definition is judged before the rename",
+        EDITS,
+        "        if before is not None and not same:\n",
+        "        if before is None and not same:\n",
+        f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
+    ),
+    Guard(
+        "stored: the history of a name is bounded by a rename, too",
+        SQL,
+        "    order by change.id desc\n    limit 99\n),\nchanges",
+        "    order by change.id desc\n    limit 999\n),\nchanges",
+        f"{TESTS}::test_history_of_the_new_name_is_forgotten_and_bounded",
+    ),
+    Guard(
+        "stored: a pause waits for a rename",
+        EDITS,
+        '        yield self._statement("lock_entries", {"names": [name]})\n'
+        '        values = {"now": None, "name": name, "paused"',
+        '        values = {"now": None, "name": name, "paused"',
+        f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
+    ),
+    Guard(
+        "stored: a run that is asked for waits for a rename",
+        "celery_pecker/overview/reader.py",
+        '            self._database.run("lock_entries", names=[name])\n',
+        "",
+        f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
     ),
     Guard(
         "stored: a rename takes nobody's name",

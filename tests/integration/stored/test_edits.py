@@ -365,6 +365,8 @@ def test_the_schema_of_another_app_is_refused(desk: Desk) -> None:
     with pytest.raises(Misconfigured, match="belongs to the app 'theirs'"):
         desk.set()
     assert not desk.sql("select 1 from pecker_tasks")
+    with pytest.raises(Misconfigured, match="belongs to the app 'theirs'"):
+        desk.schedules.rename("theirs", "ours")
 
 
 def test_pecker_has_them(desk: Desk) -> None:

@@ -10,12 +10,15 @@ from typing import Any
 import psycopg
 import pytest
 
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     InvalidField,
+    PeckerError,
     SlotUnderway,
     UnknownSchedule,
     VersionConflict,
 )
+from celery_pecker.overview.reader import Overview
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
@@ -25,6 +28,7 @@ from tests.integration.stored.conftest import EVERY, Desk, make_app
 from tests.integration.stored.test_transactions import counts
 
 SECOND = timedelta(seconds=1)
+OUTCOMES = "select name, succeeded from pecker_outcomes"
 
 
 def test_definition_last_run_pause_and_history_go_with_it(desk: Desk) -> None:
@@ -170,6 +174,94 @@ def test_a_slot_that_is_being_sent_is_waited_for(desk: Desk) -> None:
     assert not desk.sql("select 1 from pecker_tasks where name = 'monthly'")
     desk.sql("delete from pecker_pending")
     assert desk.schedules.rename("report", "monthly").version == 2
+
+
+def test_what_is_refused_leaves_nothing_in_the_callers_transaction(
+    desk: Desk,
+) -> None:
+    """It may go on and commit: a slot on its way, and a definition that never runs."""
+    desk.set()
+    desk.set("gone")
+    desk.schedules.remove("gone")
+    desk.sql("insert into pecker_outcomes (name, succeeded) values ('gone', 7)")
+    same = {"task": "proj.report", "schedule": EVERY}
+    before = [*counts(desk), desk.schedules.list(), desk.sql(OUTCOMES)]
+    with psycopg.connect(desk.dsn) as connection:
+        for name in ("gone", "fresh"):
+            with pytest.raises(InvalidField, match="no run after now"):
+                desk.schedules.change(
+                    "report", name=name, end="1999-01-01", **same, connection=connection
+                )
+        connection.commit()
+    assert [*counts(desk), desk.schedules.list(), desk.sql(OUTCOMES)] == before
+    desk.sql(
+        "insert into pecker_pending (name, due_at, era, epoch, holder, claimed_at)"
+        " values ('report', 'epoch', 0, 7, gen_random_uuid(), clock_timestamp())"
+    )
+    before = [*counts(desk), desk.schedules.list(), desk.sql(OUTCOMES)]
+    with psycopg.connect(desk.dsn) as connection:
+        for name in ("gone", "fresh"):
+            with pytest.raises(SlotUnderway):
+                desk.schedules.rename("report", name, connection=connection)
+        connection.commit()
+    assert [*counts(desk), desk.schedules.list(), desk.sql(OUTCOMES)] == before
+
+
+def test_history_of_the_new_name_is_forgotten_and_bounded(desk: Desk) -> None:
+    """A hundred changes of a name are kept, and none of who had it before."""
+    desk.set("monthly", by="before")
+    desk.schedules.remove("monthly", by="before")
+    desk.set()
+    desk.sql(
+        "insert into pecker_schedule_changes"
+        " (name, version, change, changed_at, changed_by)"
+        " select 'report', 1, 'paused', now(), 'ann' from generate_series(1, 99)"
+    )
+    desk.schedules.rename("report", "monthly", by="bob")
+    kept = desk.sql(
+        "select name, changed_by, count(*) from pecker_schedule_changes"
+        " group by 1, 2 order by 1, 2"
+    )
+    assert kept == [("monthly", "ann", 99), ("monthly", "bob", 1), ("report", "bob", 1)]
+
+
+@pytest.mark.parametrize("asks", ["pause", "pause of a page", "run"])
+def test_what_is_asked_of_a_name_that_goes_is_refused(desk: Desk, asks: str) -> None:
+    """It waits for the rename, and is not confirmed for a name that is gone."""
+    desk.set()
+    other = Schedules(make_app(desk.dsn))
+    overview = Overview(Database(desk.dsn, schema="public", timeout=60.0, role="test"))
+    errors: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            if asks == "pause":
+                other.pause("report")
+            elif asks == "run":
+                overview.ask("report", "ann")
+            else:
+                overview.pause("report")
+        except PeckerError as error:
+            errors.append(error)
+
+    with psycopg.connect(desk.dsn) as connection:
+        desk.schedules.rename("report", "monthly", connection=connection)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        waits = (
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+            " and datname = current_database()"
+        )
+        eventually(
+            lambda: desk.sql(waits)[0][0] or not thread.is_alive(), 60.0, "it waits"
+        )
+        connection.commit()
+    thread.join()
+    other.close()
+    overview.close()
+    assert len(errors) == 1
+    assert desk.asked() == []
+    assert not desk.hot()[2]
 
 
 def test_a_name_that_is_somebodys_is_refused(desk: Desk) -> None:
