@@ -65,6 +65,7 @@ from celery_pecker.kernel.gate import Gate
 from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from celery_pecker import deadline as deadline  # a public name
     from celery_pecker.deadline import DeadlineExceeded
     from celery_pecker.runs import Run
     from celery_pecker.runs import current as current_run
@@ -105,7 +106,7 @@ def version() -> str:
     return metadata.version("celery-pecker")
 
 
-__getattr__ = _lazy_names(
+__getattr__, __dir__ = _lazy_names(
     globals(),
     {
         "Pecker": ("tasks", "Pecker"),
@@ -116,5 +117,6 @@ __getattr__ = _lazy_names(
         "Misfire": ("schedules.model", "Misfire"),
         "RunMode": ("schedules.model", "RunMode"),
         "DeadlineExceeded": ("deadline", "DeadlineExceeded"),
+        "deadline": ("deadline", None),
     },
 )

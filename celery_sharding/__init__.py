@@ -48,9 +48,9 @@ Where things are
 
 from __future__ import annotations
 
-from importlib import import_module as _import
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
 from celery_sharding.errors import (
     CycleFound,
     DuplicateKey,
@@ -133,43 +133,32 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
     "JobCancelled",
 ]
 
-_WHERE = {
-    "Sharding": ("app", "Sharding"),
-    "ShardedTask": ("canvas", "ShardedTask"),
-    "ShardedResult": ("canvas", "ShardedResult"),
-    "sharded": ("canvas", "sharded"),
-    "Shard": ("runner", "Shard"),
-    "layers": ("layers", None),
-    "sources": ("sources", None),
-    "Source": ("sources", "Source"),
-    "KeyRange": ("sources", "KeyRange"),
-    "File": ("sources", "File"),
-    "Query": ("sources", "Query"),
-    "Code": ("model", "Code"),
-    "Cut": ("model", "Cut"),
-    "ItemError": ("model", "ItemError"),
-    "Job": ("model", "Job"),
-    "Outcome": ("model", "Outcome"),
-    "Placement": ("model", "Placement"),
-    "Progress": ("model", "Progress"),
-    "Stage": ("model", "Stage"),
-    "FailFast": ("policies", "FailFast"),
-    "Isolate": ("policies", "Isolate"),
-    "Retry": ("policies", "Retry"),
-}
-"""Each `celery` command imports this package before it knows what it is asked for: what
-takes time to load is loaded by those who use it."""
-
-
-def __getattr__(name: str) -> Any:
-    """Return a public name that is loaded when it is first used."""
-    if name not in _WHERE:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    module, attribute = _WHERE[name]
-    value = _import(f"{__name__}.{module}")
-    return value if attribute is None else getattr(value, attribute)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+__getattr__, __dir__ = _lazy_names(
+    globals(),
+    {
+        "Sharding": ("app", "Sharding"),
+        "ShardedTask": ("canvas", "ShardedTask"),
+        "ShardedResult": ("canvas", "ShardedResult"),
+        "sharded": ("canvas", "sharded"),
+        "Shard": ("runner", "Shard"),
+        "layers": ("layers", None),
+        "sources": ("sources", None),
+        "Source": ("sources", "Source"),
+        "KeyRange": ("sources", "KeyRange"),
+        "File": ("sources", "File"),
+        "Query": ("sources", "Query"),
+        "Code": ("model", "Code"),
+        "Cut": ("model", "Cut"),
+        "ItemError": ("model", "ItemError"),
+        "Job": ("model", "Job"),
+        "Outcome": ("model", "Outcome"),
+        "Placement": ("model", "Placement"),
+        "Progress": ("model", "Progress"),
+        "Stage": ("model", "Stage"),
+        "FailFast": ("policies", "FailFast"),
+        "Isolate": ("policies", "Isolate"),
+        "Retry": ("policies", "Retry"),
+        "model": ("model", None),
+        "policies": ("policies", None),
+    },
+)

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 # With these come the calendars, which only schedules need.
-__getattr__ = _lazy_names(
+__getattr__, __dir__ = _lazy_names(
     globals(),
     {
         "POLICIES": ("policies", "POLICIES"),

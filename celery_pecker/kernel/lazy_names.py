@@ -11,13 +11,14 @@ from importlib import import_module
 
 
 def lazy_names(
-    namespace: dict[str, object], names: Mapping[str, tuple[str, str]]
-) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package.
+    namespace: dict[str, object], names: Mapping[str, tuple[str, str | None]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
     Args:
         namespace: the package's ``globals()``; a name that was loaded is kept there.
-        names: for each public name its module, below the package, and its name there.
+        names: for each public name its module, below the package, and its name there;
+            None: it is the module.
     """
     package = namespace["__name__"]
 
@@ -26,8 +27,13 @@ def lazy_names(
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
         module, attribute = names[name]
-        value: object = getattr(import_module(f"{package}.{module}"), attribute)
+        value: object = import_module(f"{package}.{module}")
+        if attribute is not None:
+            value = getattr(value, attribute)
         namespace[name] = value
         return value
 
-    return load
+    def known() -> list[str]:
+        return sorted({*namespace, *names})
+
+    return load, known

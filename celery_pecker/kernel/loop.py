@@ -9,8 +9,9 @@ took 10 s with PostgreSQL hanging, and never ended it with the broker hanging).
 Here stands the one broad ``except`` of the house. A loop never exits by itself (I12):
 a failed step is logged and repeated after a back-off, which no ``wake`` ends: a loop
 that is woken at each commit would ask a broken database as often. The log has a failure
-at once and then once a minute. The exception is bad configuration before the first good
-step: that is for the owner of the process to report, and ends the loop.
+at once if it is the first of its kind in a minute, and then once a minute. The
+exception is bad configuration before the first good step: that is for the owner of the
+process to report, and ends the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock, chance
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.kernel.once_a_minute import OnceAMinute
+from celery_pecker.kernel.once_a_minute import OnceAMinute, kind_of
 from celery_pecker.kernel.wakeup import Wakeup
 
 logger = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class Loop:
         delay = self._backoff.seconds(self._failures, chance())
         expected = isinstance(error, DatabaseUnavailable)
         self._log.log(
-            type(error).__name__,
+            kind_of(error),
             logging.WARNING if expected else logging.ERROR,
             "%s: step failed (%d in a row), repeated in %.2f s: %s",
             self._name,

@@ -16,6 +16,18 @@ INTERVAL = 60.0
 """Seconds between two lines about the same thing."""
 
 
+def kind_of(error: BaseException) -> str:
+    """Return what tells errors apart: their types, and the line that raised.
+
+    Not the text: it may name something else each time, and keys are kept.
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    line = "" if at is None else f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}"
+    return f"{type(error).__name__} {type(error.__cause__).__name__} {line}"
+
+
 class OnceAMinute:
     """Log a thing at once, and then at most once a minute."""
 
@@ -72,6 +84,6 @@ class OnceAMinute:
         try:
             return function(*args, **kwargs)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises
-            text = "%s failed: %s: %s"
-            self.warning(what, text, what, type(error).__name__, error)
+            key = f"{what} {kind_of(error)}"
+            self.warning(key, "%s failed: %s: %s", what, type(error).__name__, error)
             return otherwise

@@ -73,6 +73,7 @@ class EventSender:
         self._dispatcher: Any = None
         self._channel: Any = None
         self._failures = 0
+        self._retry_at = 0.0
         self._backoff = Backoff(first=0.1, most=QUICK)
         self._loop = Loop(
             self._step, name="pecker-events", clock=clock, leave=self._leave
@@ -115,6 +116,9 @@ class EventSender:
     def _step(self) -> float:
         if not self._events:
             return NOTHING
+        left = self._retry_at - self._clock.monotonic()
+        if left > 0 and not self._loop.stopping:
+            return left  # an event woke the loop: it ends no back-off
         try:
             self._link.ensure()
             self._send()
@@ -134,7 +138,9 @@ class EventSender:
         self._failures += 1
         level = logging.WARNING if self._failures == 1 else logging.DEBUG
         logger.log(level, "pecker: events of local runs wait for the broker: %s", error)
-        return self._backoff.seconds(self._failures, chance())
+        delay = self._backoff.seconds(self._failures, chance())
+        self._retry_at = self._clock.monotonic() + delay
+        return delay
 
     def _send(self) -> None:
         # The side channel has no publisher confirms: nobody would count these.

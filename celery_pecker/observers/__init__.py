@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Lease", "Observers", "Place", "Retry", "Status", "observers_of"]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     globals(),
     {
         "Answer": ("model", "Answer"),

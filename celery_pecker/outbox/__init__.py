@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mode", "Outbox", "outboxes"]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     globals(),
     {
         "Mode": ("model", "Mode"),

@@ -43,7 +43,7 @@ __all__ = [
     "VersionConflict",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     globals(),
     {
         "Change": ("model", "Change"),

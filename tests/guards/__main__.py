@@ -77,13 +77,15 @@ def known() -> set[str]:
     if not DONE.exists():
         return set()
     lines = map(json.loads, DONE.read_text(encoding="utf-8").splitlines())
-    return {line["key"] for line in lines if line["red"]}
+    last = {line["key"]: line["red"] for line in lines}
+    return {key for key, red in last.items() if red}
 
 
 def run(guards: Sequence[Guard], jobs: int, console: Console) -> list[Guard]:
     """Take out each guard, `jobs` at a time; return those that no test misses."""
     slots: Queue[Slot] = Queue()
     unmissed = []
+    keys = {guard.name: key(guard) for guard in guards}  # before the tree is copied
     DONE.parent.mkdir(parents=True, exist_ok=True)
     with (
         ExitStack() as stack,
@@ -107,7 +109,7 @@ def run(guards: Sequence[Guard], jobs: int, console: Console) -> list[Guard]:
                 word = "red" if red else "NOT MISSED"
                 line = f"{number}/{len(guards)} {word}: {guard.name}  [{reason}]"
                 console.print(line, markup=False, soft_wrap=True)
-                result = {"key": key(guard), "name": guard.name, "red": red}
+                result = {"key": keys[guard.name], "name": guard.name, "red": red}
                 done.write(json.dumps({**result, "test": reason}) + "\n")
                 done.flush()
                 if not red:

@@ -141,10 +141,26 @@ GUARDS = (
     Guard(
         "pecker: a loop that fails is logged once a minute (I12)",
         LOOP,
-        "self._log.log(\n            type(error).__name__,",
+        "self._log.log(\n            kind_of(error),",
         "self._log.log(\n            str(self._failures) + str(error),",
         "tests/unit/test_loop.py"
         "::test_a_failure_is_logged_at_once_and_then_once_a_minute",
+    ),
+    Guard(
+        "pecker: another error is logged, although one of its type was",
+        "celery_pecker/kernel/once_a_minute.py",
+        'return f"{type(error).__name__} {type(error.__cause__).__name__} {line}"',
+        "return type(error).__name__",
+        "tests/unit/test_loop.py"
+        "::test_another_error_is_logged_although_one_of_its_type_was",
+    ),
+    Guard(
+        "local: no event ends the wait for a broker",
+        "celery_pecker/local/events.py",
+        "if left > 0 and not self._loop.stopping:",
+        "if False:",
+        "tests/integration/local/test_events.py"
+        "::test_no_event_ends_the_wait_for_a_broker",
     ),
     Guard(
         "deadline: a watch that fails does not end the watchdog (I12)",

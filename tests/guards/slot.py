@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -97,21 +98,27 @@ class Slot:
         with redis.Redis.from_url(self._redis) as client:
             client.flushall()  # what a run that was killed has left
         command = ["-m", "pytest", "-x", "-q", "--tb=no", "-n", "0", guard.tests]
+        process = subprocess.Popen(  # our own tests
+            [sys.executable, *command],
+            cwd=self._copy,
+            env={**self._env, **given},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            run = subprocess.run(  # our own tests
-                [sys.executable, *command],
-                cwd=self._copy,
-                env={**self._env, **given},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=ENDS_WITHIN,
-            )
+            out, err = process.communicate(timeout=ENDS_WITHIN)
         except subprocess.TimeoutExpired:
             return True, f"{guard.tests}, which never ends"
-        failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
-        if run.returncode == 1 and failed:
+        finally:
+            # Workers that a hanging test has left would read the next guard's queues.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        failed = [line for line in out.splitlines() if line.startswith("FAILED")]
+        if process.returncode == 1 and failed:
             return True, failed[0].split(" - ")[0].removeprefix("FAILED ")
-        if "Timeout" in run.stdout + run.stderr:
+        if "Timeout" in out + err:
             return True, f"{guard.tests}, which never ends"
-        return False, (run.stdout + run.stderr)[-300:]
+        return False, (out + err)[-300:]

@@ -241,6 +241,21 @@ def test_a_failure_is_logged_at_once_and_then_once_a_minute(
     assert lines[2].endswith("(1 more since the last line)")
 
 
+def test_another_error_is_logged_although_one_of_its_type_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A dead lock within the minute after an outage is no part of that outage."""
+    refused = DatabaseUnavailable("no answer")
+    refused.__cause__ = OSError("refused")
+    locked = DatabaseUnavailable("no answer")
+    locked.__cause__ = ValueError("dead lock")
+    steps = Steps(refused, locked, refused)
+    loop = Loop(steps, name="test", clock=SYSTEM, backoff=SOON)
+    for _ in range(3):
+        loop.turn()
+    assert len(caplog.records) == 2
+
+
 def test_an_outage_is_one_line_and_a_bug_is_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -100,7 +100,9 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         step,
         name="pecker observers",
         clock=SYSTEM,
-        backoff=Backoff(first=0.05, most=max(plan.look, 0.05)),
+        # Half a second at most: no wake ends a back-off, and a host that is told to
+        # leave cannot hand over before its next step.
+        backoff=Backoff(first=0.05, most=min(max(plan.look, 0.05), 0.5)),
         leave=lambda: on(loop)(over.set),
         failed=host.failed,
     )

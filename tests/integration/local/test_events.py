@@ -145,6 +145,22 @@ def test_events_wait_for_a_broker_that_is_away_and_the_oldest_are_dropped(
     assert sender.join(30.0)
 
 
+def test_no_event_ends_the_wait_for_a_broker() -> None:
+    """Local runs end many times a second: the broker is tried by the back-off alone."""
+    app = app_on("redis://127.0.0.1:1/0")
+
+    @app.task(name="told", shared=False)
+    def told() -> None: ...
+
+    sender = EventSender(app, "hand@test", timeout=1.0)
+    sender._started = True  # its loop is turned by hand
+    sender.send("task-started", told, uuid="first")
+    first = sender._step()
+    sender.send("task-started", told, uuid="second")
+    assert 0.0 < sender._step() <= first
+    assert sender._failures == 1
+
+
 def test_the_last_events_of_a_worker_are_told(
     redis_url: str, listening: Callable[[Celery], Listener]
 ) -> None:
