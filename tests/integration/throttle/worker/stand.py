@@ -194,7 +194,11 @@ class Stand:
                 if int(one["addr"].rpartition(":")[2]) not in ours:
                     client.client_kill_filter(_id=one["id"])
 
-    def end(self, kind: int = signal.SIGTERM, timeout: float = 20.0) -> None:
-        """The first worker was told to end, and has ended."""
+    def end(self, kind: int = signal.SIGTERM, timeout: float = 60.0) -> None:
+        """The first worker was told to end, and has ended.
+
+        SIGQUIT that interrupts Celery while it reads from RabbitMQ costs 5 seconds at
+        each call that the broker does not answer then.
+        """
         os.kill(self.workers[0].pid, kind)
         self.until(lambda: self.workers[0].exit_code is not None, "it ended", timeout)
