@@ -8,7 +8,7 @@ knows what is committed: which slots the definition in force has, and its argume
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,12 +18,12 @@ import pytest
 from celery import Celery
 
 from celery_pecker.carriers import carrier_of, drive
-from celery_pecker.carriers.carrier import Statement
+from celery_pecker.carriers.carrier import Flow, Statement
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
+from celery_pecker.stored import reading
 from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.reading import Reading
 from celery_pecker.stored.renaming import Renaming
 from celery_pecker.stored.timing import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
@@ -169,8 +169,12 @@ class World:
             sql = render(statements()[label], "public")
             return Statement(label, sql, {**params, **now})
 
+        def read(names: Sequence[str]) -> Flow[list[reading.Found]]:
+            rows = yield ask("read_stored", {"now": None, "names": names})
+            return [reading.Found(*row) for row in rows]
+
         app = Celery("edits", set_as_current=False)
-        return Renaming(Reading(Timings(app)), ask)
+        return Renaming(reading.Reading(Timings(app)), read, ask)
 
     def _executed_us(self, name: str) -> int:
         row = self.sql.execute(
