@@ -31,8 +31,14 @@ class Alias:
             return rows
 
     @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run what is inside together, or not at all."""
+        with transaction.atomic(using=self.alias):
+            yield
+
+    @contextmanager
     def bounded(self) -> Iterator[None]:
         """Let the server end what takes longer than `SECONDS` inside of the block."""
-        with transaction.atomic(using=self.alias):
+        with self.transaction():
             self.run("bound_statements", milliseconds=str(SECONDS * 1000))
             yield
