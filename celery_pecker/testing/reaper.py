@@ -87,12 +87,19 @@ def slay(pid: int) -> None:
 
 def _gone(pid: int) -> bool:
     """Whether it runs no more; that nobody has asked for its end does not matter."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] in "ZX"
-    except (ProcessLookupError, FileNotFoundError):
-        return True
+    if Path("/proc/self/stat").exists():
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+    else:
+        state = subprocess.run(  # macOS: a signal reaches what has ended, too
+            ["/bin/ps", "-o", "stat=", "-p", str(pid)],
+            check=False,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+    return state[:1] in {"", "Z", "X"}
 
 
 def bury(pid: int, ending: int, directory: str) -> None:
