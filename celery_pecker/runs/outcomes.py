@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from billiard.einfo import ExceptionWithTraceback  # type: ignore[attr-defined]
 from billiard.exceptions import Terminated, WorkerLostError
-from celery.exceptions import Ignore, Reject, Retry
-from celery.signals import task_revoked
+from celery.exceptions import Ignore, NotRegistered, Reject, Retry
+from celery.signals import task_rejected, task_revoked, task_unknown
 from kombu.utils.encoding import safe_repr
 from kombu.utils.imports import symbol_by_name
 
@@ -82,6 +82,8 @@ class Watch:
         self._classes: dict[Any, Any] = {}
         self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
         task_revoked.connect(self._on_revoked, weak=True)
+        for signal in (task_unknown, task_rejected):
+            signal.connect(self._on_dropped, weak=True)
 
     def wrap(self, task: Any) -> None:
         """Have the requests of the task watched from the next connection on."""
@@ -151,6 +153,23 @@ class Watch:
         sender = headers.inherited(header, schema=self._schema)
         run = None if sender is None else sender.run
         return request.name if run is None else run.name
+
+    def _on_dropped(
+        self,
+        sender: Any = None,
+        message: Any = None,
+        exc: Any = None,
+        name: str = "",
+        **_: object,
+    ) -> None:
+        """Report a message that Celery drops: no such task here, or it is malformed."""
+        if not any(task in self._tasks for task in sender.app.tasks.values()):
+            return
+        known: Mapping[str, Any] = getattr(message, "headers", None) or {}
+        run = headers.read(known.get(headers.PECKER), schema=self._schema)
+        if run is not None and headers.belongs(run, known.get("id")):
+            error = NotRegistered(name) if name else exc
+            self.add(run, str(known.get("task", name)), error, 0.0)
 
     def _on_revoked(
         self,

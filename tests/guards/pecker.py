@@ -829,6 +829,13 @@ GUARDS = (
         f"{WORKERS}/test_outcomes.py",
     ),
     Guard(
+        "runs: a message that no task is known for is a run that failed",
+        "celery_pecker/runs/outcomes.py",
+        "            signal.connect(self._on_dropped, weak=True)\n",
+        "            pass\n",
+        f"{WORKERS}/test_outcomes.py::test_every_pool_says_what_became_of_runs",
+    ),
+    Guard(
         "runs: a copy that comes at the same moment is a repetition",
         "celery_pecker/runs/start.py",
         "            if answer.verdict is Verdict.OVERTAKEN:\n",

@@ -24,6 +24,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "fails": {"task": "fails"},
     "fails in time": {"task": "fails", "pecker": {"timeout": 0.9}},
     "overruns": {"task": "overruns", "pecker": {"timeout": 0.3}},
+    "not there": {"task": "misspelt"},
     "fails here": {"task": "fails", "pecker": {"run": "local"}},
 }
 DIES = {"dies": {"task": "dies", "schedule": 3.0}}
@@ -55,6 +56,7 @@ def known(crew: Crew, *, dies: bool) -> bool:
         "fails": "failed",
         "fails in time": "failed",
         "overruns": "overrun",
+        "not there": "failed",
         "fails here": "failed",
         **({"dies": "lost"} if dies else {}),
     }
@@ -92,6 +94,9 @@ def test_every_pool_says_what_became_of_runs(
         assert end is not None
         assert (end.state, end.error) == ("failed", "RuntimeError('no such table')")
         assert end.host == f"{crew.name}-0@here"
+        end = states["not there"].outcomes.bad
+        assert end is not None
+        assert "'misspelt' never registered" in str(end.error)
         for name, row in states.items():
             counts = row.outcomes.counts
             if "fine" in name:
