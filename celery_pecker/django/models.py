@@ -29,6 +29,7 @@ class OutboxMessage(models.Model):
     created_at = models.DateTimeField(verbose_name="recorded at")
     attempt = models.IntegerField(null=True, verbose_name="attempts")
     running = models.BooleanField(null=True)
+    pushes = models.SmallIntegerField(null=True)
     held_until = models.DateTimeField(null=True)
     parked_at = models.DateTimeField(null=True)
     last_error = models.TextField(null=True)  # noqa: DJ001

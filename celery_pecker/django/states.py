@@ -24,6 +24,7 @@ def with_state(rows: Any) -> Any:
     state = Case(
         When(parked_at__isnull=False, then=Value("parked")),
         When(running | Q(id__in=taken), then=Value("held")),
+        When(pushes__gt=0, then=Value("waiting")),  # its message is in the broker
         When(due_at__gt=Now(), then=Value("later")),
         default=Value("waiting"),
         output_field=TextField(),

@@ -34,7 +34,7 @@ class TaskRow:
 
     task: str
     waiting: int
-    """Due, and in nobody's hands."""
+    """Due, and in nobody's hands: here, or as a message that no run has begun with."""
     held: int
     """In a relay's batch or in a run's hands."""
     later: int
@@ -43,7 +43,8 @@ class TaskRow:
     attempt: int
     """The most that one of them has had."""
     oldest: float | None
-    """Seconds for which the oldest that is due has been due."""
+    """Seconds for which the oldest that is due has been due; of what was sent several
+    times since its last run, at least so many."""
     rate: float
     """Sent or done per second, lately."""
 

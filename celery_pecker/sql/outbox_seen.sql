@@ -3,6 +3,11 @@
 -- or a run's hands, later is not due yet, parked waits for people. Each index is walked
 -- for `most` rows at most, from the oldest on, so that a deep table costs no more than
 -- these; `full`: there may be more of this kind than were counted.
+--
+-- sent: a row whose message was sent and started no run waits in the broker. Its due_at
+--       is when the message is sent again, so it would count as later, however long no
+--       worker takes it. It has been due since the first push at the latest: each hold
+--       is twice the one before, up to a cap, which makes this too young at most.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -46,7 +51,11 @@ timed as materialized (
 runs as materialized (
     select 'runs' as kind, kinds.task, one.due_at, one.attempt, one.held
     from kinds cross join lateral (
-        select coalesce(o.due_at, o.created_at) as due_at,
+        select case
+                   when o.pushes > 0 then o.held_at
+                       - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))
+                   else coalesce(o.due_at, o.created_at)
+               end as due_at,
                coalesce(o.attempt, 0) as attempt,
                coalesce(o.running and o.held_until > (select now from clock), false)
                    as held
@@ -165,6 +174,7 @@ select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
            when o.parked_at is not null then 'parked'
            when o.running and o.held_until > clock.now then 'held'
            when o.id in (select id from taken) then 'held'
+           when o.pushes > 0 then 'waiting'
            when o.due_at > clock.now then 'later'
            else 'waiting'
        end as state,

@@ -469,6 +469,14 @@ GUARDS = (
         "tests/unit/outbox/test_counts.py",
     ),
     Guard(
+        "outbox: what waits in the broker is due, and not for later",
+        "celery_pecker/sql/outbox_seen.sql",
+        "                   when o.pushes > 0 then o.held_at\n",
+        "                   when false then o.held_at\n",
+        "tests/integration/cli/test_outbox.py"
+        "::test_what_was_sent_and_no_worker_has_begun_is_due",
+    ),
+    Guard(
         "outbox: a server that hangs holds up no other's page",
         "celery_pecker/flower/reader.py",
         "            self._lanes[place] = Lane(self._app, lambda: settings)\n",

@@ -8,8 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import Outbox, overview
+from celery_pecker.outbox.runs.holds import Holds
+from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.rows import Rows
 from tests.integration.cli.conftest import Line
+from tests.integration.outbox.stored import Table
 from tests.integration.outbox_relay.rows import column, record
 
 MakeLine = Callable[..., Line]
@@ -158,6 +163,39 @@ def test_rows_whose_runs_have_ended_are_run_again(
     assert line.json("outbox", *ended) == {"rows": 1}
     [row] = line.json("outbox", "show", *named)["rows"]
     assert (row["state"], row["attempt"]) == ("waiting", 1)
+
+
+def test_what_was_sent_and_no_worker_has_begun_is_due(
+    dsn: str, make_line: MakeLine
+) -> None:
+    """It waits in the broker; what failed is for later."""
+    line, table = make_line(dsn), Table(dsn)
+    number = table.add("app.work")
+    database = Database(dsn, schema="public", timeout=30.0)
+    rows = Rows(database, Holds(60.0, 3_600.0))
+
+    def shown() -> tuple[Any, ...]:
+        found = line.json("outbox")
+        [row] = line.json("outbox", "show")["rows"]
+        [task] = found["tasks"]
+        counts = found["depth"], task["waiting"], task["held"], found["later"]
+        return (*counts, row["state"])
+
+    rows.claim_pushes()
+    assert shown() == (1, 1, 0, 0, "waiting")
+    # The third time it was sent three minutes ago, after holds of one and two minutes.
+    table.execute(
+        "update pecker_outbox set pushes = 3, held_at = now() - interval '180 s',"
+        " held_until = now() + interval '60 s'"
+    )
+    assert 360.0 <= line.json("outbox")["oldest"] < 420.0
+    assert not line.json("health", "--outbox", "--within", "300", code=1)["healthy"]
+    begun, _ = rows.start(number, 0, Options(timeout=None, attempts=3))
+    assert begun is not None
+    assert shown() == (1, 0, 1, 0, "held")
+    rows.fail(number, begun.epoch, "broken", park=False)
+    assert shown() == (0, 0, 0, 1, "later")
+    database.close()
 
 
 def test_what_is_not_understood_changes_nothing(

@@ -105,6 +105,18 @@ def test_counts_of_each_task_stand_above(site: Site) -> None:
     assert re.findall(r"<td>(\d+)</td>", row[1]) == ["2", "1", "0", "0", "0"]
 
 
+def test_what_waits_in_the_broker_is_waiting(site: Site) -> None:
+    """Its row is held until it is sent again; that is not for later."""
+    change = b"update pecker_outbox set running = %s, pushes = %s where mode = 1"
+    with psycopg.connect(site.dsn, autocommit=True) as connection:
+        connection.execute(change, [None, 2])
+        try:
+            answer = site.get(MESSAGES, state="waiting")
+        finally:
+            connection.execute(change, [True, None])
+    assert "proj.tried" in column(answer, 1)
+
+
 @pytest.mark.parametrize(
     ("query", "tasks"),
     [
