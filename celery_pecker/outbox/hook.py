@@ -13,7 +13,7 @@ Sent as ever, also where an outbox is in force:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -91,19 +91,36 @@ def into(sink: Sink) -> Iterator[None]:
         leave(by=sink)
 
 
-def block_of(**whose: object) -> Sink | None:
-    """Return the inner one of the blocks of an app, or of an owner; None: in none.
+def block_in(app: Any) -> Sink | None:
+    """Return the inner one of the blocks of an app; None: in none.
 
-    Blocks of others inside of it leave it in force. Without one, each task's own outbox
-    or the broker is where its message goes.
+    Without one, each task's own outbox or the broker is where its message goes.
+
+    Raises:
+        NotRecorded: that block has ended.
+    """
+    return _inner(sink for _, sink in _blocks.get() if sink.app is app)
+
+
+def block_of(owner: object) -> Sink | None:
+    """Return the inner one of the blocks of one outbox; None: in none.
+
+    Blocks of others inside of it leave it in force.
+
+    Raises:
+        NotRecorded: that block has ended.
+    """
+    return _inner(sink for _, sink in _blocks.get() if sink.owner is owner)
+
+
+def _inner(sinks: Iterable[Sink]) -> Sink | None:
+    """Return the last one of these blocks, which must go on.
 
     Raises:
         NotRecorded: it is the context of a block that has ended, copied by a thread or
             task: the transaction may be over, and what was kept for its end is written.
     """
-    [(name, value)] = whose.items()
-    blocks = reversed(_blocks.get())
-    sink = next((one for _, one in blocks if getattr(one, name) is value), None)
+    sink = next(reversed([*sinks]), None)
     if sink is not None and sink.over:
         message = (
             "the block of the outbox in whose context this is sent has ended: wait"
@@ -135,7 +152,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         mode = refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
         sink = None
         if not _goes_on(app, options):
-            sink = block_of(app=app) or (sink_of() if mode is not None else None)
+            sink = block_in(app) or (sink_of() if mode is not None else None)
         if sink is None:
             _refuse_key(options)
             return send(name, args, kwargs, **options)

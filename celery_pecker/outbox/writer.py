@@ -49,7 +49,7 @@ class Writer:
             return []
         if connection is not None:
             return self._drive(carrier_of(connection), entries, copies=copies)
-        block = hook.block_of(owner=self)
+        block = hook.block_of(self)
         if block is not None:
             return block.take_all(entries, copies=copies)
         return self._alone(entries, copies=copies)
@@ -65,7 +65,7 @@ class Writer:
             return await carrier.drive(
                 lambda place: self._recorder.flow(place, entries, copies=copies)
             )
-        block = hook.block_of(owner=self)
+        block = hook.block_of(self)
         if block is not None:
             return block.take_all(entries, copies=copies)
         return await asyncio.to_thread(self._own, entries, copies=copies)

@@ -528,8 +528,8 @@ GUARDS = (
     Guard(
         "outbox: a block of another outbox leaves this one's in force",
         HOOK,
-        "blocks = reversed(_blocks.get())",
-        "blocks = iter(_blocks.get()[-1:])",
+        "for _, sink in _blocks.get() if sink.owner is owner)",
+        "for _, sink in _blocks.get()[-1:] if sink.owner is owner)",
         f"{NESTED}::test_a_block_of_another_outbox_leaves_this_one_in_force",
     ),
     Guard(
