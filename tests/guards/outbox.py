@@ -391,6 +391,13 @@ GUARDS = (
         f"{UNTIL_DONE}::test_the_emergency_completes_what_failed_five_times",
     ),
     Guard(
+        "outbox runs: an emergency that would never be called is refused",
+        "celery_pecker/outbox/runs/options.py",
+        "    if not _is_count(after) or after > most:\n",
+        "    if not _is_count(after):\n",
+        "tests/unit/outbox/test_holds_options_and_load.py",
+    ),
+    Guard(
         "outbox runs: retry() sends nothing beside the row",
         "celery_pecker/outbox/runs/messages.py",
         "        self._refuse_retries(task)\n",

@@ -76,10 +76,13 @@ def emergency(task: Any, after: int) -> Callable[[Callable[..., Any]], Any]:
     It is called as the task is. If it returns, the task is done.
 
     Raises:
-        Misconfigured: ``after`` is no number from 1 on, or there is one already.
+        Misconfigured: ``after`` is no number from 1 on, or there is one already; or the
+            task has so few ``outbox_attempts`` that it would never be called.
     """
-    if not _is_count(after):
-        raise _refused(task, "emergency(after=…)", after, f"1 to {MAX_ATTEMPTS}")
+    attempts: Any = getattr(task, "outbox_attempts", None)
+    most = attempts if _is_count(attempts) else MAX_ATTEMPTS
+    if not _is_count(after) or after > most:
+        raise _refused(task, "emergency(after=…)", after, f"1 to {most}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(task, EMERGENCY, None) is not None:

@@ -87,6 +87,13 @@ def test_a_task_has_one_emergency() -> None:
         options.emergency(task(), 0)
 
 
+def test_an_emergency_that_would_never_be_called_is_refused() -> None:
+    """The row is parked before: so many attempts has the task."""
+    with pytest.raises(Misconfigured, match=r"after=…\) is 4; allowed is 1 to 3"):
+        options.emergency(task(outbox_attempts=3), 4)
+    options.emergency(task(outbox_attempts=3), 3)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
