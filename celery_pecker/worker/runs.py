@@ -58,7 +58,12 @@ def messages_of(app: Celery) -> Messages:
                 return None
             return Settings.read(app.conf, main=app.main)
 
-        _messages[app] = Messages(settings, refuse_retries=refuse_retries)
+        def names() -> list[str]:
+            known = [one.name for one in outboxes(app)]
+            default = DEFAULT not in known and app.conf.get("pecker_dsn")
+            return [*known, DEFAULT] if default else known
+
+        _messages[app] = Messages(settings, names=names, refuse_retries=refuse_retries)
     return _messages[app]
 
 

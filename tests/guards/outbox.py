@@ -469,19 +469,19 @@ GUARDS = (
         "tests/integration/cli/test_outbox.py::test_a_deep_table_is_reckoned",
     ),
     Guard(
-        "outbox: what was not counted is reckoned",
-        "celery_pecker/outbox/counts.py",
-        "beyond = max(estimates.get(index, 0) - seen, 0)",
-        "beyond = 0",
-        "tests/unit/outbox/test_counts.py",
-    ),
-    Guard(
         "outbox: what waits in the broker is due, and not for later",
         "celery_pecker/sql/outbox_seen.sql",
         "                   when o.pushes > 0 then o.held_at\n",
         "                   when false then o.held_at\n",
         "tests/integration/cli/test_outbox.py"
         "::test_what_was_sent_and_no_worker_has_begun_is_due",
+    ),
+    Guard(
+        "outbox: what was not counted is reckoned",
+        "celery_pecker/outbox/counts.py",
+        "beyond = max(estimates.get(index, 0) - seen, 0)",
+        "beyond = 0",
+        "tests/unit/outbox/test_counts.py",
     ),
     Guard(
         "outbox: a server that hangs holds up no other's page",
@@ -545,6 +545,28 @@ GUARDS = (
         "        signals.task_unknown.connect(self._on_refused, weak=True)\n",
         "",
         f"{WORKERS}::test_what_no_worker_can_run_is_parked_after_its_last_attempt",
+    ),
+    Guard(
+        "outbox: a row is found under another name of its outbox",
+        "celery_pecker/outbox/runs/messages.py",
+        "self.service(told.outbox) or self._elsewhere(task, told)",
+        "self.service(told.outbox)",
+        f"{UNTIL_DONE}::test_a_row_is_found_where_its_outbox_has_another_name_here",
+    ),
+    Guard(
+        "outbox: a row of the same number in another table is another task's",
+        "celery_pecker/outbox/runs/service.py",
+        "        return [one.task_id for one in found] == [task_id]\n",
+        "        return bool(found)\n",
+        f"{UNTIL_DONE}"
+        "::test_a_message_of_an_outbox_that_nobody_knows_here_starts_nothing",
+    ),
+    Guard(
+        "outbox: a run that a task's options forbid counts an attempt",
+        "celery_pecker/outbox/runs/messages.py",
+        "            service.turn_away(told, task.name, str(error))\n",
+        "",
+        f"{UNTIL_DONE}::test_what_a_task_cannot_say_is_refused_at_the_run",
     ),
     Guard(
         "outbox: a part of a group is no other's message",

@@ -8,7 +8,7 @@ again is a retry: its state is RETRY, no `get()` fails, errbacks wait for the la
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from kombu.utils.encoding import safe_repr
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs import header, holds, options
 from celery_pecker.outbox.runs.header import HEADER, Told
@@ -33,6 +33,10 @@ DONE = "pecker_outbox_done"
 """On a request: the run that has succeeded, once all that follows from it is sent."""
 EXPIRED = "it has expired before it was run"
 REVOKED = "it was revoked before it was run"
+UNKNOWN = (
+    "its outbox {!r} is not known to this worker, and none that is has its row; it"
+    " is sent again after its hold, for a worker whose code makes that outbox"
+)
 DEFAULT = "default"
 """The name of the outbox of an app that names none."""
 
@@ -40,15 +44,23 @@ Call = Callable[[], Any]
 
 
 class Messages:
-    """Runs tasks of rows, in a worker's pool or on its threads for local runs."""
+    """Runs tasks of rows, in a worker's pool or on its threads for local runs.
+
+    Args:
+        settings: gives the settings of an outbox by its name; None: it is not known.
+        names: gives the names of those that are known.
+        refuse_retries: has ``retry()`` of a task fail its run.
+    """
 
     def __init__(
         self,
         settings: Callable[[str], Settings | None],
         *,
+        names: Callable[[], Iterable[str]] = lambda: (DEFAULT,),
         refuse_retries: Callable[[Any], None] = lambda _task: None,
     ) -> None:
         self._settings = settings
+        self._names = names
         self._refuse_retries = refuse_retries
         self._services: dict[str, Service] = {}
 
@@ -154,10 +166,17 @@ class Messages:
         return result
 
     def _start(self, task: Any, told: Told) -> tuple[Service, Started, Options]:
-        service = self.service(told.outbox)
+        try:
+            service = self.service(told.outbox) or self._elsewhere(task, told)
+        except PeckerError as error:
+            raise _refused(task, f"unknown ({error})") from error
         if service is None:
-            raise _refused(task, f"its outbox {told.outbox!r} is not known here")
-        known = options.read(task, attempts=service.attempts)
+            raise _refused(task, UNKNOWN.format(told.outbox), logging.WARNING)
+        try:
+            known = options.read(task, attempts=service.attempts)
+        except Misconfigured as error:
+            service.turn_away(told, task.name, str(error))
+            raise
         try:
             started, verdict = service.start(told.row, told.epoch, known)
         except PeckerError as error:  # no answer, no tables: no run either
@@ -165,6 +184,31 @@ class Messages:
         if started is None:
             raise _refused(task, verdict)
         return service, started, known
+
+    def _elsewhere(self, task: Any, told: Told) -> Service | None:
+        """Return the outbox whose table has the row, where it has another name here.
+
+        Raises:
+            PeckerError: no other has it, and one of them did not answer.
+        """
+        silent: PeckerError | None = None
+        for name in self._names():
+            service = self.service(name)
+            try:
+                found = service is not None and service.has(told, task.request.id)
+            except PeckerError as error:
+                silent = error
+                continue
+            if found:
+                logger.warning(
+                    "pecker: the recorded task %s[%s] is of outbox %r, which has the"
+                    " name %r here: give it one name everywhere",
+                    *(task.name, task.request.id, told.outbox, name),
+                )
+                return service
+        if silent is not None:
+            raise silent
+        return None
 
     def _failed(
         self,
@@ -237,8 +281,9 @@ class _Attempt:
         return emergency.call(*(request.args or ()), **(request.kwargs or {}))
 
 
-def _refused(task: Any, why: str) -> Ignore:
-    logger.info(
+def _refused(task: Any, why: str, level: int = logging.INFO) -> Ignore:
+    logger.log(
+        level,
         "pecker: the recorded task %s[%s] is not started: %s",
         *(task.name, task.request.id, why),
     )

@@ -95,6 +95,15 @@ class Service:
         found = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
         return found[0] if found else None
 
+    def has(self, told: Told, task_id: str) -> bool:
+        """Say whether this table has the row of a message, as it was when it was sent.
+
+        Raises:
+            DatabaseUnavailable: there is no answer.
+        """
+        found = self._ask(lambda rows: rows.read([(told.row, told.epoch)]), _QUEUE)
+        return [one.task_id for one in found] == [task_id]
+
     def end(self, started: Started, *, emergency: bool) -> bool:
         """Delete the row of a run that succeeded; whether it is known to be gone.
 

@@ -14,9 +14,11 @@ from celery.exceptions import Ignore
 from psycopg.conninfo import make_conninfo
 
 from celery_pecker import deadline
+from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs import service
-from celery_pecker.outbox.runs.header import HEADER
+from celery_pecker.outbox.runs.header import HEADER, Told
+from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.testing.proxy import Proxy
 from celery_pecker.worker.runs import messages_of
 from tests.integration.outbox.runners import Hall
@@ -306,31 +308,99 @@ def test_a_handler_that_raises_at_random_is_done_in_the_end(hall: Hall) -> None:
     assert sorted(done) == sorted(numbers)
 
 
-def test_what_a_task_cannot_say_is_refused_at_the_run(hall: Hall) -> None:
-    """The field and the value; the row waits, nothing is lost."""
+def test_what_a_task_cannot_say_is_refused_at_the_run(
+    halls: Callable[..., Hall], dsn: str
+) -> None:
+    """The field and the value; each run counts an attempt, and the last one parks."""
+    hall = halls(dsn, pecker_outbox_attempts=2)
     hall.task(broken, outbox_attempts=0)
-    hall.table.add("broken")
-    [message] = hall.push()
-    state, error = hall.deliver(message)
-    assert state == "FAILURE"
-    assert "outbox_attempts is 0" in str(error)
-    assert hall.table.rows == 1
+    number = hall.table.add("broken")
+    for attempt in (1, 2):
+        [message] = hall.push()
+        state, error = hall.deliver(message)
+        assert state == "FAILURE"
+        assert "outbox_attempts is 0" in str(error)
+        row = hall.table.row(number)
+        assert (row["attempt"], row["running"]) == (attempt, None)
+        assert "outbox_attempts is 0" in row["last_error"]
+        hall.table.release()
+    assert hall.table.row(number)["parked_at"] is not None
+    assert hall.push() == []
 
 
-def test_a_message_names_its_outbox(
+def test_a_message_of_an_outbox_that_nobody_knows_here_starts_nothing(
     hall: Hall, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of several tables; one that this worker does not know starts nothing."""
+    """Its row is in a table that this worker cannot reach; another one may have it.
+
+    A row of the same number in a table that is known is another task's.
+    """
     hall.task(broken)
     number = hall.table.add("broken")
     [(headers, body)] = hall.push()
-    other = {**headers, HEADER: {**headers[HEADER], "outbox": "eu"}}
-    with caplog.at_level(logging.INFO):
-        assert hall.deliver((other, body))[0] == "IGNORED"
-    assert "its outbox 'eu' is not known here" in caplog.text
+    for headers_of in (
+        {HEADER: {**headers[HEADER], "outbox": "eu", "id": number + 1}},
+        {"id": "x", HEADER: {**headers[HEADER], "outbox": "eu", "task_id": "x"}},
+    ):
+        assert hall.deliver(({**headers, **headers_of}, body))[0] == "IGNORED"
+        [said] = [one for one in caplog.records if "'eu'" in one.getMessage()]
+        assert "is not known to this worker" in said.getMessage()
+        assert said.levelno == logging.WARNING
+        caplog.clear()
     assert hall.table.row(number)["attempt"] is None
+
+
+def test_a_row_is_found_where_its_outbox_has_another_name_here(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is run there; its message would be sent, and started nothing, for ever."""
+
+    def mail() -> str:
+        return "sent"
+
+    hall.task(mail)
+    number = hall.table.add("mail")
+    [(headers, body)] = hall.push()
+    other = {**headers, HEADER: {**headers[HEADER], "outbox": "eu"}}
+    assert hall.deliver((other, body)) == ("SUCCESS", "sent")
+    assert "'eu', which has the name 'default' here" in caplog.text
+    assert hall.table.done == [(number, 1, False)]
+    assert hall.table.rows == 0
+
+
+def test_a_table_that_does_not_answer_holds_up_no_row_of_another(hall: Hall) -> None:
+    """Who looks for a row asks each table; no answer is not that it is not there."""
+
+    def mail() -> str:
+        return "sent"
+
+    hall.task(mail)
+    away = Outbox(hall.app, dsn="postgresql://127.0.0.1:1/nowhere", name="away")
+    settings = {"away": away.settings, "default": hall.settings}
+    messages = Messages(settings.get, names=lambda: settings)
+    hall.table.add("mail")
+    [(headers, _)] = hall.push()
+    told = {**headers[HEADER], "outbox": "eu"}
+    task = hall.app.tasks["mail"]
+
+    def found(row: int) -> Any:
+        task.push_request(id=headers["id"])
+        try:
+            return messages._elsewhere(task, Told(row, told["epoch"], "eu"))
+        finally:
+            task.pop_request()
+
+    assert found(told["id"]) is messages.service("default")
+    with pytest.raises(DatabaseUnavailable):
+        found(told["id"] + 1)
+    messages.close()
+
+
+def test_a_worker_knows_the_outboxes_of_its_app_by_their_names(hall: Hall) -> None:
+    """Each has runs of its own; the one of `pecker_dsn` needs no line of code."""
     Outbox(hall.app, dsn="postgresql://app@eu.example/app", name="eu")
     known = messages_of(hall.app)
     services = [known.service(name) for name in ("default", "eu", "us")]
     assert [one is not None for one in services] == [True, True, False]
     assert services[0] is not services[1]
+    assert [*known._names()] == ["default", "eu"]
