@@ -206,8 +206,9 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 -- read after the commit. Whoever is too heavy for what is left of the room is left to
 -- others. Each claim raises the epoch (I3). Each kind is walked by itself, oldest first:
 -- walked together all that waits was sorted for each claim, 170 ms where 100,000 do.
--- Nothing weighs less than 1: no more rows than the room are looked at of each kind, and
--- those stay locked until the commit, other hosts pass by them.
+-- Nothing weighs less than 1: no more rows than the room are locked, whatever number of
+-- kinds there is; they stay so until the commit, and other hosts pass by them. So some
+-- more are looked at than are locked: hosts that claim at once find others.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -217,11 +218,11 @@ alive as materialized (
     where n.node = %(node)s::uuid and n.state = 'up' and n.lease_until > clock.now
     for share of n
 ),
-due as materialized (
-    select o.id, o.weight, o.not_before
+oldest as materialized (
+    select one.id
     from unnest(%(kinds)b::text[]) as k (kind)
     cross join lateral (
-        select w.id, w.weight, w.not_before
+        select w.id, w.not_before
         from {schema}.pecker_observers as w
         where w.kind = k.kind
             and w.node is null
@@ -231,11 +232,21 @@ due as materialized (
             and w.weight <= %(room)s
             and exists (select from alive)
         order by w.not_before
-        limit least(%(most)s, %(room)s)
-        for update of w skip locked
-    ) as o
+        limit 4 * least(%(most)s, %(room)s)
+    ) as one
+    order by one.not_before
+    limit 4 * least(%(most)s, %(room)s)
+),
+due as materialized (
+    select o.id, o.weight, o.not_before
+    from {schema}.pecker_observers as o
+    where o.id = any (array(select id from oldest))
+        and o.node is null
+        and o.parked_at is null
+        and o.status in ('created', 'processing')
     order by o.not_before
     limit least(%(most)s, %(room)s)
+    for update of o skip locked
 ),
 fits as materialized (
     select id

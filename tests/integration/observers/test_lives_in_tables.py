@@ -303,6 +303,19 @@ def test_a_claim_takes_no_more_than_there_is_room_for(desk: Desk) -> None:
     assert host.claim(0, 10) == []
 
 
+def test_a_claim_passes_by_what_another_host_takes(desk: Desk) -> None:
+    """Hosts that claim at once each find some; nobody waits for the other's commit."""
+    host = desk.host()
+    for number in range(4):
+        desk.watch.start(f"w{number}")
+    with psycopg.connect(desk.dsn) as rival:
+        rival.execute(
+            "select id from pecker_observers order by not_before limit 2 for update"
+        )
+        assert sorted(one.name for one in host.claim(10, 2)) == ["w2", "w3"]
+    assert sorted(one.name for one in host.claim(10, 2)) == ["w0", "w1"]
+
+
 def test_a_claim_takes_the_oldest_of_all_kinds(desk: Desk) -> None:
     """A kind of which many wait does not keep another one away."""
     host = desk.host(capacity=100)
