@@ -15,6 +15,7 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.kernel.clock import pause
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.outbox import Outbox
 from tests.chaos.outbox.strikes import Strikes
 from tests.chaos.outbox.working import MODES
@@ -86,7 +87,7 @@ def main(dsn: str, queue: str, folder: str, seed: str, *tasks: str) -> None:
                     pause(PAUSE)
                     while bounded and caller.too_many(connection):
                         pause(0.5)
-        except psycopg.Error:
+        except (psycopg.Error, PeckerError):  # such as a transaction that was aborted
             pause(0.1)
 
 

@@ -28,6 +28,8 @@ SERVERS, CALLERS = 3, 2
 AIM_TIMEOUT = 5.0
 """Seconds in which a process comes to the point where it is hit."""
 READY_TIMEOUT = 120.0
+LAST_WORDS = 6_000
+"""Characters of a log that are shown of a process that ended by itself."""
 DRAIN_TIMEOUT = 180.0
 """Seconds in which at least one more row goes, however busy the machine is."""
 MOST_STEP = 7_200.0
@@ -64,7 +66,8 @@ class Stand:
         self.broken_off: list[str] = []
         """What ended the events before their time: a verdict is given all the same."""
         self.crashed: list[str] = []
-        """Processes that ended, and nobody killed them."""
+        """Processes that ended, and nobody killed them; with what they said last."""
+        self._logs: dict[int, Path] = {}
         self._left: list[tuple[Any, ...]] = []
         self.servers: list[Process] = []
         self.callers: list[Process] = []
@@ -260,7 +263,8 @@ class Stand:
     def _note_end(self, process: Process) -> None:
         if process.poll() not in {None, -signal.SIGKILL}:
             who = f"{process.pid}: {process.args!r}"
-            self.crashed.append(f"{who} ended with {process.returncode}")
+            said = self._logs[process.pid].read_text(errors="replace")[-LAST_WORDS:]
+            self.crashed.append(f"{who} ended with {process.returncode}:\n{said}")
 
     def _server(self) -> Process:
         module = "working" if self._runs else "relaying"
@@ -272,10 +276,13 @@ class Stand:
 
     def _start(self, module: str, *words: str) -> Process:
         command = [sys.executable, "-m", f"tests.chaos.outbox.{module}"]
-        with (self.folder / f"{module}.log").open("ab") as log:
-            return subprocess.Popen(
+        path = self.folder / f"{module}-{len(self._logs)}.log"
+        with path.open("wb") as log:
+            process = subprocess.Popen(
                 [*command, self.clock.dsn, *words], stdout=log, stderr=log
             )
+        self._logs[process.pid] = path
+        return process
 
     def _end_processes(self) -> None:
         for process in (*self.servers, *self.callers):
