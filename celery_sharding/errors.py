@@ -76,7 +76,7 @@ class ProcessorNotRegistered(ShardingError, LookupError):
 
 
 class NoExecutor(ShardingError):
-    """No worker that lives runs sharded jobs."""
+    """No live worker runs sharded jobs."""
 
     code = "k_sc_ec_300006"
 

@@ -113,7 +113,7 @@ def _metrics(figures: JobFigures) -> Iterator[Metric]:
             "For how long the most overdue ticket has waited for a sweep",
             figures.overdue_seconds,
         ),
-        ("executors", "Workers that live and run shards", figures.executors),
+        ("executors", "Live workers that run shards", figures.executors),
         ("slots", "Shards that they run at once", figures.slots),
     )
     for name, documentation, figure in single:

@@ -68,7 +68,7 @@ class Admissions:
         if status.workers:
             gone = [k for k in self._last if k[0] == status.name and k not in seen]
             for key in gone[: max(len(gone) - len(seen), 0)]:
-                del self._last[key]  # old lives: bounded by those that live
+                del self._last[key]  # old lives: bounded by the live ones
         self._last.update(seen)
 
     def drop(self, counts: Mapping[str, int]) -> None:

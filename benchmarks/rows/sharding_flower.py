@@ -2,7 +2,7 @@
 
 Measured as the page of schedules is: from a request to the last byte of its answer, one
 after the other, each with an address of its own. The job has four layers; shards of all
-codes, 64 of them held by workers that live; 500 failed items; beside it stand 200 jobs
+codes, 64 of them held by live workers; 500 failed items; beside it stand 200 jobs
 that have ended.
 """
 

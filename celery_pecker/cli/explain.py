@@ -19,7 +19,7 @@ TROUBLE = frozenset(
     {
         "unknown",
         "never_seen",
-        "nobody_lives",
+        "no_live_scheduler",
         "undeclared",
         "overdue",
         "clock_stepped",

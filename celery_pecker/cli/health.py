@@ -19,6 +19,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.several import Several
 from celery_pecker.overview import Pace
+from celery_pecker.overview.facts import living_schedulers
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
 
@@ -123,7 +124,7 @@ def _pace(context: Context, found: dict[str, object], within_us: int) -> bool:
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue; {told(late[0])};"
-                f" {there.replicas} schedulers live"
+                f" {living_schedulers(there.replicas)}"
             )
         elif there.overdue:
             click.echo(

@@ -15,6 +15,7 @@ from celery_pecker.cli.imported_state import Carried, plan, read
 from celery_pecker.cli.schedules_import import PEERS, Place, import_schedules
 from celery_pecker.cli.stored import stored_names
 from celery_pecker.kernel.clock import from_us
+from celery_pecker.overview.facts import living_schedulers
 from celery_pecker.schedules.repository import CHUNK
 
 WORDS = {
@@ -97,8 +98,8 @@ def import_(  # noqa: PLR0913  # from five sources
         alive = [one for one in context.overview.replicas() if one.living]
         if alive and not dry_run:
             click.echo(
-                f"note: {len(alive)} schedulers live; what they have sent already is"
-                " not taken back",
+                f"note: {living_schedulers(len(alive))}; what was sent already is not"
+                " taken back",
                 err=True,
             )
         if not counted["set"] and not counted["kept"]:

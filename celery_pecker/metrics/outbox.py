@@ -91,7 +91,7 @@ def _gauges(read: Mapping[str, Summary]) -> Iterator[Metric]:
         ("parked", "Messages that wait for people"),
         ("oldest_seconds", "For how long the oldest that is due has been due"),
         ("rate", "Messages sent or done per second, lately"),
-        ("relays", "Relays that live"),
+        ("relays", "Live relays"),
         ("relays_away", "Relays that cannot reach the broker"),
     ):
         family = GaugeMetricFamily(f"celery_pecker_outbox_{field}", text, labels=LABELS)

@@ -186,7 +186,7 @@ def _totals(totals: Totals) -> Iterator[Metric]:
         ("slots_pending", "Slots claimed and not confirmed", totals.pending),
         ("slots_stuck", "Slots claimed long ago and not confirmed", totals.stuck),
         ("runs_asked", "Runs asked for by hand, not taken yet", totals.asked),
-        ("replicas", "Schedulers that live", totals.replicas),
+        ("replicas", "Live schedulers", totals.replicas),
         (
             "stored_unreadable",
             "Stored schedules that some scheduler cannot read",

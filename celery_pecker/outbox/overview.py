@@ -51,7 +51,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class RelayRow:
-    """A relay that lives."""
+    """Describe a live relay."""
 
     host: str
     pid: int

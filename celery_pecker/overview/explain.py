@@ -120,7 +120,7 @@ def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Ans
         asked = f"a run was asked for{by} at {at(pending.due_us)} and"
         if nobody is not None:
             yield Answer(
-                verdict="nobody_lives",
+                verdict="no_live_scheduler",
                 why=f"{asked} waits; {nobody.why}",
                 advice=nobody.advice,
             )
@@ -216,8 +216,8 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     alive = [one for one in asked.replicas if one.living]
     if not alive:
         return Answer(
-            verdict="nobody_lives",
-            why=f"no scheduler lives{since}",
+            verdict="no_live_scheduler",
+            why=f"no scheduler is alive{since}",
             advice="start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True",
         )
@@ -243,7 +243,7 @@ def _able(asked: Asked, row: EntryRow) -> list[ReplicaRow]:
 
 
 def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
-    """Return that nobody lives who could win its slots; None where somebody does."""
+    """Return the verdict where no live scheduler could win the slots, else None."""
     row = detail.row
     if _able(asked, row):
         return None
@@ -256,10 +256,10 @@ def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
     )
     local = row.run == "local" and any(one.living for one in asked.replicas)
     return Answer(
-        verdict="nobody_lives",
-        why=f"{due}its runs are local, and no worker with pecker_worker = True lives"
+        verdict="no_live_scheduler",
+        why=f"{due}its runs are local, and no worker with pecker_worker = True is alive"
         if local
-        else f"{due}no scheduler lives{last}",
+        else f"{due}no scheduler is alive{last}",
         advice="start a worker with pecker_worker = True"
         if row.run == "local"
         else "start one: celery -A proj beat -S pecker, or a worker with"

@@ -46,4 +46,4 @@ def overdue_us(asked: Asked, detail: EntryDetail) -> int:
 
 def living_schedulers(living: int) -> str:
     """Return how many live, as a clause."""
-    return "1 scheduler lives" if living == 1 else f"{living} schedulers live"
+    return "1 scheduler is alive" if living == 1 else f"{living} schedulers are alive"

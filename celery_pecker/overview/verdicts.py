@@ -165,7 +165,7 @@ GAVE_UP = (
         " two slots"
     ),
     (
-        "ask again while a scheduler lives that reaches the broker; a timeout as long"
+        "ask again while a live scheduler reaches the broker; a timeout as long"
         " as the period never leaves room"
     ),
 )

@@ -28,7 +28,7 @@ from clock
 --
 -- witness:  only a host whose own lease was unbroken for a whole length of it buries
 --           others. After an outage of the database all leases are over, and whoever
---           came first would bury all the others, which live.
+--           came first would bury all the others, which are alive.
 -- follows:  a host of the same name that never renewed since this one joined is the
 --           life before it, and needs no witness. After a blackout nobody else is there
 --           to be one, and all would wait for a lease more.

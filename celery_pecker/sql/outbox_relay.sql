@@ -145,7 +145,7 @@ order by o.id
 limit 1
 
 /* celery_pecker:read_outbox_space */
--- Rows that are dead and rows that live, as PostgreSQL counts them, and whether this
+-- Dead rows and live rows, as PostgreSQL counts them, and whether this
 -- role may VACUUM the table: who owns it or the database, and from 17 on who was
 -- granted MAINTAIN.
 select s.n_dead_tup, s.n_live_tup,

@@ -118,7 +118,7 @@ join pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = %(schema)s::text and c.relname = any (%(indexes)s::text[])
 
 /* celery_pecker:read_outbox_relays */
--- Relays that live, and how much each has sent lately, by task.
+-- Live relays, and how much each has sent lately, by task.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )

@@ -55,7 +55,7 @@ class JobRow:
     held: int
     """Its tickets that are held: shards run under each, one at a time."""
     executors: int
-    """Workers that live and run shards, of whatever job."""
+    """Live workers that run shards, of whatever job."""
     holder: str | None
     """Who plans or posts it, or did last."""
     attempts: int
@@ -185,7 +185,7 @@ class Totals(NamedTuple):
     """Tickets that are held: shards run under each, one at a time."""
     executors: int
     slots: int
-    """Of the workers that live and run shards."""
+    """Of the live workers that run shards."""
     succeeded: int
     """Within a day."""
     failed: int

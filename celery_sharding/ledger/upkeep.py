@@ -109,7 +109,7 @@ class Upkeep(Repository):
         self._change_one("forget_executor", hostname=hostname)
 
     def live(self) -> list[Executor]:
-        """Return the workers that live, by name."""
+        """Return the live workers, by name."""
         return [Executor(*row) for row in self._run("live_executors", fresh=FRESH)]
 
     def slots(self) -> int | None:

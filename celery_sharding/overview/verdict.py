@@ -19,7 +19,7 @@ class State(StrEnum):
     WAITING = "waiting"
     """Shards are left, and nobody holds one of its tickets."""
     STARVED = "starved"
-    """No worker that lives runs shards."""
+    """No live worker runs shards."""
     PAUSED = "paused"
     POSTING = "posting"
     DELIVERING = "delivering"
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 """What nothing follows after, unless somebody wants it run again."""
 SENT = "its message was sent, and no worker has begun it"
-STARVED = "no worker that lives runs shards: start one with this app"
+STARVED = "no live worker runs shards: start one with this app"
 DELIVERS = "its outcome stands, and is being reported to Celery"
 
 

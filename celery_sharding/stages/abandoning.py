@@ -1,4 +1,4 @@
-"""PreProcess or Post is given up by a process that lives, or is ended in good order.
+"""PreProcess or Post is given up by a live process, or is ended in good order.
 
 A process that dies reports nothing: its stage is begun anew when its lease is over, and
 not without end, since what killed it would do so each time. An outage of PostgreSQL is

@@ -75,7 +75,7 @@ class Cluster:
         self._stack.close()
 
     def way(self, host: str, port: int) -> Proxy:
-        """Return a proxy that lives as long as the cluster."""
+        """Return a proxy that lasts as long as the cluster."""
         return self._stack.enter_context(Proxy(host, port))
 
     def own_broker_way(self) -> Proxy:

@@ -152,23 +152,23 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         {"declared_in_code": False, "names": ["sweeps", "other"]},
         "did you mean 'sweeps'?",
     ),
-    "new, and nobody lives": (
-        "nobody_lives",
+    "new, and no live scheduler": (
+        "no_live_scheduler",
         detail(row(epoch=0, holder=None, host=None, last_us=NOW, state="new")),
         {"replicas": [replica(living=False)]},
-        "no scheduler lives; the last was seen",
+        "no scheduler is alive; the last was seen",
     ),
     "local, and only beat lives": (
-        "nobody_lives",
+        "no_live_scheduler",
         detail(row(run="local", last_us=NOW)),
         {},
-        "its runs are local, and no worker with pecker_worker = True lives",
+        "its runs are local, and no worker with pecker_worker = True is alive",
     ),
-    "asked for, and nobody lives": (
-        "nobody_lives",
+    "asked for, and no live scheduler": (
+        "no_live_scheduler",
         detail(pending=[replace(PENDING, asked=True, claimed_us=None)]),
         {"replicas": []},
-        "a run was asked for at t-0.5 and waits; no scheduler lives",
+        "a run was asked for at t-0.5 and waits; no scheduler is alive",
     ),
     "well, and the last run may still go on": (
         "succeeded",
@@ -200,11 +200,11 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         {},
         "no scheduler with this code has ever run",
     ),
-    "declared by nobody who lives": (
-        "nobody_lives",
+    "declared by no live scheduler": (
+        "no_live_scheduler",
         detail(row(declared=False), declared_until_us=NOW - SECOND),
         {"replicas": [replica(living=False)]},
-        "no scheduler lives since t-1",
+        "no scheduler is alive since t-1",
     ),
     "declared by none of the living": (
         "undeclared",
@@ -232,13 +232,13 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         "set back",
     ),
     "overdue and nobody there": (
-        "nobody_lives",
+        "no_live_scheduler",
         detail(OLD),
         {"replicas": [replica(living=False)]},
-        "its slot of t-9 is not won: no scheduler lives; the last was seen at t-1",
+        "its slot of t-9 is not won: no scheduler is alive; the last was seen at t-1",
     ),
     "local, and no worker there": (
-        "nobody_lives",
+        "no_live_scheduler",
         detail(replace(OLD, run="local")),
         {},
         "its runs are local, and no worker",
@@ -253,7 +253,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         "overdue",
         detail(OLD, slots=[slot("published", NOW - 10 * SECOND)]),
         {},
-        "although 1 scheduler lives: they cannot reach the broker",
+        "although 1 scheduler is alive: they cannot reach the broker",
     ),
     "a crontab that is overdue": (
         "overdue",
@@ -362,7 +362,7 @@ def test_the_facts_are_told_with_every_verdict() -> None:
         "next slot t+0.5",
         "last run started t-1 for the slot of t-1, epoch 6",
         "3 slots had no message",
-        "1 scheduler lives; the database's clock says t+0",
+        "1 scheduler is alive; the database's clock says t+0",
     ):
         assert words in told
 

@@ -129,7 +129,7 @@ def _schedulers(context: Context) -> Iterator[Finding]:
     if not alive:
         yield warn(
             "schedulers",
-            "none lives",
+            "none is alive",
             "start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True",
         )

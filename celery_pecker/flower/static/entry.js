@@ -307,7 +307,7 @@
         if (stored && !stored.by_code) {
             return ["Stored", `version ${stored.version}`, `by ${stored.by}, ${ago(now() - stored.changed)}`];
         }
-        return ["Declared by code", row.declared ? "until " + time(declared_until) : "by nobody that lives",
+        return ["Declared by code", row.declared ? "until " + time(declared_until) : "by no live scheduler",
             row.declared ? "renewed by living schedulers; changed in beat_schedule alone" : "its rows are removed after a day"];
     }
 

@@ -12,7 +12,7 @@ LOOK_EVERY = 20_000
 LEAST_DEAD = 50_000
 """Dead rows below which autovacuum is early enough."""
 DEAD_SHARE = 0.2
-"""Of the rows that live: a vacuum walks over the indexes of all of them."""
+"""Share of the live rows: a vacuum walks over the indexes of all of them."""
 FIRST_WAIT, MOST_WAIT = 1.0, 300.0
 """Seconds after a vacuum that freed little: somebody holds a snapshot."""
 

@@ -81,7 +81,7 @@
         put("open", totals.jobs, parts.join(" · ") || (totals.jobs ? "at their beginning or end" : "nothing to do"), "active");
         put("held", totals.held, totals.slots ? `of ${plural(totals.slots, "slot")}` : "no slots", "success");
         const starved = !totals.executors && totals.jobs;
-        put("workers", totals.executors, totals.executors ? plural(totals.slots, "slot") : "none lives", starved ? "danger" : "success");
+        put("workers", totals.executors, totals.executors ? plural(totals.slots, "slot") : "none is alive", starved ? "danger" : "success");
         const ended = totals.succeeded + totals.failed + totals.cancelled;
         const bad = [];
         if (totals.failed) { bad.push(count(totals.failed) + " failed"); }

@@ -144,7 +144,7 @@ def test_what_ran_here_is_kept_unless_asked_for(line: Line, tmp_path: Path) -> N
     over = line("import", str(path), "--overwrite")
     assert over.exit_code == 0
     assert "2 of 4 entries set" in over.stdout
-    assert "note: 1 schedulers live" in over.stderr
+    assert "note: 1 scheduler is alive" in over.stderr
 
 
 def test_a_slot_won_meanwhile_is_not_taken_back(line: Line, dsn: str) -> None:

@@ -108,11 +108,11 @@ def test_explain_says_one_verdict(line: Line) -> None:
     assert "did you mean 'hourly'?" in unknown.stdout
     with line.replica(started_before(60)):
         found = line.json("explain", "tick", code=1)
-    assert found["verdict"] == "nobody_lives"
-    assert "no scheduler lives; the last was seen at" in found["why"]
+    assert found["verdict"] == "no_live_scheduler"
+    assert "no scheduler is alive; the last was seen at" in found["why"]
     # It had no slot yet, and will have none.
     shown = line("explain", "daily [bold]")
-    assert shown.stdout.startswith("nobody_lives: no scheduler lives; ")
+    assert shown.stdout.startswith("no_live_scheduler: no scheduler is alive; ")
     assert shown.exit_code == 1
     wrong = line("explain", "tick", "--at", "yesterday")
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (1, 1)

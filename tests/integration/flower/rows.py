@@ -81,7 +81,7 @@ class Row:
 
 
 def write(dsn: str, rows: Iterable[Row]) -> None:
-    """The tables say so, and one scheduler lives."""
+    """The tables say so, and one scheduler is alive."""
     with psycopg.connect(dsn) as connection:
         holders = {HOLDER}
         for row in rows:

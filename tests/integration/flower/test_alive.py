@@ -1,4 +1,4 @@
-"""A scheduler that lives, seen in Flower: nothing here is written by hand."""
+"""See a live scheduler in Flower: nothing here is written by hand."""
 
 from __future__ import annotations
 
