@@ -76,14 +76,14 @@ def record(dsn: str) -> None:
     app = Celery("proj", broker="redis://127.0.0.1:1/0", set_as_current=False)
     app.conf.pecker_dsn = dsn
     outbox = Outbox(app)
-    for task, number, options in (
-        ("billing.tasks.charge", 12, {}),
-        ("mail.tasks.receipt", 7, {}),
-        ("mail.tasks.remind", 4, {"countdown": 3600}),
-        ("crm.tasks.sync", 2, {}),
+    for task, number, countdown in (
+        ("billing.tasks.charge", 12, None),
+        ("mail.tasks.receipt", 7, None),
+        ("mail.tasks.remind", 4, 3600),
+        ("crm.tasks.sync", 2, None),
     ):
         for one in range(number):
-            outbox.send(app.signature(task, args=[one]), **options)
+            outbox.send(app.signature(task, args=[one]), countdown=countdown)
     outbox.close()
     database = Database.of(outbox.settings, role="pictures")
     reason = "NotFound: no exchange 'crm' in vhost '/'"
@@ -111,8 +111,7 @@ def observe(dsn: str) -> None:
             ("node-2", 8, "up", "1 hour"),
             ("node-3", 8, "draining", "1 hour"),
         ):
-            row = [hosts[name], name, capacity, state, lease]
-            connection.execute(HOST, row)
+            connection.execute(HOST, [hosts[name], name, capacity, state, lease])
         for number in range(11):
             node = hosts[f"node-{1 + number % 2}"]
             row = {**usual, "name": f"media-1/room-{number + 101}", "node": node}
