@@ -91,6 +91,7 @@ def _gauges(read: Mapping[str, Summary]) -> Iterator[Metric]:
         ("parked", "Messages that wait for people"),
         ("oldest_seconds", "For how long the oldest that is due has been due"),
         ("rate", "Messages sent or done per second, lately"),
+        ("attempts", "The most attempts that a recorded task has had"),
         ("relays", "Live relays"),
         ("relays_away", "Relays that cannot reach the broker"),
     ):
@@ -107,6 +108,7 @@ def _value(summary: Summary, field: str) -> float:
         "parked": summary.parked,
         "oldest_seconds": summary.oldest or 0.0,
         "rate": summary.rate,
+        "attempts": max((one.attempt for one in summary.tasks), default=0),
         "relays": len(summary.relays),
         "relays_away": sum(one.broker is not None for one in summary.relays),
     }

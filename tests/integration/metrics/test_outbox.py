@@ -25,6 +25,10 @@ def test_each_outbox_is_told_of(dsn: str) -> None:
         connection.execute(
             "update pecker_outbox set parked_at = now() where id = %s", [parked]
         )
+        connection.execute(
+            "update pecker_outbox set mode = 1, attempt = 4 where id = ("
+            "select max(id) from pecker_outbox where due_at is not null)"
+        )
         connection.execute(RELAY)
     here = Settings(dsn=dsn, app="shop")
     gone = Settings(dsn="postgresql://127.0.0.1:1/nowhere", app="shop")
@@ -39,7 +43,7 @@ def test_each_outbox_is_told_of(dsn: str) -> None:
     read.close()
     for name, value in (
         *(("up", 1), ("depth", 3), ("later", 2), ("parked", 1), ("rate", 2.5)),
-        *(("relays", 1), ("relays_away", 1)),
+        *(("relays", 1), ("relays_away", 1), ("attempts", 4)),
         *(("sent_total", 9), ("retried_total", 2), ("refused_total", 1)),
     ):
         assert found[f"celery_pecker_outbox_{name}", "default"] == value, name
