@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,9 @@ def _host(host: NodeRow) -> dict[str, Any]:
 def _row(row: ObserverRow) -> dict[str, Any]:
     made = _plain(asdict(row))
     for name in ("args", "state"):
-        made[name] = "" if made[name] is None else str(made[name])[:LONGEST]
+        value = made[name]
+        shown = "" if value is None else json.dumps(value, ensure_ascii=False)
+        made[name] = shown[:LONGEST]
     return made
 
 

@@ -14,7 +14,7 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import eventually
-from tests.browser.axe import hindrances
+from tests.browser.axe import hindrances, phone
 from tests.integration.cli.observer_rows import statuses, write_observers
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
@@ -117,6 +117,20 @@ def test_signatures_that_could_not_be_sent_are_said(page: Any, shared_dsn: str) 
     finally:
         with psycopg.connect(shared_dsn) as connection:
             connection.execute("delete from pecker_observer_notices")
+
+
+def test_on_a_phone_an_error_stands_under_its_observer(page: Any) -> None:
+    """So it does in the list of events; a column of its own would be too narrow."""
+    until(lambda: rows(page) == 5, "all are drawn")
+    page.find_element(By.CSS_SELECTOR, "[data-name=bad] .btn-link").click()
+    until(lambda: page.find_elements(By.CSS_SELECTOR, "#events .pecker-why"), "events")
+    whys = page.find_elements(
+        By.CSS_SELECTOR, "[data-name=bad] .pecker-why, #events tr:nth-child(2) small"
+    )
+    assert [one.is_displayed() for one in whys] == [False, False]
+    with phone(page):
+        until(lambda: all(one.is_displayed() for one in whys), "both are shown")
+        assert {one.text for one in whys} == {"ConnectionError: <b>no</b> route"}
 
 
 def test_nothing_hinders_people(page: Any) -> None:

@@ -13,7 +13,7 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.by import By
 
 from celery_pecker.testing import eventually
-from tests.browser.axe import hindrances
+from tests.browser.axe import hindrances, phone
 from tests.integration.flower.outbox_rows import (
     ANYBODY,
     APP,
@@ -97,6 +97,18 @@ def test_a_parked_message_is_retried_and_another_dropped(
     page.find_element(By.CSS_SELECTOR, drop).click()
     until(lambda: states(shared_dsn).get(STRANGE) == 1, "the row is gone")
     until(lambda: not page.find_elements(By.CSS_SELECTOR, rows), "the list is empty")
+
+
+def test_on_a_phone_an_error_stands_under_its_task(page: Any) -> None:
+    """A column of its own would be a few letters wide."""
+    bad = "#messages tr:last-child"
+    until(lambda: text(page, f"{bad} td:first-child") == "Parked", "they are drawn")
+    why = page.find_element(By.CSS_SELECTOR, f"{bad} .pecker-why")
+    own = page.find_element(By.CSS_SELECTOR, f"{bad} td:nth-child(6)")
+    assert (why.is_displayed(), own.is_displayed()) == (False, True)
+    with phone(page):
+        until(lambda: not own.is_displayed(), "its column is gone")
+        assert why.text == "the queue <i>eu</i> is unknown"
 
 
 def test_nothing_hinders_people(page: Any) -> None:

@@ -81,7 +81,8 @@
         parts.cells.acts.className = "pecker-does";
         const link = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(row.name));
         link.addEventListener("click", () => turn({name: row.name, page: wanted.page}));
-        parts.cells.name.append(link, el("small", {}, row.kind));
+        parts.why = el("small", {class: "pecker-why"});  // on a phone, where its column is not shown
+        parts.cells.name.append(link, el("small", {}, row.kind), parts.why);
         parts.restart = button("restart", "Restart", async () => { await pecker.act("restart", row.name); ask(); });
         parts.stop = button("stop", "Stop", () => stop(parts, row));
         for (const made of [parts.restart, parts.stop]) {
@@ -112,7 +113,8 @@
         text(parts.cells.host, row.node_name || (row.node || "–").slice(0, 8));
         text(parts.cells.weight, count(row.weight));
         text(parts.cells.moves, count(row.moves));
-        text(parts.cells.error, row.place === "parked" || row.place === "retrying" ? row.last_error || "" : "");
+        const error = row.place === "parked" || row.place === "retrying" ? row.last_error || "" : "";
+        for (const place of [parts.cells.error, parts.why]) { text(place, error); }
         parts.restart.hidden = row.place === "stopping";
         parts.stop.hidden = row.place === "stopping";
     }
@@ -153,7 +155,8 @@
         text(byId("life-about"), [`${life.row.status}, ${life.row.place}, epoch ${life.row.epoch}, weight ${life.row.weight}`,
             "arguments " + life.row.args, life.row.state && "cursor " + life.row.state].filter(Boolean).join("; "));
         document.querySelector("#events tbody").replaceChildren(...[...life.events].reverse().map(event => el("tr", {},
-            el("td", {class: "pecker-time", title: iso(event.at)}, time(event.at, true)), el("td", {}, event.event),
+            el("td", {class: "pecker-time", title: iso(event.at)}, time(event.at, true)),
+            el("td", {}, event.event, el("small", {class: "pecker-why"}, event.error || "")),
             el("td", {}, event.node_name || "–"), el("td", {class: "text-end"}, event.epoch), el("td", {}, event.error || ""))));
     }
 

@@ -40,7 +40,7 @@
         parts.cells.parked.classList.toggle("pecker-some", task.parked > 0);
     }
 
-    const STATES = {waiting: "Waiting", held: "Held", later: "Later", parked: "Parked"};
+    const STATES = {waiting: ["Waiting", "asked"], held: ["Held", "done"], later: ["Later", "idle"], parked: ["Parked", "bad"]};
 
     function newMessage(message) {
         const names = ["state", "task", "attempt", "due", "at", "error", "acts"];
@@ -50,7 +50,9 @@
         cells.acts.className = "pecker-does";
         cells.task.append(el("span", {title: message.task}, pecker.shown(message.task)),
             el("small", {title: message.task_id}, `${message.id} · ${message.task_id}`));
-        const parts = {row: el("tr", {"data-id": message.id}, ...Object.values(cells)), cells, armed: -Infinity};
+        const why = el("small", {class: "pecker-why"});  // on a phone, where its column is not shown
+        cells.task.append(why);
+        const parts = {row: el("tr", {"data-id": message.id}, ...Object.values(cells)), cells, why, state: "", armed: -Infinity};
         parts.retry = action("retry", "Retry", message, parts);
         parts.park = action("park", "Park", message, parts);
         parts.drop = action("drop", "Drop", message, parts);
@@ -77,13 +79,18 @@
     }
 
     function drawMessage(parts, message) {
-        text(parts.cells.state, STATES[message.state] || message.state);
+        if (parts.state !== message.state) {
+            parts.state = message.state;
+            const [words, shape] = STATES[message.state] || [message.state, "none"];
+            parts.cells.state.replaceChildren(el("span", {class: "pecker-key"},
+                el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"}, ...pecker.pictures.cell(shape, 0, 0, 1, 1)), words));
+        }
         text(parts.cells.attempt, message.mode === "relay" ? "–" : count(message.attempt));
         text(parts.cells.due, time(message.due_at));
         attribute(parts.cells.due, "title", iso(message.due_at));
         text(parts.cells.at, time(message.created_at));
         attribute(parts.cells.at, "title", iso(message.created_at));
-        text(parts.cells.error, message.last_error || "");
+        for (const place of [parts.cells.error, parts.why]) { text(place, message.last_error || ""); }
         parts.retry.hidden = message.state !== "parked";
         parts.park.hidden = message.state === "parked";
     }

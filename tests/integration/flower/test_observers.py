@@ -100,7 +100,8 @@ def test_the_life_of_one_is_its_history(site: Site) -> None:
 
     events = ["created", "started", "failed", "parked"]
     once(lambda: [one["event"] for one in life("bad")["events"]], events)
-    assert life("bad")["row"]["args"] == "{'symbol': 'BTC'}"
+    row = life("bad")["row"]
+    assert (row["args"], row["state"]) == ('{"symbol": "BTC"}', '{"seq": 7}')
     assert life("nobody's") is None
 
 
