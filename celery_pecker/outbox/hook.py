@@ -9,11 +9,14 @@ Sent as ever, also where an outbox is in force:
 - what brings a connection or a producer of its own: a scheduler's slots, for one;
 - the message that goes on with the run of this very task (`retry`, `replace`). Celery
   raises an exception after it, which would undo the transaction that it had joined.
+
+Whoever writes something of his own before he sends asks `app.send_task.records` first:
+what is recorded may be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -144,12 +147,16 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
     send = app.send_task
     producers: list[Any] = []
 
+    def records(name: str, **options: Any) -> bool:
+        """Say whether `send_task` would record the message of such a call."""
+        return not _goes_on(app, options) and (
+            block_in(app) is not None or _mode(app, name, options) is not None
+        )
+
     def send_task(
         name: str, args: Any = None, kwargs: Any = None, **options: Any
     ) -> Any:
-        # As Celery itself looks for it: the app is not finalized for this.
-        task = options.get("task_type") or app._tasks.get(name)  # noqa: SLF001
-        mode = refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
+        mode = _mode(app, name, options)
         sink = None
         if not _goes_on(app, options):
             sink = block_in(app) or (sink_of() if mode is not None else None)
@@ -180,10 +187,18 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         task_id = sink.take(Entry(message, chosen, key))
         return result if task_id == result.id else type(result)(task_id)
 
+    send_task.records = records  # type: ignore[attr-defined]  # for who asks first
     app.send_task = send_task
 
 
-def _goes_on(app: Any, options: dict[str, Any]) -> bool:
+def _mode(app: Any, name: str, options: Mapping[str, Any]) -> Mode | None:
+    """Return the mode that the task names; None: no outbox."""
+    # As Celery itself looks for it: the app is not finalized for this.
+    task = options.get("task_type") or app._tasks.get(name)  # noqa: SLF001
+    return refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
+
+
+def _goes_on(app: Any, options: Mapping[str, Any]) -> bool:
     """Say whether a message is sent as ever, whatever outbox there is."""
     if options.get("connection") is not None:
         return True

@@ -37,6 +37,12 @@ def changes_as_json(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: complete[key] for key in changes}
 
 
+def difference(options: Options, chosen: Options) -> dict[str, Any]:
+    """Return what `applied` makes of the one to get the other, as JSON."""
+    before = as_json(options)
+    return {key: it for key, it in as_json(chosen).items() if it != before[key]}
+
+
 def _read(key: str, value: Any) -> Any:
     if key == "size" and isinstance(value, list):
         return tuple(value)

@@ -13,10 +13,17 @@ from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
 from celery_sharding import errors
-from celery_sharding.canvas.submission import SUBMITTED, Call, Called, submit
+from celery_sharding.canvas.overrides import difference
+from celery_sharding.canvas.submission import (
+    SUBMITTED,
+    Call,
+    Called,
+    prepared,
+    submit,
+)
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import unknown
-from celery_sharding.messages import SENT_BY, wait_of
+from celery_sharding.messages import OPTIONS, SENT_BY, wait_of
 from celery_sharding.plan.arguments import HEADER, split
 
 logger = logging.getLogger(__name__)
@@ -76,6 +83,16 @@ class Sender:
             )
         return self._publish_stored(call, options)
 
+    def record(self, call: Call, options: Mapping[str, Any]) -> Any:
+        """Hand the message to the outbox that is in force; submit nothing here.
+
+        Its transaction may be rolled back. The message brings all of the call, and the
+        worker that gets it submits the job. Items are stored outside of the
+        transaction: what nobody submits is the purge's.
+        """
+        args, _ = prepared(self._task.app, self._task.processor, call)
+        return self._publish(replace(call, args=args), options, None)
+
     def _publish_stored(self, call: Call, options: Mapping[str, Any]) -> Any:
         """Send the message of a job that stands whether it is sent or not."""
         try:
@@ -119,8 +136,10 @@ class Sender:
         args, kwargs, sources = split(call.args, call.kwargs)
         if sent_by is not None:
             headers[SENT_BY] = sent_by
-        elif sources:
-            headers[HEADER] = sources
+        else:
+            chosen = difference(self._task.options_of(call.kwargs), call.options)
+            ours = {HEADER: sources, OPTIONS: chosen}
+            headers.update({name: it for name, it in ours.items() if it})
         # A job has a deadline of its own, not that of the run that calls it.
         with deadline.detached():
             return self._apply_async(
@@ -129,6 +148,12 @@ class Sender:
                 call.task_id,
                 **{**options, "headers": headers},
             )
+
+
+def recorded(app: Any, name: str, options: Mapping[str, Any]) -> bool:
+    """Return whether an outbox takes the message: see `celery_pecker.outbox.hook`."""
+    records = getattr(app.send_task, "records", None)
+    return records is not None and bool(records(name, **options))
 
 
 def as_refused(reason: Mapping[str, Any]) -> Exception:

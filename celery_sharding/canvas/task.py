@@ -16,12 +16,12 @@ from celery_sharding import flow, runner, stages
 from celery_sharding.canvas import continuation, eager, inline
 from celery_sharding.canvas.overrides import applied
 from celery_sharding.canvas.result import ShardedResult
-from celery_sharding.canvas.sending import REFUSED, Sender, as_refused
+from celery_sharding.canvas.sending import REFUSED, Sender, as_refused, recorded
 from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.errors import DatabaseUnavailable, PeckerError
 from celery_sharding.ledger import at
-from celery_sharding.messages import RUN, SENT_BY, from_request
+from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, join, split
 from celery_sharding.processor import Processor
@@ -172,8 +172,11 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
         )
         sender = Sender(self, celerys)
-        send = sender.forward if _forwarded(app, options) else sender.send
-        return self._typed(send(call, options))
+        if _forwarded(app, options):
+            return self._typed(sender.forward(call, options))
+        if recorded(app, self.name, {**options, "task_type": self, "task_id": own}):
+            return self._typed(sender.record(call, options))
+        return self._typed(sender.send(call, options))
 
     @staticmethod
     def _typed(result: Any) -> ShardedResult:
@@ -227,7 +230,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     def _arrived_unknown(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> NoReturn:
-        """Submit what came from a worker that does not know this task.
+        """Submit what came from who does not know this task, or by an outbox.
 
         Another message begins it: this one, which brought all of the call, is held
         until it ends, and must not be held for as long as PreProcess takes.
@@ -239,7 +242,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             args=args,
             kwargs=kwargs,
             continuation=from_request(self.request),
-            options=self.options_of(kwargs),
+            options=applied(self.options_of(kwargs), headers.get(OPTIONS) or {}),
             follow=True,
         )
         submitted, _ = submit(self.app, self.processor, call)

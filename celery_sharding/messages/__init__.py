@@ -14,6 +14,7 @@ from __future__ import annotations
 from celery_sharding.messages.continuation import from_request, wait_of
 from celery_sharding.messages.names import (
     NOTIFY,
+    OPTIONS,
     PURGE,
     RESENT,
     RUN,
@@ -25,6 +26,7 @@ from celery_sharding.messages.sending import send_job, send_notify, send_tickets
 
 __all__ = [
     "NOTIFY",
+    "OPTIONS",
     "PURGE",
     "RESENT",
     "RUN",

@@ -12,18 +12,19 @@ from datetime import datetime
 from typing import Any
 
 from celery_pecker.kernel.clock import SYSTEM
+from celery_sharding.messages.names import OPTIONS
 from celery_sharding.plan.arguments import HEADER
 
 ONLY_AFTER = ("link", "link_error", "chain", "chord", "group_id", "group_index")
 """What happens once, however often items of a job are run again."""
 NOT_KEPT = (
     *("x-death", "x-first-death-", "x-last-death-", "x-delivery-count"),
-    *("pecker", HEADER),
+    *("pecker", HEADER, OPTIONS),
 )
 """Beginnings of headers that are of one message. RabbitMQ's: it may take the next one
 for a cycle. The scheduler's: the message that is sent again would be dropped as a
-second run of the slot, or struck at the deadline of who called the job. Sources: the
-job's row has them."""
+second run of the slot, or struck at the deadline of who called the job. Sources and
+options: the job's row has them."""
 
 
 def from_request(request: Any) -> dict[str, Any]:

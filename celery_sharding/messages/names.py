@@ -14,6 +14,9 @@ SENT_BY = "sharding"
 """The header of a job's message: who sent it."""
 RESENT = "resent"
 """In that header: not the caller, but whoever moves the job on."""
+OPTIONS = "sharding_options"
+"""The header of a message that brings all of a call whose job is not submitted yet: the
+options that the call changed."""
 RUN = "sharding_run"
 """The header of a job's message that says which run of it is meant; absent: the first.
 A message of an earlier run, delivered late, would go on with chain and links twice."""

@@ -37,6 +37,7 @@ SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
 SHORT = f"{REAL}/worker/test_short.py"
 MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
+RECORDED = f"{REAL}/worker/test_recorded.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
 REFUSED = f"{REAL}/canvas/test_refused.py"
@@ -969,6 +970,20 @@ where ticket.state = 'held'
         ", after=wait_of(options)",
         "",
         f"{SENDING}::test_a_message_that_is_to_wait_is_not_sent_again_before",
+    ),
+    Guard(
+        "sharding: a call that an outbox records makes no job before its commit",
+        "celery_sharding/canvas/task.py",
+        "        if recorded(app, self.name, ",
+        "        if False and recorded(app, self.name, ",
+        f"{RECORDED}::test_a_job_in_a_block_of_an_outbox_is_part_of_its_transaction",
+    ),
+    Guard(
+        "sharding: options of a call that is not submitted yet travel with it",
+        "celery_sharding/canvas/sending.py",
+        "            ours = {HEADER: sources, OPTIONS: chosen}\n",
+        "            ours = {HEADER: sources}\n",
+        f"{RECORDED}::test_a_job_in_a_block_of_an_outbox_is_part_of_its_transaction",
     ),
     Guard(
         "sharding: a message whose job is gone makes no other",

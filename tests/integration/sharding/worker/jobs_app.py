@@ -13,10 +13,13 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.kernel.clock import pause
+from celery_pecker.outbox import Outbox
 from celery_sharding import Job, Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"
 POISON, DEAF = "poison", "deaf"
+OUTBOX = "jobs_outbox"
+"""The setting by which the app has an outbox, too."""
 SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
 
 
@@ -25,6 +28,8 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
     app = Celery("jobs", set_as_current=False)
     app.conf.update(conf)
     sharding = Sharding(app)
+    if conf.get(OUTBOX):
+        Outbox(app)
 
     @sharding.task(name="jobs.note", item_timeout=2.0)
     def note(shard: Shard) -> None:
