@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
@@ -124,8 +124,11 @@ def _watch_replace(task: Any) -> None:
 
 
 def _seconds(when: Any) -> float:
-    """Return the seconds until an instant, or the number that is given."""
+    """Return the seconds until an instant, or the number that is given.
+
+    As Celery, an instant without a zone is UTC.
+    """
     if isinstance(when, datetime):
-        at = when if when.tzinfo is not None else when.astimezone()
+        at = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
         return max((at - SYSTEM.now()).total_seconds(), 0.0)
     return max(float(when or 0.0), 0.0)

@@ -8,7 +8,7 @@ part of a chain that follows, the chord it is in, the queue it came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from celery_pecker.kernel.clock import SYSTEM
@@ -80,12 +80,15 @@ def without_links(continuation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wait_of(options: Mapping[str, Any]) -> float:
-    """Return the seconds until a message of these options may start."""
+    """Return the seconds until a message of these options may start.
+
+    As Celery, an eta without a zone is UTC.
+    """
     eta = options.get("eta")
     if isinstance(eta, str):
         eta = datetime.fromisoformat(eta)
     if not isinstance(eta, datetime):
         return 0.0
     if eta.tzinfo is None:
-        eta = eta.astimezone()
+        eta = eta.replace(tzinfo=UTC)
     return max((eta - SYSTEM.now()).total_seconds(), 0.0)

@@ -1256,6 +1256,14 @@ select layer""",
         f"{SENT_AGAIN}::test_all_that_the_call_said_is_said_again",
     ),
     Guard(
+        "sharding: an eta without a zone is UTC, whatever the zone of the host",
+        "celery_sharding/messages/continuation.py",
+        "        eta = eta.replace(tzinfo=UTC)\n",
+        "        eta = eta.astimezone()\n",
+        f"{UNIT}/messages/test_continuation_and_route.py"
+        "::test_an_eta_without_a_zone_is_utc",
+    ),
+    Guard(
         "sharding: a job that has begun does not expire",
         "celery_sharding/canvas/request.py",
         "        if expires and SYSTEM.now() > expires and self._begun():\n",

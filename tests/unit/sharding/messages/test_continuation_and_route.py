@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ from celery import Celery
 from celery.app.task import Context
 from kombu import Queue
 
+from celery_pecker.kernel.clock import SYSTEM
+from celery_sharding.canvas.calling import _seconds
 from celery_sharding.messages import from_request
-from celery_sharding.messages.continuation import without_links
+from celery_sharding.messages.continuation import wait_of, without_links
 from celery_sharding.messages.route import route_of
 
 
@@ -115,3 +119,21 @@ def test_a_queue_that_the_app_does_not_know_is_not_declared(app: Celery) -> None
 def test_where_nothing_is_known_the_apps_routes_decide(app: Celery) -> None:
     """As for the job's own message."""
     assert route_of(app, "proj.routed", {})["queue"].name == "known"
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_an_eta_without_a_zone_is_utc(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So workers read it: the sweeper waited hours more, or sent a copy a minute."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", zone)
+        time.tzset()
+        eta = (SYSTEM.now() + timedelta(hours=1)).replace(tzinfo=None)
+        waits = [
+            wait_of({"eta": eta}),
+            wait_of({"eta": eta.isoformat()}),
+            _seconds(eta),
+        ]
+    time.tzset()
+    assert waits == [pytest.approx(3_600, abs=60)] * 3
