@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Options
 
 
@@ -13,6 +15,26 @@ def nothing(kwargs: Mapping[str, Any]) -> Iterable[str]:
     """Return no task names: no task is called."""
     del kwargs
     return ()
+
+
+def check_code(what: str, function: object) -> None:
+    """Refuse code that a call does not run: nobody awaits it, or asks for its items.
+
+    Only PreProcess may be a generator: its items are the job's.
+
+    Raises:
+        Misconfigured: It is a coroutine function, or a generator function.
+
+    """
+    kind = None
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        kind = "an async function, and Celery's workers await nothing"
+    elif inspect.isgeneratorfunction(function) and what != "pre_process":
+        kind = "a generator, and nobody asks it for items"
+    if kind is not None:
+        name = getattr(function, "__qualname__", repr(function))
+        message = f"{what} of a sharded task must be a plain function: {name} is {kind}"
+        raise Misconfigured(message)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from celery_sharding.canvas.overrides import NAMES, applied
 from celery_sharding.canvas.task import ShardedTask
 from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Options
-from celery_sharding.processor import Processor
+from celery_sharding.processor import Processor, check_code
 
 OURS = {"key", "gate", "throttle"}
 """What a processor has besides options."""
@@ -137,6 +137,7 @@ def _methods(decorated: Any) -> dict[str, Any]:
         if not callable(decorated):
             message = f"a sharded task is a function or a class, not {decorated!r:.80}"
             raise Misconfigured(message)
+        check_code("process", decorated)
         return {"process": decorated}
     made = decorated()
     process = getattr(made, "process", None)
@@ -145,7 +146,10 @@ def _methods(decorated: Any) -> dict[str, Any]:
         raise Misconfigured(message)
     names = ("pre_process", "process", "notify", "post_process")
     methods = {name: getattr(made, name, None) for name in names}
-    return {name: method for name, method in methods.items() if method is not None}
+    present = {name: method for name, method in methods.items() if method is not None}
+    for name, method in present.items():
+        check_code(name, method)
+    return present
 
 
 def _refuse_unknown(remaining: Mapping[str, Any], base: type[ShardedTask]) -> None:

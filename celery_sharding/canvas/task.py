@@ -24,7 +24,7 @@ from celery_sharding.ledger import at
 from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, join, split
-from celery_sharding.processor import Processor
+from celery_sharding.processor import Processor, check_code
 from celery_sharding.runner.executor import executor_of
 
 logger = logging.getLogger(__name__)
@@ -66,11 +66,13 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     def pre_process(self, function: Function) -> Function:
         """Declare ``(job, *args, **kwargs)``, whose return value is the job's items."""
+        check_code("pre_process", function)
         self.processor.pre_process = function
         return function
 
     def post_process(self, function: Function) -> Function:
         """Declare ``(job, results, errors)``, whose return value is the job's."""
+        check_code("post_process", function)
         self.processor.post_process = function
         return function
 
@@ -80,6 +82,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         processor.options = applied(processor.options, {"notify_every": every})
 
         def decorate(function: Function) -> Function:
+            check_code("notify", function)
             processor.notify = function
             return function
 

@@ -1008,6 +1008,13 @@ where ticket.state = 'held'
         "::test_a_second_positional_argument_is_refused",
     ),
     Guard(
+        "sharding: code that a call would not run is refused",
+        "celery_sharding/processor.py",
+        "    if kind is not None:\n",
+        "    if False:\n",
+        f"{REFUSED}::test_code_that_a_call_would_not_run_is_refused",
+    ),
+    Guard(
         "sharding: items above the limit are refused",
         "celery_sharding/canvas/inline.py",
         "    if size > limit:\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -143,6 +143,45 @@ def test_what_is_no_function_is_refused(sharding: Sharding) -> None:
     given: Any = "rows"
     with pytest.raises(Misconfigured, match="a function or a class, not 'rows'"):
         sharding.task(name="calls.refused")(given)
+
+
+async def _awaited(*_: Any) -> None:
+    """Run where somebody awaits it."""
+
+
+def _yields(*_: Any) -> Iterator[int]:
+    """Run where somebody asks for items."""
+    yield 1
+
+
+@pytest.mark.parametrize("code", [_awaited, _yields])
+@pytest.mark.parametrize(
+    "place", ["process", "pre_process", "notify", "post_process", "class"]
+)
+def test_code_that_a_call_would_not_run_is_refused(
+    sharding: Sharding, place: str, code: Any
+) -> None:
+    """A coroutine or a generator does nothing when it is called."""
+
+    def declare() -> None:
+        if place == "process":
+            sharding.task(name="calls.refused")(code)
+            return
+        if place == "class":
+            members = {"process": staticmethod(print), "notify": staticmethod(code)}
+            sharding.task(name="calls.refused")(type("Rows", (), members))
+            return
+        task = sharding.task(name="calls.refused")(print)
+        declared = getattr(task, place)
+        (declared() if place == "notify" else declared)(code)
+
+    if place == "pre_process" and code is _yields:
+        declare()
+        return
+    with pytest.raises(
+        Misconfigured, match=f"must be a plain function: {code.__name__}"
+    ):
+        declare()
 
 
 def test_options_of_a_call_go_before_those_of_the_task(
