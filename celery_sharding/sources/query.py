@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from celery_sharding.errors import DuplicateKey, Misconfigured, ShardingError
@@ -58,9 +59,8 @@ PART = """
     where {key} between %(pecker_first)s and %(pecker_last)s
     order by {key}
 """
-
-
 GONE = "{source} has no row of the key {key!r} any more: it had when it was planned"
+TWICE = "{source} has several rows of the key {key!r}: it had one when it was planned"
 
 
 class Query(Source):
@@ -152,7 +152,8 @@ class Query(Source):
                 params["pecker_keys"] = keys
             rows = ask(self._wrapped(PART if keys is None else LISTED), params)
         if keys is not None:
-            yield from map(self._listed, rows)
+            for key, same in groupby(rows, itemgetter("pecker_key")):
+                yield self._listed(key, *same)
             return
         # Planned by an older version, which stored no keys.
         if len(rows) != part["count"]:
@@ -164,8 +165,11 @@ class Query(Source):
             raise ShardingError(message)
         yield from map(_item, rows)
 
-    def _listed(self, row: dict[str, Any]) -> Any:
-        key = row.pop("pecker_key")
+    def _listed(self, key: str, row: dict[str, Any], *others: Any) -> Any:
+        """Return the row of a key, or that there is none, or more than one, by now."""
+        del row["pecker_key"]
+        if others:
+            return Unreadable(key, TWICE.format(source=self, key=key))
         if row[self.key] is None:
             return Unreadable(key, GONE.format(source=self, key=key))
         return _item(row)

@@ -752,6 +752,17 @@ where ticket.state = 'held'
         f"{QUERY}::test_a_row_that_is_no_more_stands_in_its_place",
     ),
     Guard(
+        "sharding: a key of which there are several rows by now moves no other item",
+        "celery_sharding/sources/query.py",
+        """            for key, same in groupby(rows, itemgetter("pecker_key")):
+                yield self._listed(key, *same)
+""",
+        """            for row in rows:
+                yield self._listed(row["pecker_key"], row)
+""",
+        f"{QUERY}::test_a_key_of_which_there_are_several_rows_by_now_fails_alone",
+    ),
+    Guard(
         "sharding: shards of a query are read by the keys of their plan",
         "celery_sharding/runner/loading.py",
         "            else [*sources.read(reference, self._conf, stored)]\n",

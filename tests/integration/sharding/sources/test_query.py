@@ -151,6 +151,21 @@ def test_a_row_that_is_no_more_stands_in_its_place(rows: str) -> None:
     assert {type(row) for row in rows_of(first, conf)} == {Unreadable}
 
 
+def test_a_key_of_which_there_are_several_rows_by_now_fails_alone(rows: str) -> None:
+    """Items behind it would be others, and be repeated in the place of others."""
+    conf = {"pecker_dsn": rows}
+    source = Query("select id, name from t", key="id")
+    first, *_ = cut(source, Options(size=(1, 100)), 1, conf=conf)
+    before = rows_of(first, conf)
+    with psycopg.connect(rows, autocommit=True) as connection:
+        connection.execute("insert into t values (7, 'k', 'kind', 'twin')")
+    again = rows_of(first, conf)
+    assert isinstance(again[6], Unreadable)
+    assert "has several rows of the key '7'" in again[6].reason
+    again[6] = before[6]
+    assert again == before
+
+
 def test_keys_are_not_in_the_row_that_each_claim_reads(rows: str) -> None:
     """They are stored where the items of other shards are."""
     source = Query("select id from t", key="id")
