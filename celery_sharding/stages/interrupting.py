@@ -1,13 +1,13 @@
 """PreProcess is ended from outside: its job was decided, or its worker is to stop.
 
 prefork, solo, gevent   wherever it is, but in C
-all pools               when its generator gives its next item
+all pools               when its generator, or another iterable, gives its next item
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -77,12 +77,12 @@ class Interruption:
             raise deadline.DeadlineExceeded(message)
 
     def each(self, data: Any) -> Any:
-        """Return it; an iterator is looked at between two of its items."""
-        if not isinstance(data, Iterator):
+        """Return it; what may have no end is looked at between two of its items."""
+        if isinstance(data, Collection) or not isinstance(data, Iterable):
             return data
         return self._looked_at(data)
 
-    def _looked_at(self, items: Iterator[Any]) -> Iterator[Any]:
+    def _looked_at(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
             self.check()
             yield item

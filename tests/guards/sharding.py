@@ -1331,6 +1331,13 @@ select layer""",
         f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
     ),
     Guard(
+        "sharding: an iterable without end is ended as a generator is",
+        "celery_sharding/stages/interrupting.py",
+        "        if isinstance(data, Collection) or not isinstance(data, Iterable):\n",
+        "        if not isinstance(data, Iterator):\n",
+        f"{PLANNING}::test_an_iterable_without_end_is_looked_at_as_a_generator_is",
+    ),
+    Guard(
         "sharding: PreProcess of a worker that stops is ended",
         "celery_sharding/stages/lease_renewal.py",
         "                    over = over or self._stopping()\n",

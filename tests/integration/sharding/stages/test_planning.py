@@ -285,6 +285,25 @@ def test_pre_process_of_a_job_that_is_cancelled_is_ended(
     assert asked(ledger, "select outcome from pecker_jobs") == [("cancelled",)]
 
 
+def test_an_iterable_without_end_is_looked_at_as_a_generator_is(
+    app: Celery, ledger: Ledger, submitted: Submit
+) -> None:
+    """Such as what a library reads a table with: its class has `__iter__` alone."""
+    task_id = submitted()
+
+    class Rows:
+        given = 0
+
+        def __iter__(self) -> Iterator[int]:
+            ledger.control.cancel(task_id)
+            for Rows.given in range(10_000):
+                threading.Event().wait(0.001)
+                yield 1
+
+    assert not plan(app, processor(lambda _: Rows()), task_id, Running("threads"))
+    assert Rows.given < 9_999
+
+
 def test_pre_process_of_a_worker_that_stops_is_for_another(
     app: Celery, ledger: Ledger, submitted: Submit
 ) -> None:
