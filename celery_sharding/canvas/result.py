@@ -57,10 +57,10 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     def get(self, timeout: float | None = None, *args: Any, **options: Any) -> Any:
         """Return the job's value once it has ended, or raise why it failed.
 
-        After `retry_failed` and `rerun` of this result: once it has ended again. Till
-        then the backend has the value of the run before.
+        Of a job that is rerun, by whomever: once it has ended again. Till then the
+        backend has the value of the run before.
         """
-        if self._repeated:
+        if self._repeated or self._rerun():
             began = monotonic()
             self._await_end(timeout)
             if timeout is not None:
@@ -73,6 +73,17 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         return super().get(timeout, *args, **options)
 
     wait = get
+
+    def _rerun(self) -> bool:
+        """Return whether the backend has a value, and the ledger a run after it."""
+        known: Any = self._cache  # its stub says None
+        if known is not None or not super().ready():
+            return False
+        try:
+            stands = self.ledger.outcomes.stage_of(self._named)
+        except PeckerError:
+            return False
+        return stands is not None and stands[0] is not Stage.ENDED and stands[1] > 1
 
     def _get_task_meta(self) -> dict[str, Any]:
         """Return what the backend has, or the ledger: that keeps a job for longer."""

@@ -1366,6 +1366,13 @@ select layer""",
         f"{RESULTS}::test_a_job_that_ends_between_two_looks_has_its_result",
     ),
     Guard(
+        "sharding: a job that others rerun is waited for",
+        "celery_sharding/canvas/result.py",
+        "        if self._repeated or self._rerun():\n",
+        "        if self._repeated:\n",
+        f"{RESULTS}::test_a_job_that_others_rerun_is_waited_for",
+    ),
+    Guard(
         "sharding: a result after another run is not that of the run before",
         "celery_sharding/canvas/result.py",
         "            self._drop_buffered()\n            self._get_task_meta()\n",

@@ -111,6 +111,21 @@ def test_a_job_that_ends_between_two_looks_has_its_result(
     assert result.ready()
 
 
+def test_a_job_that_others_rerun_is_waited_for(
+    app: Celery, ledger: Ledger, result: ShardedResult, lying: Lying, deliver: Deliver
+) -> None:
+    """By the command, or in Flower: whoever asks next knows nothing of it."""
+    result.cancel()
+    with pytest.raises(JobCancelled):
+        result.get(timeout=5.0)
+    ledger.control.retry_failed(str(result.id))
+    with pytest.raises(Waited):
+        ShardedResult.restore(str(result.id), app=app).get(timeout=0.5)
+    ledger.database._connected().execute("update pecker_tickets set state = 'idle'")
+    ended(app, ledger, str(result.id), lying, deliver)
+    assert ShardedResult.restore(str(result.id), app=app).get(timeout=30.0) == 3
+
+
 def test_a_result_after_another_run_is_that_runs(
     app: Celery, ledger: Ledger, result: ShardedResult, lying: Lying, deliver: Deliver
 ) -> None:
