@@ -175,7 +175,7 @@ class Observers:
             ObserverRefused: it cannot be started as it is; nothing was written.
         """
         one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
-        return self._calls.run(lambda: self._statements.start(one), connection)
+        return self._calls.run(lambda _: self._statements.start(one), connection)
 
     astart = awaited(start)
 
@@ -185,20 +185,20 @@ class Observers:
         An observer that no host runs is deleted at once. The request stays in the row:
         an observer that moves at this moment ends as well.
         """
-        return self._calls.run(lambda: self._statements.stop(name), connection)
+        return self._calls.run(lambda _: self._statements.stop(name), connection)
 
     astop = awaited(stop)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """End the life of an observer and begin another; a parked one begins again."""
-        return self._calls.run(lambda: self._statements.restart(name), connection)
+        return self._calls.run(lambda _: self._statements.restart(name), connection)
 
     arestart = awaited(restart)
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer; a deleted one for a day; None if there is none."""
         rows = self._calls.run(
-            lambda: self._statements.rows(name=name, deleted=True, limit=1), None
+            lambda _: self._statements.rows(name=name, deleted=True, limit=1), None
         )
         return rows[0] if rows else None
 
@@ -221,7 +221,7 @@ class Observers:
             limit: how many at most, up to 10,000.
         """
         return self._calls.run(
-            lambda: self._statements.rows(
+            lambda _: self._statements.rows(
                 kind=kind,
                 node=node,
                 place=None if place is None else str(Place(place)),
@@ -233,25 +233,25 @@ class Observers:
 
     def counts(self) -> Sequence[CountRow]:
         """Return how many there are of each kind in each place."""
-        return self._calls.run(self._statements.counts, None)
+        return self._calls.run(lambda _: self._statements.counts(), None)
 
     def nodes(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease; the dead for an hour."""
-        return self._calls.run(lambda: self._statements.nodes(dead=dead), None)
+        return self._calls.run(lambda _: self._statements.nodes(dead=dead), None)
 
     def history(
         self, name: str | None = None, *, limit: int = 100
     ) -> Sequence[EventRow]:
         """Return the newest events of an observer, or of all, newest first."""
-        return self._calls.run(lambda: self._statements.history(name, limit), None)
+        return self._calls.run(lambda _: self._statements.history(name, limit), None)
 
     def drain(self, node: str) -> int:
         """Have hosts of this name or id hand over what they hold; return how many."""
-        return self._calls.run(lambda: self._statements.order(node, "draining"), None)
+        return self._calls.run(lambda _: self._statements.order(node, "draining"), None)
 
     def undrain(self, node: str) -> int:
         """Let hosts of this name or id take observers again; return how many."""
-        return self._calls.run(lambda: self._statements.order(node, "up"), None)
+        return self._calls.run(lambda _: self._statements.order(node, "up"), None)
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""

@@ -12,6 +12,7 @@ from typing import Any
 from celery import Celery
 from celery.canvas import Signature
 
+from celery_pecker.carriers.calls import awaited
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings
@@ -126,23 +127,17 @@ class Outbox:
             DatabaseUnavailable: without a ``connection``: PostgreSQL did not answer,
                 and may or may not have the row.
         """
-        gathered, result = self._gather(signature, dedupe_key, mode, options)
-        ids = self._writer.write(gathered, connection)
-        return self._final(result, gathered, ids)
+        entries, result = self._gather(signature, dedupe_key, mode, options)
 
-    async def asend(
-        self,
-        signature: Any,
-        *,
-        connection: Any = None,
-        dedupe_key: str | None = None,
-        mode: Mode | str | None = None,
-        **options: Any,
-    ) -> Any:
-        """Do as `send`, for a connection or session that is awaited."""
-        gathered, result = self._gather(signature, dedupe_key, mode, options)
-        ids = await self._writer.awrite(gathered, connection)
-        return self._final(result, gathered, ids)
+        def final(ids: Sequence[str]) -> Any:
+            """Return the result, or that of the task that waits under the same key."""
+            if len(ids) == 1 and ids[0] != entries[0].message.task_id:
+                return self.app.AsyncResult(ids[0])
+            return result
+
+        return self._writer.write(entries, connection, final)
+
+    asend = awaited(send, only_statements=True)
 
     def send_many(
         self,
@@ -167,22 +162,11 @@ class Outbox:
             NotRecorded: a row, or a message built of it, cannot be recorded.
         """
         batch = self._batch(task, rows, mode, options)
-        self._writer.write(batch.entries, connection, copies=batch.copies)
-        return batch.results
+        return self._writer.write(
+            batch.entries, connection, lambda _: batch.results, copies=batch.copies
+        )
 
-    async def asend_many(
-        self,
-        task: Any,
-        rows: Iterable[Any],
-        *,
-        connection: Any = None,
-        mode: Mode | str | None = None,
-        **options: Any,
-    ) -> list[Any]:
-        """Do as `send_many`, for a connection or session that is awaited."""
-        batch = self._batch(task, rows, mode, options)
-        await self._writer.awrite(batch.entries, connection, copies=batch.copies)
-        return batch.results
+    asend_many = awaited(send_many, only_statements=True)
 
     def using(self, connection: Any) -> Using:
         """Give a block in which all that is sent joins this transaction.
@@ -267,12 +251,6 @@ class Outbox:
             return self._gather(signature, None, mode, dict(options))
 
         return many.build(real, rows, gather, self.settings.outbox_limit)
-
-    def _final(self, result: Any, entries: Sequence[Entry], ids: Sequence[str]) -> Any:
-        """Return the result, or that of the task that waits under the same key."""
-        if len(ids) == 1 and ids[0] != entries[0].message.task_id:
-            return self.app.AsyncResult(ids[0])
-        return result
 
     @cached_property
     def _writer(self) -> Writer:

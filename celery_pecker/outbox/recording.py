@@ -44,7 +44,7 @@ class Recorder:
         self._seen: set[object] = set()
 
     def flow(
-        self, place: object, entries: Sequence[Entry], *, copies: bool = False
+        self, entries: Sequence[Entry], copies: bool, place: object
     ) -> Flow[list[str]]:
         """Write the messages; return the ids of the tasks that will run, in order.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any
@@ -77,7 +77,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         self,
         writing: Callable[[], Writing],
         gathering: Callable[[], Gathering],
-        awrite: Callable[[list[Entry]], Any],
+        awrite: Callable[[list[Entry]], Awaitable[object]],
     ) -> None:
         self._writing = writing
         self._gathering = gathering

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from celery_pecker.carriers import (
     Carrier,
@@ -14,6 +14,8 @@ from celery_pecker.carriers import (
     django,
     drive,
 )
+from celery_pecker.carriers.calls import Calls, names_one
+from celery_pecker.carriers.carrier import Flow
 from celery_pecker.carriers.own import OwnCarrier
 from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
@@ -22,6 +24,8 @@ from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry
 from celery_pecker.outbox.recording import Recorder
 from celery_pecker.outbox.sinks import Awaited, Using, Writing
+
+T = TypeVar("T")
 
 
 class Writer:
@@ -38,37 +42,34 @@ class Writer:
         self._recorder = Recorder(settings.schema)
         # A call by itself is short: few connections are enough for all threads, which
         # wait for their turn. Blocks of user code may nest.
-        self._calls = Connections(settings, role="outbox", most=MAX_IDLE)
+        self._calls = Calls(settings, role="outbox", most=MAX_IDLE)
         self._blocks = Connections(settings, role="outbox", most=None)
 
     def write(
-        self, entries: list[Entry], connection: Any, *, copies: bool = False
-    ) -> list[str]:
-        """Write the messages; return the ids of the tasks that will run."""
-        if not entries:
-            return []
-        if connection is not None:
-            return self._drive(carrier_of(connection), entries, copies=copies)
-        block = hook.block_of(self)
-        if block is not None:
-            return block.take_all(entries, copies=copies)
-        return self._alone(entries, copies=copies)
+        self,
+        entries: list[Entry],
+        connection: Any,
+        finish: Callable[[list[str]], T],
+        *,
+        copies: bool = False,
+    ) -> T:
+        """Write the messages; return what is made of the ids of tasks that will run.
 
-    async def awrite(
-        self, entries: list[Entry], connection: Any, *, copies: bool = False
-    ) -> list[str]:
-        """Do as `write`, for a connection that is awaited."""
+        With a connection that is awaited, that is to be awaited (`Calls.run`).
+        """
+
+        def flow_in(place: object) -> Flow[T]:
+            return finish((yield from self._recorder.flow(entries, copies, place)))
+
         if not entries:
-            return []
-        if connection is not None:
-            carrier = async_carrier_of(connection)
-            return await carrier.drive(
-                lambda place: self._recorder.flow(place, entries, copies=copies)
-            )
-        block = hook.block_of(self)
-        if block is not None:
-            return block.take_all(entries, copies=copies)
-        return await asyncio.to_thread(self._own, entries, copies=copies)
+            return finish([])
+        if not names_one(connection):
+            block = hook.block_of(self)
+            if block is not None:
+                return finish(block.take_all(entries, copies=copies))
+            if connection is None:
+                return finish(self._alone(entries, copies))
+        return self._calls.run(flow_in, connection, several=len(entries) > 1)
 
     def using(self, connection: Any) -> Using:
         """Give a block in which all that is sent joins a transaction."""
@@ -82,8 +83,9 @@ class Writer:
             async_carrier_of(connection)
             return Awaited(self._app, mode=None, limit=self._limit, owner=self)
 
-        async def awrite(entries: list[Entry]) -> None:
-            await self.awrite(entries, connection)
+        def awrite(entries: list[Entry]) -> Awaitable[object]:
+            flow_in = partial(self._recorder.flow, entries, False)
+            return async_carrier_of(connection).drive(flow_in)
 
         return Using(writing, gathering, awrite)
 
@@ -99,12 +101,7 @@ class Writer:
 
     def outside(self) -> Writing:
         """Return where a message goes that is sent outside of all blocks."""
-        return Writing(
-            self._app,
-            self._limit,
-            lambda entries, copies: self._alone(entries, copies=copies),
-            owner=self,
-        )
+        return Writing(self._app, self._limit, self._alone, owner=self)
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
@@ -112,28 +109,14 @@ class Writer:
         self._blocks.close()
 
     def _in(self, carrier: Carrier) -> Writing:
-        return Writing(
-            self._app,
-            self._limit,
-            lambda entries, copies: self._drive(carrier, entries, copies=copies),
-            owner=self,
-        )
+        def write(entries: list[Entry], copies: bool) -> list[str]:
+            return drive(carrier, partial(self._recorder.flow, entries, copies))
 
-    def _alone(self, entries: list[Entry], *, copies: bool) -> list[str]:
+        return Writing(self._app, self._limit, write, owner=self)
+
+    def _alone(self, entries: list[Entry], copies: bool) -> list[str]:
+        flow_in = partial(self._recorder.flow, entries, copies)
         atomic = django.atomic_block(self._alias)
         if atomic is not None:
-            return self._drive(atomic, entries, copies=copies)
-        return self._own(entries, copies=copies)
-
-    def _own(self, entries: list[Entry], *, copies: bool) -> list[str]:
-        with self._calls.lend() as database:
-            own = OwnCarrier(database)
-            with own.together(len(entries) > 1):
-                return self._drive(own, entries, copies=copies)
-
-    def _drive(
-        self, carrier: Carrier, entries: Sequence[Entry], *, copies: bool
-    ) -> list[str]:
-        return drive(
-            carrier, lambda place: self._recorder.flow(place, entries, copies=copies)
-        )
+            return drive(atomic, flow_in)
+        return self._calls.run(flow_in, None, several=len(entries) > 1)

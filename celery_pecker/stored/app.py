@@ -169,7 +169,9 @@ class Schedules:
             VersionConflict: one has another version; nothing was written.
         """
         edits = self._many(schedules, by)
-        rows = self._calls.run(lambda: self._edits.set(edits), connection, several=True)
+        rows = self._calls.run(
+            lambda _: self._edits.set(edits), connection, several=True
+        )
         return _rows(rows)
 
     def set_each(
@@ -189,7 +191,7 @@ class Schedules:
         """
         edits = self._many(schedules, by)
         return self._calls.run(
-            lambda: self._edits.set(edits, each=True), connection, several=True
+            lambda _: self._edits.set(edits, each=True), connection, several=True
         )
 
     aset_many = awaited(set_many)
@@ -218,7 +220,7 @@ class Schedules:
     def get(self, name: str, *, connection: Any = None) -> ScheduleRow | None:
         """Return a stored schedule; None if there is none, or it was removed."""
         check_name(name)
-        return self._calls.run(lambda: self._edits.get(name), connection)
+        return self._calls.run(lambda _: self._edits.get(name), connection)
 
     aget = awaited(get)
 
@@ -247,7 +249,7 @@ class Schedules:
                 refuse(field, value, "a text of 1 to 1000 bytes of UTF-8 without NUL")
         wanted = None if names is None else [*filter(storable, names)]
         return self._calls.run(
-            lambda: self._edits.list(
+            lambda _: self._edits.list(
                 search=search, task=task, after=after, names=wanted, limit=limit
             ),
             connection,
@@ -273,7 +275,7 @@ class Schedules:
         check_name(name)
         edit = Edit(version=check_version(version), by=check_by(by))
         return self._calls.run(
-            lambda: self._edits.remove(name, edit), connection, several=True
+            lambda _: self._edits.remove(name, edit), connection, several=True
         )
 
     aremove = awaited(remove)
@@ -311,7 +313,7 @@ class Schedules:
             refuse("name", to, "another name than it has")
         edit = self._edit(to, version, by)
         return self._calls.run(
-            lambda: self._edits.rename(name, to, edit), connection, several=True
+            lambda _: self._edits.rename(name, to, edit), connection, several=True
         )
 
     arename = awaited(rename)
@@ -335,7 +337,7 @@ class Schedules:
         check_name(old)
         wanted, edit = self._wanted(fields)
         return self._calls.run(
-            lambda: self._edits.change(old, wanted, edit), connection, several=True
+            lambda _: self._edits.change(old, wanted, edit), connection, several=True
         )
 
     achange = awaited(change)
@@ -369,7 +371,7 @@ class Schedules:
     ) -> Changes:
         """Return the last changes of a name, newest first; 100 are kept."""
         check_name(name)
-        return self._calls.run(lambda: self._edits.history(name, limit), connection)
+        return self._calls.run(lambda _: self._edits.history(name, limit), connection)
 
     ahistory = awaited(history)
 
@@ -483,16 +485,18 @@ class Schedules:
     def _set(self, wanted: Definition, edit: Edit, connection: Any) -> ScheduleRow:
         edits = self._edits
 
-        def at_once_or_whole() -> Flow[ScheduleRow]:
+        def at_once_or_whole(_: object) -> Flow[ScheduleRow]:
             found = yield from edits.set_at_once(wanted, edit)
             return found or _rows((yield from edits.set([(wanted, edit)])))[0]
 
         if connection is not None:
             return self._calls.run(at_once_or_whole, connection)
-        found = self._calls.run(lambda: edits.set_at_once(wanted, edit), None)
+        found = self._calls.run(lambda _: edits.set_at_once(wanted, edit), None)
         if found is not None:
             return found
-        whole = self._calls.run(lambda: edits.set([(wanted, edit)]), None, several=True)
+        whole = self._calls.run(
+            lambda _: edits.set([(wanted, edit)]), None, several=True
+        )
         return _rows(whole)[0]
 
     def _edit(
@@ -515,7 +519,7 @@ class Schedules:
         check_name(name)
         by = check_by(by)
         return self._calls.run(
-            lambda: self._edits.pause(name, paused=paused, by=by),
+            lambda _: self._edits.pause(name, paused=paused, by=by),
             connection,
             several=True,
         )

@@ -301,7 +301,10 @@ def test_a_hundred_threads_share_a_few_connections(desk: Desk) -> None:
     with ThreadPoolExecutor(100) as pool, psycopg.connect(desk.dsn) as connection:
         connection.execute("lock table pecker_outbox in share mode")
         called = [pool.submit(note.delay, number) for number in range(100)]
-        eventually(lambda: len(writer._calls._places._queue) == 100 - MAX_IDLE, 60.0)
+        eventually(
+            lambda: len(writer._calls.connections._places._queue) == 100 - MAX_IDLE,
+            60.0,
+        )
         waiting = (
             "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
             " and datname = current_database()"
