@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from celery_pecker.kernel.database import Database
 
@@ -88,9 +89,8 @@ class Overview:
 
     def now(self) -> datetime:
         """Return the database's time."""
-        [(now,)] = self._database.run("read_alarm_clock", now=self._now())
-        found: datetime = now
-        return found
+        [(instant,)] = self._database.run("read_alarm_clock", now=self._now())
+        return cast("datetime", instant)
 
     def targets(self) -> list[TargetRow]:
         """Return where notices went, or should."""

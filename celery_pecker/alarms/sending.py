@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from celery_pecker.alarms.bounded import Call
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.tables import Tables
+from celery_pecker.alarms.target_call import Call
 from celery_pecker.alarms.targets import Target
 from celery_pecker.kernel.clock import SYSTEM, Clock
 

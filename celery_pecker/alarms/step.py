@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from celery_pecker.alarms.looking import Looking
+from celery_pecker.alarms.evaluation import Evaluator
 from celery_pecker.alarms.model import LOG, Rule
 from celery_pecker.alarms.tables import Tables, Turn
 from celery_pecker.kernel import user_code
@@ -26,14 +26,14 @@ class Rounds:
         self,
         rules: Sequence[Rule],
         tables: Tables,
-        looking: Looking,
+        evaluator: Evaluator,
         *,
         interval: float,
         clock: Clock,
     ) -> None:
         self._rules = {rule.name: rule for rule in rules}
         self._tables = tables
-        self._looking = looking
+        self._evaluator = evaluator
         self._interval = interval
         self._clock = clock
         self._added = False
@@ -51,7 +51,7 @@ class Rounds:
         now, turns, waiting = self._tables.turns([*self._rules], self._interval)
         for turn in self._rotated(turns):
             made, error = user_code.tried(
-                self._looking.look, self._rules[turn.rule], turn, now
+                self._evaluator.evaluate, self._rules[turn.rule], turn, now
             )
             if isinstance(error, DatabaseUnavailable):
                 raise error

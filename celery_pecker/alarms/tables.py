@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
-from celery_pecker.alarms.words import storm
+from celery_pecker.alarms.sentences import storm
 from celery_pecker.kernel.database import Database
 
 LEASE = 30.0
@@ -88,7 +88,7 @@ class Tables:
 
     @property
     def now(self) -> datetime | None:
-        """What statements are told of the time: nothing, but in tests."""
+        """The time that statements go by; None, but in tests: the database's."""
         return self._now()
 
     def add(self, rules: Sequence[str]) -> None:
@@ -143,9 +143,8 @@ class Tables:
 
     def part(self, low: str, most: int) -> str | None:
         """Return the name with which a part of all entries ends; None: none left."""
-        [(high,)] = self.database.run("find_alarm_part", low=low, most=most)
-        found: str | None = high
-        return found
+        [(name,)] = self.database.run("find_alarm_part", low=low, most=most)
+        return cast("str | None", name)
 
     def record(
         self,

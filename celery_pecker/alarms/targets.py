@@ -27,14 +27,14 @@ class NotSent(Exception):
     """The target did not take the notice."""
 
 
-def read_targets(given: Mapping[str, str]) -> dict[str, Target]:
+def read_targets(addresses: Mapping[str, str]) -> dict[str, Target]:
     """Return what sends to each target, the log among them.
 
     Raises:
         Misconfigured: an address is none, or what it needs is not installed.
 
     """
-    return {LOG: to_log, **{name: _target(name, at) for name, at in given.items()}}
+    return {LOG: to_log, **{name: _target(name, at) for name, at in addresses.items()}}
 
 
 def to_log(notice: Notice) -> None:
@@ -78,17 +78,17 @@ def _target(name: str, address: str) -> Target:
 def _callable(where: str, path: str) -> Target:
     module, _, name = path.replace(":", ".").rpartition(".")
     try:
-        found: Any = getattr(user_code.load_module(module), name)
+        target: Any = getattr(user_code.load_module(module), name)
     except (ImportError, AttributeError) as error:
         message = f"{where} is {path!r}, which cannot be imported ({error})"
         raise Misconfigured(message) from error
-    if not callable(found):
-        message = f"{where} is {path!r}, which is {found!r}; allowed: {ALLOWED}"
+    if not callable(target):
+        message = f"{where} is {path!r}, which is {target!r}; allowed: {ALLOWED}"
         raise Misconfigured(message)
 
     def send(notice: Notice) -> None:
         with user_code.no_exit(path):
-            found(notice)
+            target(notice)
 
     return send
 

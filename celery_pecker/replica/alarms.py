@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery
 
 from celery_pecker import declarations
-from celery_pecker.alarms.looking import Held, Looking, Shut, no_instants
+from celery_pecker.alarms.evaluation import Evaluator, Held, Shut, no_instants
 from celery_pecker.alarms.model import Kind
 from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
@@ -74,13 +74,13 @@ class Alarms:
         parked = Parked(outboxes or {}, settings)
         self.databases = [*own, *parked.databases.values()]
         holder = new_id()
-        looking, sending = (Tables(one, holder) for one in own)
+        tables, sending = (Tables(one, holder) for one in own)
         silent = any(rule.kind in {Kind.SILENT, Kind.HELD} for rule in rules)
         self._rounds = Rounds(
             rules,
-            looking,
-            Looking(
-                looking,
+            tables,
+            Evaluator(
+                tables,
                 slack=settings.clock_slack,
                 term=TERM,
                 instants=Instants(app, book) if silent else no_instants,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.alarms.looking import Held, Shut
+from celery_pecker.alarms.evaluation import Held, Shut
 from celery_pecker.heartbeat import Heart
 from celery_pecker.history import Scribe
 from celery_pecker.kernel.clock import SYSTEM

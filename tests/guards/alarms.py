@@ -98,7 +98,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: an entry that code has dropped is not silent",
-        "celery_pecker/alarms/looking.py",
+        "celery_pecker/alarms/evaluation.py",
         "if one.detail != UNSURE or self._declares(one.subject):",
         "if one.detail != UNSURE or self._declares is not None:",
         f"{KINDS}::test_silent_is_not_what_code_has_dropped",
@@ -126,7 +126,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: each look goes on where the last one ended",
-        "celery_pecker/alarms/looking.py",
+        "celery_pecker/alarms/evaluation.py",
         '        return turn.passed, high or ""\n',
         '        return "", self._tables.part("", self._part) or ""\n',
         f"{ROUNDS}::test_entries_are_read_a_part_at_a_time_and_what_rings_each_time",
@@ -161,7 +161,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: what is no Exception ends no thread",
-        "celery_pecker/alarms/bounded.py",
+        "celery_pecker/alarms/target_call.py",
         "user_code.raised(self._target, self.notice)\n",
         "user_code.tried(self._target, self.notice)[1]\n",
         f"{SENDING}::test_what_is_no_exception_is_a_failure_of_the_target",
@@ -210,7 +210,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a stored schedule that is no grid falls silent",
-        "celery_pecker/alarms/looking.py",
+        "celery_pecker/alarms/evaluation.py",
         "for name, due in stored if due <= until}",
         "for name, due in stored if due < due}",
         f"{INSTANTS}::test_silent_is_a_stored_schedule_that_is_no_grid",
@@ -259,8 +259,8 @@ GUARDS = (
     ),
     Guard(
         "alarms: an outbox that gives no answer lets nothing recover",
-        "celery_pecker/alarms/looking.py",
-        "            whole = whole and all_said\n",
+        "celery_pecker/alarms/evaluation.py",
+        "            whole = whole and complete\n",
         "            whole = whole or all_said\n",
         f"{KINDS}::test_other_outboxes_are_asked_and_one_that_is_away_lets_nothing_recover",
     ),

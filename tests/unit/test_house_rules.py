@@ -78,9 +78,9 @@ RIDDLES = {"annals", "answerer", "asking", "debts", "doubts", "wanting", "way_ou
 RIDDLES |= {"complaints", "following", "outgoing", "tied", "traced", "twins"}
 RIDDLES |= {"acting", "foreign", "leaving", "letters", "lodger", "onward", "seats"}
 """Names of modules that said nothing to who looked for what is in them."""
-ROOMS = ["batches", "console", "deadline", "history", "intake", "local", "metrics"]
-ROOMS += ["overview", "runs", "service", "worker", "heartbeat.py", "tracing.py"]
-ROOMS += ["beat.py", "signals.py"]
+ROOMS = ["alarms", "batches", "console", "deadline", "history", "intake", "local"]
+ROOMS += ["metrics", "overview", "runs", "service", "worker", "beat.py"]
+ROOMS += ["heartbeat.py", "signals.py", "tracing.py"]
 PLAIN = [Path(path) for one in (throttle, celery_sharding) for path in one.__path__]
 PLAIN += [Path(path, room) for path in celery_pecker.__path__ for room in ROOMS]
 """Packages, and rooms of celery_pecker, whose names and comments are free of them."""

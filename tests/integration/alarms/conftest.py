@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 
-from celery_pecker.alarms.looking import Looking
+from celery_pecker.alarms.evaluation import Evaluator
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.rules import read_rules
 from celery_pecker.alarms.sending import Sending
@@ -99,7 +99,7 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             rounds = Rounds(
                 known,
                 tables,
-                Looking(tables, slack=5.0, term=TERM, shut=shut, **more),
+                Evaluator(tables, slack=5.0, term=TERM, shut=shut, **more),
                 interval=INTERVAL,
                 clock=clock,
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from celery_pecker.alarms.looking import Looking, judged
+from celery_pecker.alarms.evaluation import Evaluator, judged
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.overview import Overview
 from celery_pecker.alarms.tables import LEASE, Turn
@@ -249,8 +249,8 @@ def test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody(
     pass_time(INTERVAL)
     assert other.turn() == []
     [rule] = slow.rules
-    looking = Looking(slow.tables, slack=5.0, term=TERM)
-    assert looking.look(rule, turn, now) == len({"log", "duty"})
+    evaluator = Evaluator(slow.tables, slack=5.0, term=TERM)
+    assert evaluator.evaluate(rule, turn, now) == len({"log", "duty"})
     assert [notice.subject for notice in other.turn()] == ["sweep"]
 
 

@@ -32,9 +32,9 @@ _SENTENCES: Mapping[Kind, str] = {
 }
 
 
-def sentence(rule: Rule, found: Finding) -> str:
+def sentence(rule: Rule, finding: Finding) -> str:
     """Return what a person reads of it."""
-    return _cut(_text(rule, found).replace("\0", ""))
+    return _cut(_text(rule, finding).replace("\0", ""))
 
 
 def storm(subjects: Sequence[str], detail: str) -> str:
@@ -51,23 +51,23 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _text(rule: Rule, found: Finding) -> str:
+def _text(rule: Rule, finding: Finding) -> str:
     if rule.kind is Kind.OVERRUN:
-        if found.since is not None:
-            return f"a run of it has been in hand for {length(found.number)}"
+        if finding.since is not None:
+            return f"a run of it has been in hand for {length(finding.number)}"
         within = length(rule.terms.within)
-        return f"{found.number:.0f} of its runs overran their timeout within {within}"
+        return f"{finding.number:.0f} of its runs overran their timeout within {within}"
     if rule.kind is Kind.CLOCK:
-        return found.detail or "the clock of the database has stepped: an era rose"
+        return finding.detail or "the clock of the database has stepped: an era rose"
     if rule.kind is Kind.JOB_HANGS:
-        code = int(found.number)
-        return f"{found.detail} of its shards are {CODES[code]} ({code})"
-    colon = rule.kind is not Kind.JOB_LATE and found.detail
+        code = int(finding.number)
+        return f"{finding.detail} of its shards are {CODES[code]} ({code})"
+    colon = rule.kind is not Kind.JOB_LATE and finding.detail
     return _SENTENCES[rule.kind].format(
-        count=f"{found.number:.0f}",
-        length=length(found.number),
+        count=f"{finding.number:.0f}",
+        length=length(finding.number),
         within=length(rule.terms.within),
-        text=f": {found.detail}" if colon else found.detail,
+        text=f": {finding.detail}" if colon else finding.detail,
     )
 
 

@@ -1,4 +1,4 @@
-"""One look of one rule: what is wrong, judged by the rule's terms."""
+"""Evaluate one rule: read what is wrong, and judge it by the rule's terms."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from celery_pecker.alarms.model import Finding, Kind, Rule
+from celery_pecker.alarms.sentences import sentence
 from celery_pecker.alarms.tables import FINDERS, MOST, Ring, StoredSlot, Tables, Turn
-from celery_pecker.alarms.words import sentence
 from celery_pecker.kernel import user_code
 
 Instants = Callable[[datetime], Mapping[str, datetime]]
@@ -19,7 +19,7 @@ Shut = Callable[[], Collection[str]]
 Held = Callable[[], Collection[str]]
 """Gives the entries that the gate of this process held back lately."""
 Parked = Callable[[], tuple[Sequence[Finding], bool]]
-"""Gives what is parked in other outboxes, and whether all of them have said so."""
+"""Gives what is parked in other outboxes, and whether each of them answered."""
 
 
 PART = 100_000
@@ -29,7 +29,7 @@ IN_PARTS = {Kind.SILENT, Kind.HELD, Kind.MISFIRE}
 FROM_NOW = {Kind.MISFIRE, Kind.CLOCK}
 """Kinds whose counters are read of each subject: what was before is no news."""
 UNSURE = "unsure"
-"""Said of an entry that nobody may declare any more."""
+"""Detail of an entry that nobody may declare any more."""
 
 
 def no_instants(until: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a seam
@@ -47,7 +47,7 @@ def none_stored(slots: Sequence[StoredSlot], now: datetime) -> Mapping[str, date
     return {}
 
 
-class Looking:
+class Evaluator:
     """Finds what is wrong; which of it rings the table decides."""
 
     def __init__(  # noqa: PLR0913  # its seams to code, gate and tables
@@ -75,14 +75,14 @@ class Looking:
         self._parked = parked
         self._part = part
 
-    def look(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
-        """Look and record; return how many notices that made, None if overtaken."""
+    def evaluate(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
+        """Record what is wrong; return how many notices it made, None if overtaken."""
         names = self._names(turn) if rule.kind in IN_PARTS else ("", "")
-        found, whole = self._found(rule, turn, now, names)
+        findings, whole = self._findings(rule, turn, now, names)
         return self._tables.record(
             rule,
             turn,
-            judged(rule, found, now),
+            judged(rule, findings, now),
             ["log", *rule.to],
             passed=names[1],
             whole=whole,
@@ -95,7 +95,7 @@ class Looking:
             return "", self._tables.part("", self._part) or ""
         return turn.passed, high or ""
 
-    def _found(
+    def _findings(
         self, rule: Rule, turn: Turn, now: datetime, names: tuple[str, str]
     ) -> tuple[Sequence[Finding], bool]:
         """Return what is wrong, and whether that is all."""
@@ -107,7 +107,7 @@ class Looking:
             closed = [Finding(subject=name, detail="", about=name) for name in shut]
             return closed, True
         whole = True
-        found: dict[str, Finding] = {}
+        findings: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
             params = self._params(label, rule, turn)
             params |= {"rule": rule.name, "low": names[0], "high": names[1]}
@@ -120,12 +120,12 @@ class Looking:
             whole = whole and len(rows) < MOST
             for one in rows:
                 if one.detail != UNSURE or self._declares(one.subject):
-                    found.setdefault(one.subject, one)
+                    findings.setdefault(one.subject, one)
         if rule.kind is Kind.OUTBOX_PARKED:
-            others, all_said = self._parked()
-            found |= {one.subject: one for one in others}
-            whole = whole and all_said
-        return [*found.values()], whole
+            others, complete = self._parked()
+            findings |= {one.subject: one for one in others}
+            whole = whole and complete
+        return [*findings.values()], whole
 
     def _params(self, label: str, rule: Rule, turn: Turn) -> dict[str, object]:
         least = rule.least
@@ -166,10 +166,10 @@ class Looking:
         }
 
 
-def judged(rule: Rule, found: Sequence[Finding], now: datetime) -> list[Ring]:
+def judged(rule: Rule, findings: Sequence[Finding], now: datetime) -> list[Ring]:
     """Return what is wrong by the terms of each subject. Pure."""
     rings = []
-    for one in found:
+    for one in findings:
         terms = rule.terms_of(one.about or one.subject)
         if terms is None or (one.number < terms.count and rule.kind in COUNTING):
             continue
