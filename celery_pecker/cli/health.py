@@ -17,7 +17,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
-from celery_pecker.outbox.several import Several
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.overview import Pace
 from celery_pecker.overview.facts import living_schedulers
 from celery_pecker.schedules.model import Entry, Row
@@ -178,7 +178,7 @@ def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
         for name, settings in known(context).items()
     }
     try:
-        answers = Several(
+        answers = ParallelQueries(
             {name: Overview(one).summary for name, one in databases.items()}
         ).ask()
     finally:

@@ -20,7 +20,7 @@ from celery_pecker.intake.record import Intake, OtherBody
 from celery_pecker.intake.request import Malformed, NotAllowed, read, read_key
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded, PeckerError
 from celery_pecker.outbox.app import outboxes
-from celery_pecker.outbox.several import Several
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.service import page
 from celery_pecker.service.listener import END_TIMEOUT, LARGEST, Listener, make_server
 from celery_pecker.service.threads import InFlight, Threads
@@ -58,7 +58,7 @@ class Service:
             raise Misconfigured(TASKLESS)
         self.settings: Settings = settings
         self.intake = Intake(outbox)
-        self.outboxes = Several(
+        self.outboxes = ParallelQueries(
             {one.name: Intake(one).check for one in outboxes(outbox.app)}
         )
         self.threads = Threads(wait=WAIT)

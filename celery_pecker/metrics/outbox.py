@@ -11,7 +11,7 @@ from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.overview import Overview, Summary
-from celery_pecker.outbox.several import Several
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 
 FRESH = 5.0
 """Seconds for which figures are reused: a deep table is counted row by row."""
@@ -29,7 +29,7 @@ class Outboxes:
         self, databases: Mapping[str, Database], *, clock: Clock = SYSTEM
     ) -> None:
         self._databases = databases
-        self._several = Several(
+        self._queries = ParallelQueries(
             {name: Overview(one).summary for name, one in databases.items()}
         )
         self._clock = clock
@@ -77,7 +77,7 @@ class Outboxes:
                 return
             self._summaries = {
                 name: answer if isinstance(answer, Summary) else None
-                for name, answer in self._several.ask().items()
+                for name, answer in self._queries.ask().items()
             }
             self._read_at = self._clock.monotonic()
         finally:

@@ -16,7 +16,7 @@ from celery_pecker.carriers.calls import awaited
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox import hook, many, refusals
+from celery_pecker.outbox import bulk, hook, refusals
 from celery_pecker.outbox.model import Entry, Mode
 from celery_pecker.outbox.runs import options
 from celery_pecker.outbox.sinks import Gathering, Using, Writing
@@ -89,15 +89,15 @@ class Outbox:
     @cached_property
     def settings(self) -> Settings:
         """What the app's configuration says of this outbox, checked once."""
-        own = {"pecker_dsn": self._dsn, "pecker_schema": self._schema}
-        told = {key: value for key, value in own.items() if value is not None}
+        named = {"pecker_dsn": self._dsn, "pecker_schema": self._schema}
+        own = {key: value for key, value in named.items() if value is not None}
         conf: Mapping[str, Any] = self.app.conf
-        found = Settings.read(
-            ChainMap(told, conf) if told else conf,  # type: ignore[arg-type]  # read only
+        settings = Settings.read(
+            ChainMap(own, conf) if own else conf,  # type: ignore[arg-type]  # read only
             main=self.app.main,
         )
-        Database.of(found, role="outbox")  # refuses what is no DSN
-        return found
+        Database.of(settings, role="outbox")  # refuses what is no DSN
+        return settings
 
     def send(
         self,
@@ -244,13 +244,13 @@ class Outbox:
         rows: Iterable[Any],
         mode: Mode | str | None,
         options: dict[str, Any],
-    ) -> many.Batch:
-        real = many.checked(task, options)
+    ) -> bulk.Batch:
+        real = bulk.checked(task, options)
 
         def gather(signature: Any) -> tuple[list[Entry], Any]:
             return self._gather(signature, None, mode, dict(options))
 
-        return many.build(real, rows, gather, self.settings.outbox_limit)
+        return bulk.build(real, rows, gather, self.settings.outbox_limit)
 
     @cached_property
     def _writer(self) -> Writer:

@@ -49,18 +49,18 @@ def _plain(entity: Any) -> dict[str, Any]:
         raise TypeError(message)
     if not hasattr(entity, "queue_arguments"):
         return {"exchange": _exchange(entity)}
-    found = _different(entity, _QUEUE)
-    found["queue"] = found.pop("name", "")
+    fields = _different(entity, _QUEUE)
+    fields["queue"] = fields.pop("name", "")
     exchange = entity.exchange
     if exchange is None:
-        found["exchange"] = None
+        fields["exchange"] = None
     elif (as_text := _exchange(exchange)) != {"name": entity.name}:
-        found["exchange"] = as_text
-    if found.pop("routing_key", "") != entity.name:
-        found["key"] = entity.routing_key
+        fields["exchange"] = as_text
+    if fields.pop("routing_key", "") != entity.name:
+        fields["key"] = entity.routing_key
     if entity.bindings:
-        found["bindings"] = [_binding(one) for one in entity.bindings]
-    return found
+        fields["bindings"] = [_binding(one) for one in entity.bindings]
+    return fields
 
 
 def _exchange(exchange: Any) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def _exchange(exchange: Any) -> dict[str, Any]:
 
 
 def _binding(bound: Any) -> dict[str, Any]:
-    found = _different(bound, _BINDING)
+    fields = _different(bound, _BINDING)
     if bound.exchange is not None:
-        found["exchange"] = _exchange(bound.exchange)
-    return found
+        fields["exchange"] = _exchange(bound.exchange)
+    return fields
 
 
 def _different(entity: Any, usual: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,8 +152,8 @@ class Overview:
 
     def rows(self, which: Which, *, limit: int) -> list[MessageRow]:
         """Return rows, those with the most attempts first."""
-        found = self._database.run("show_outbox", now=None, most=limit, **which.params)
-        return [MessageRow(*[*row[:3], mode_name(row[3]), *row[4:]]) for row in found]
+        rows = self._database.run("show_outbox", now=None, most=limit, **which.params)
+        return [MessageRow(*[*row[:3], mode_name(row[3]), *row[4:]]) for row in rows]
 
 
 def by_task(counted: Sequence[Counted], rates: Mapping[str, float]) -> list[TaskRow]:

@@ -13,7 +13,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.several import Several
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 
 logger = logging.getLogger("celery_pecker.alarms")
 
@@ -30,7 +30,7 @@ class Parked:
         self.databases = {
             name: Database.of(one, role="alarms") for name, one in others.items()
         }
-        self._several = Several(
+        self._queries = ParallelQueries(
             {name: _question(name, one) for name, one in self.databases.items()}
         )
         self._silent = OnceAMinute(logger, prefix="pecker: ", level=logging.WARNING)
@@ -39,7 +39,7 @@ class Parked:
         """Return what is parked, and whether every outbox has said so."""
         found: list[Finding] = []
         whole = True
-        for name, answer in self._several.ask().items():
+        for name, answer in self._queries.ask().items():
             if isinstance(answer, PeckerError):
                 whole = False
                 self._silent.warning(name, "no look at the outbox %s: %s", name, answer)

@@ -174,14 +174,14 @@ GUARDS = (
     Guard(
         "outbox: who writes into the table is waited for",
         WATERMARK,
-        "            if writing.isdisjoint(found) and PREPARED not in found:\n",
+        "            if writing.isdisjoint(names) and PREPARED not in names:\n",
         "            if PREPARED not in found:\n",
         f"{MARK}::test_who_writes_now_may_have_written_before",
     ),
     Guard(
         "outbox: a prepared transaction is waited for",
         WATERMARK,
-        " and PREPARED not in found:\n",
+        " and PREPARED not in names:\n",
         ":\n",
         f"{MARK}::test_a_transaction_that_was_prepared_has_not_ended",
     ),
@@ -195,7 +195,7 @@ GUARDS = (
     Guard(
         "outbox: what lies below the mark is seen",
         "celery_pecker/outbox/relay/step.py",
-        "            self._watermark.lower(found - 1)\n",
+        "            self._watermark.lower(straggler - 1)\n",
         "            pass\n",
         f"{SHORT}::test_what_lies_below_is_seen_after_a_while",
     ),
@@ -222,10 +222,10 @@ GUARDS = (
     ),
     Guard(
         "outbox: a vacuum in vain is not asked for again at once",
-        "celery_pecker/outbox/relay/space.py",
+        "celery_pecker/outbox/relay/vacuum_policy.py",
         "min(self._wait * 2, MOST_WAIT)",
         "FIRST_WAIT",
-        "tests/unit/outbox_relay/test_space.py",
+        "tests/unit/outbox_relay/test_vacuum_policy.py",
     ),
     Guard(
         "outbox: a claim waits for no rival",
@@ -456,10 +456,10 @@ GUARDS = (
     # What is looked at
     Guard(
         "outbox: a server that hangs holds up no other that is looked at",
-        "celery_pecker/outbox/several.py",
+        "celery_pecker/outbox/parallel_queries.py",
         "if not asked.ended.wait(left):",
         "if not asked.ended.wait():",
-        "tests/unit/outbox/test_several.py",
+        "tests/unit/outbox/test_parallel_queries.py",
     ),
     Guard(
         "outbox: counting walks so many rows and no more",

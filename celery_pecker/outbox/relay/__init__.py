@@ -12,11 +12,14 @@ Nouns
     *alone*   a batch whose messages are sent one by one
 
 Modules
-    batches    the statements
-    judging    what to do with a batch (pure)
-    watermark  below which id nothing is left (pure)
-    delivery   a batch: read, push, delete
-    step       one step: probe the broker, claim, deliver
+    batches        the statements
+    batch_plan     which messages go together, alone or aside (pure)
+    watermark      below which id nothing is left (pure)
+    stragglers     which ids below the watermark to look at next (pure)
+    vacuum_policy  when a vacuum is worth it (pure)
+    vacuum         asks for it
+    delivery       a batch: read, push, delete
+    step           one step: probe the broker, claim, deliver
 
 The threads are started in ``celery_pecker.replica.relays``.
 

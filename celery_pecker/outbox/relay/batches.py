@@ -118,12 +118,12 @@ class Batches:
     def writers(self) -> list[str]:
         """Return the transactions that write into the table, or may."""
         schema = self._database.schema
-        [(found,)] = self._database.run(
+        [(writers,)] = self._database.run(
             "read_outbox_writers", schema=schema, table=TABLE
         )
-        return list(found)
+        return list(writers)
 
-    def behind(self, after: int, up_to: int) -> int | None:
+    def straggler(self, after: int, up_to: int) -> int | None:
         """Return the first id of these that waits and that no relay has."""
         rows = self._database.run("find_outbox_behind", after=after, up_to=up_to)
         return int(rows[0][0]) if rows else None

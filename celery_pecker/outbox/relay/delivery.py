@@ -16,7 +16,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.messages import Messages
 from celery_pecker.outbox.model import Row
-from celery_pecker.outbox.relay import judging
+from celery_pecker.outbox.relay import batch_plan
 from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
 from celery_pecker.publisher.stored import Pushed, Stored, StoredPublisher
 
@@ -62,7 +62,7 @@ class Delivery:
             if batch.tries and not batch.alone and self._publisher.pushed(token):
                 self._write(batch, Pushed(sent={*batch.ids}))
                 return
-            plan = judging.plan(
+            plan = batch_plan.plan(
                 self._batches.read(batch),
                 read=self._read,
                 goes_together=self._publisher.goes_together,
@@ -153,7 +153,7 @@ class Delivery:
             self.tally.sent += len(pushed.sent)
         self._count(pushed)
         if rest is not None and pushed.broken is not None:
-            self._batches.lapse(rest, wait=judging.wait(batch.tries))
+            self._batches.lapse(rest, wait=batch_plan.wait(batch.tries))
         return rest, apart
 
     def _count(self, pushed: Pushed) -> None:
@@ -181,7 +181,7 @@ class Delivery:
         """Send the messages of a batch one after the other."""
         pushed, rest = Pushed(refused=dict(parked)), batch
         healthy = self._clock.monotonic() - self._took_at < HEALTHY_INTERVAL
-        doomed = judging.to_park(messages, tries=batch.tries, healthy=healthy)
+        doomed = batch_plan.to_park(messages, tries=batch.tries, healthy=healthy)
         if doomed is not None:
             pushed.refused[doomed] = (
                 f"each of {batch.tries} tries ended with its relay or connection gone"

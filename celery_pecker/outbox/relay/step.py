@@ -12,10 +12,10 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
-from celery_pecker.outbox.relay import judging
+from celery_pecker.outbox.relay import batch_plan
 from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim
-from celery_pecker.outbox.relay.behind import Behind
 from celery_pecker.outbox.relay.delivery import Delivery
+from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.outbox.relay.watermark import Watermark
 from celery_pecker.publisher.stored import StoredPublisher
 
@@ -47,7 +47,7 @@ class Relay:
         self._trust = hold / 2
         self._interval = interval
         self._name = name
-        self._watermark, self._behind = Watermark(), Behind()
+        self._watermark, self._scan = Watermark(), StragglerScan()
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
         self._others = 0
@@ -64,7 +64,7 @@ class Relay:
 
     def reconnected(self) -> None:
         """Forget what was known of the database: it may be another one."""
-        self._watermark, self._behind = Watermark(), Behind()
+        self._watermark, self._scan = Watermark(), StragglerScan()
 
     def step(self) -> float:
         """Deliver one batch; return the seconds until the next step."""
@@ -134,7 +134,7 @@ class Relay:
 
     def _claim(self) -> tuple[Batch | None, float]:
         """Return a batch, and the seconds until the next step."""
-        self._look_behind()
+        self._scan_stragglers()
         claim = self._batches.claim(new_id(), above=self._watermark.above)
         if claim.had_turn:
             self._pass(claim)
@@ -142,7 +142,7 @@ class Relay:
             return claim.batch, 0.0
         if not claim.had_turn:
             return claim.batch, self._interval * chance()
-        return claim.batch, judging.pause(self._interval, self._others, chance())
+        return claim.batch, batch_plan.pause(self._interval, self._others, chance())
 
     def _pass(self, claim: Claim) -> None:
         """Walk from where this claim has come to, if nothing below can come."""
@@ -157,15 +157,15 @@ class Relay:
         if self._watermark.stuck(now):
             self._watermark.writers(self._batches.writers(), now)
 
-    def _look_behind(self) -> None:
-        """Walk from what was left behind, if there is any."""
+    def _scan_stragglers(self) -> None:
+        """Lower the watermark to a row that waits below it, if there is one."""
         began = self._clock.monotonic()
         passed = self._watermark.above
-        ids = self._behind.slice(passed, began)
+        ids = self._scan.slice(passed, began)
         if ids is None or passed is None:
             return
-        found = self._batches.behind(*ids)
+        straggler = self._batches.straggler(*ids)
         now = self._clock.monotonic()
-        self._behind.looked(ids[1], passed, seconds=now - began, monotonic=now)
-        if found is not None:
-            self._watermark.lower(found - 1)
+        self._scan.looked(ids[1], passed, seconds=now - began, monotonic=now)
+        if straggler is not None:
+            self._watermark.lower(straggler - 1)

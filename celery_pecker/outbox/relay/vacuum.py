@@ -8,7 +8,7 @@ from collections.abc import Callable
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.model import TABLE
-from celery_pecker.outbox.relay.space import Space, worth
+from celery_pecker.outbox.relay.vacuum_policy import VacuumPolicy, worth
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -33,12 +33,12 @@ class Vacuum:
         self._delivered = delivered
         self._clock = clock
         self._name = name
-        self._space = Space()
-        self._said = False
+        self._policy = VacuumPolicy()
+        self._warned = False
 
     def step(self) -> float:
         """Vacuum if it is worth it; return the seconds until the next look."""
-        if self._space.look(self._delivered(), self._clock.monotonic()):
+        if self._policy.look(self._delivered(), self._clock.monotonic()):
             try:
                 self._look()
             finally:
@@ -50,7 +50,7 @@ class Vacuum:
         if not worth(dead, live):
             return
         if not allowed:
-            if not self._said:
+            if not self._warned:
                 logger.warning(
                     "pecker: outbox %s: %d rows of pecker_outbox are dead, and this"
                     " role may not VACUUM it: make it a member of the table's owner,"
@@ -59,11 +59,11 @@ class Vacuum:
                     self._name,
                     dead,
                 )
-            self._said = True
+            self._warned = True
             return
         self._database.run("vacuum_outbox")
         after, _, _ = self._read()
-        self._space.vacuumed(
+        self._policy.vacuumed(
             before=dead, after=after, monotonic=self._clock.monotonic()
         )
 

@@ -74,21 +74,21 @@ class Watermark:
             self._seen, self._since = self._passed, monotonic
         return monotonic - self._since >= STUCK_INTERVAL
 
-    def writers(self, found: Collection[str], monotonic: float) -> None:
+    def writers(self, names: Collection[str], monotonic: float) -> None:
         """Take in who writes into the table, asked after the last claim."""
         self._since = monotonic
         before, self._asked = self._asked, None
         if not self._pending:
             return
         upto = self._pending[-1][0]
-        if not found:
+        if not names:
             self._settle(upto)
             return
         if before is not None:
             until, writing = before
-            if writing.isdisjoint(found) and PREPARED not in found:
+            if writing.isdisjoint(names) and PREPARED not in names:
                 self._settle(until)
-        self._asked = upto, frozenset(found)
+        self._asked = upto, frozenset(names)
 
     def lower(self, above: int) -> None:
         """Walk from there: something was seen above it that was left out."""

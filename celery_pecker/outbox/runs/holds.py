@@ -24,10 +24,10 @@ class Holds:
     @cached_property
     def seconds(self) -> list[float]:
         """The holds of attempts 1, 2, 3 …; the last one is that of all later ones."""
-        found = [self.first]
-        while found[-1] < self.most and len(found) <= MAX_DOUBLINGS:
-            found.append(min(found[-1] * 2, self.most))
-        return found
+        holds = [self.first]
+        while holds[-1] < self.most and len(holds) <= MAX_DOUBLINGS:
+            holds.append(min(holds[-1] * 2, self.most))
+        return holds
 
 
 def floor(timeout: float | None) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.outbox.relay.behind import Behind
+from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.conftest import Makes, Relays
 from tests.integration.outbox_relay.making import Made
@@ -86,6 +86,6 @@ def test_what_lies_below_is_seen_after_a_while(
     again = record(outbox, 3)
     assert again[-1] < ids[-1]
 
-    made.relay._behind = Behind()
+    made.relay._scan = StragglerScan()
     made.step()
     assert column(outbox, LEFT) == []

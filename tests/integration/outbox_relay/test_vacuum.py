@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
-from celery_pecker.outbox.relay import space
+from celery_pecker.outbox.relay import vacuum_policy
 from celery_pecker.outbox.relay.vacuum import INTERVAL, Vacuum
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.rows import column, record
@@ -27,7 +27,7 @@ VACUUMED = DEAD.replace("n_dead_tup", "vacuum_count")
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(space, "LEAST_DEAD", 400)
+    monkeypatch.setattr(vacuum_policy, "LEAST_DEAD", 400)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def test_room_is_made_when_many_are_dead(
     dsn: str, outbox: psycopg.Connection[Any]
 ) -> None:
     """Not before: a look is a look."""
-    with made(dsn, count(0, space.LOOK_EVERY)) as vacuum:
+    with made(dsn, count(0, vacuum_policy.LOOK_EVERY)) as vacuum:
         assert vacuum.step() == INTERVAL
         vacuum.step()
         assert column(outbox, VACUUMED) == [0]

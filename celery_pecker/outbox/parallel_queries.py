@@ -15,7 +15,7 @@ WAIT = 2.5
 Answer = TypeVar("Answer")
 
 
-class Several(Generic[Answer]):
+class ParallelQueries(Generic[Answer]):
     """Questions by name, each on a thread of its own. Safe for threads.
 
     A question that gets no answer in time goes on, and is not put again meanwhile: a

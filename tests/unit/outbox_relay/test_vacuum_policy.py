@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from celery_pecker.outbox.relay.space import (
+from celery_pecker.outbox.relay.vacuum_policy import (
     FIRST_WAIT,
     LEAST_DEAD,
     LOOK_EVERY,
     MOST_WAIT,
-    Space,
+    VacuumPolicy,
     worth,
 )
 
 
 def test_a_relay_that_delivers_little_does_not_look() -> None:
     """Autovacuum is early enough for it."""
-    space = Space()
-    assert not space.look(LOOK_EVERY - 1, 0.0)
-    assert space.look(LOOK_EVERY, 1.0)
-    assert not space.look(LOOK_EVERY + 1, 2.0)
-    assert space.look(2 * LOOK_EVERY, 3.0)
+    policy = VacuumPolicy()
+    assert not policy.look(LOOK_EVERY - 1, 0.0)
+    assert policy.look(LOOK_EVERY, 1.0)
+    assert not policy.look(LOOK_EVERY + 1, 2.0)
+    assert policy.look(2 * LOOK_EVERY, 3.0)
 
 
 def test_a_vacuum_is_worth_what_it_frees() -> None:
@@ -31,17 +31,17 @@ def test_a_vacuum_is_worth_what_it_frees() -> None:
 
 def test_a_vacuum_in_vain_is_not_asked_for_at_once() -> None:
     """Somebody holds a snapshot: each time it waits twice as long."""
-    space, sent, now, waits = Space(), 0, 0.0, []
+    policy, sent, now, waits = VacuumPolicy(), 0, 0.0, []
     for _ in range(12):
         sent += LOOK_EVERY
         began = now
-        while not space.look(sent, now):
+        while not policy.look(sent, now):
             now += FIRST_WAIT
         waits.append(now - began)
-        space.vacuumed(before=100_000, after=100_000, monotonic=now)
+        policy.vacuumed(before=100_000, after=100_000, monotonic=now)
     assert waits[1] < waits[4] < waits[-1] <= MOST_WAIT
     sent += LOOK_EVERY
     now += MOST_WAIT
-    assert space.look(sent, now)
-    space.vacuumed(before=100_000, after=10, monotonic=now)
-    assert space.look(sent + LOOK_EVERY, now + FIRST_WAIT)
+    assert policy.look(sent, now)
+    policy.vacuumed(before=100_000, after=10, monotonic=now)
+    assert policy.look(sent + LOOK_EVERY, now + FIRST_WAIT)

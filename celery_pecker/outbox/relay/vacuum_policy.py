@@ -1,4 +1,4 @@
-"""When a relay makes room in its table. Pure.
+"""Decide when a relay vacuums its table. Pure.
 
 Autovacuum looks at a database once a minute (``autovacuum_naptime``). What is deleted
 meanwhile is not reused: at 16,000 messages a second the table had 936 MB before it
@@ -17,8 +17,8 @@ FIRST_WAIT, MOST_WAIT = 1.0, 300.0
 """Seconds after a vacuum that freed little: somebody holds a snapshot."""
 
 
-class Space:
-    """How much was delivered since the last look, and until when to wait."""
+class VacuumPolicy:
+    """Counts what was delivered since the last look; waits after vain vacuums."""
 
     def __init__(self) -> None:
         self._seen = 0

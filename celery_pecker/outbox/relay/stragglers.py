@@ -1,7 +1,8 @@
-"""Look for what lies below the watermark, some ids at a time. Pure.
+"""Choose which ids below the watermark are looked at next. Pure.
 
-Nothing should. But ids can be made anew (a sequence that was set back, or hands them
-out in bundles), rows changed by hand, and a batch deleted: each would wait for ever.
+Nothing should wait there. But ids can be made anew (a sequence that was set back, or
+hands them out in bundles), rows changed by hand, and a batch deleted: each would wait
+for ever.
 
 A look at all of it at once would walk over every row that was deleted and is still in
 the index: 377 ms for a million under a held snapshot. So a slice is as long as can be
@@ -22,8 +23,8 @@ SHORT, LONG = 0.002, 0.010
 FACTOR = 8
 
 
-class Behind:
-    """Which ids are looked at next."""
+class StragglerScan:
+    """Chooses a slice of ids at a time, as long as can be read in milliseconds."""
 
     def __init__(self) -> None:
         self._at = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.outbox.several import Several
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 
 AMPLE = 30.0
 
@@ -19,16 +19,16 @@ def test_one_that_hangs_is_said_to_and_asked_once() -> None:
         opened.wait(AMPLE)
         return "late"
 
-    several = Several({"eu": hangs, "home": lambda: "here"})
+    queries = ParallelQueries({"eu": hangs, "home": lambda: "here"})
     for _ in range(2):
-        answers = several.ask(wait=0.05)
+        answers = queries.ask(wait=0.05)
         assert answers["home"] == "here"
         assert isinstance(answers["eu"], DatabaseUnavailable)
         assert "'eu' gave no answer within 0.05 s" in str(answers["eu"])
     assert asked == ["eu"]
     opened.set()
-    assert several.ask(wait=AMPLE)["eu"] == "late"
-    assert several.ask(wait=AMPLE)["eu"] == "late"
+    assert queries.ask(wait=AMPLE)["eu"] == "late"
+    assert queries.ask(wait=AMPLE)["eu"] == "late"
     assert asked == ["eu", "eu"]
 
 
@@ -39,6 +39,6 @@ def test_an_error_is_an_answer() -> None:
         message = "nobody listens"
         raise DatabaseUnavailable(message)
 
-    answers = Several({"eu": dead, "home": lambda: "here"}).ask(wait=AMPLE)
+    answers = ParallelQueries({"eu": dead, "home": lambda: "here"}).ask(wait=AMPLE)
     assert str(answers["eu"]) == "nobody listens"
     assert answers["home"] == "here"

@@ -1,4 +1,4 @@
-"""Decide what to do with a batch. Pure."""
+"""Decide which messages of a batch go together, alone or aside. Pure."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def plan(
         tries: How often the batch was taken over.
 
     """
-    found = Plan()
+    parts = Plan()
     for row in rows:
         try:
             message = read(row)
         except ValueError as error:
-            found.parked[row.id] = f"it cannot be read: {error}"
+            parts.parked[row.id] = f"it cannot be read: {error}"
             continue
         suspect = tries >= SUSPECT_TRIES
         fits = not suspect and goes_together(message)
-        (found.together if fits else found.alone).append(message)
-    return found
+        (parts.together if fits else parts.alone).append(message)
+    return parts
 
 
 def to_park(messages: Sequence[Stored], *, tries: int, healthy: bool) -> int | None:
