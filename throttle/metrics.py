@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 
 from throttle.errors import Misconfigured
-from throttle.overview import Looking, Picture, Status, open_store
+from throttle.overview import Picture, Sampler, Status, open_store
 from throttle.settings import Settings
 
 if find_spec("prometheus_client") is None:
@@ -210,8 +210,8 @@ def _gauge(
 class ThrottleCollector(Collector):
     """Asks the store when it is scraped, for half a second at most."""
 
-    def __init__(self, looking: Looking) -> None:
-        self._looking = looking
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
         self._admissions = Admissions()
         self._turn = threading.Lock()
 
@@ -222,7 +222,7 @@ class ThrottleCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Give the figures of now."""
         with self._turn:
-            yield from families(self._looking.look(), self._admissions)
+            yield from families(self._sampler.sample(), self._admissions)
 
 
 def register(
@@ -232,6 +232,6 @@ def register(
 
     Raises Misconfigured if they name none, ValueError if it tells them already.
     """
-    made = ThrottleCollector(Looking(open_store(settings), settings))
+    made = ThrottleCollector(Sampler(open_store(settings), settings))
     registry.register(made)
     return made

@@ -20,7 +20,7 @@ from celery_sharding.cli.formatting import (
     visible,
 )
 from celery_sharding.cli.listing import document, table_of
-from celery_sharding.overview import MEANINGS, Look, look
+from celery_sharding.overview import MEANINGS, Snapshot, take_snapshot
 
 
 @click.command(cls=CeleryCommand)
@@ -30,12 +30,12 @@ from celery_sharding.overview import MEANINGS, Look, look
 def show(ctx: click.Context, *, task_id: str, json: bool) -> None:
     """Show one job: layers, shards by status, what takes long, the first errors."""
     with Context.open(ctx, json=json) as context:
-        seen = look(context.ledger, task_id)
+        seen = take_snapshot(context.ledger, task_id)
         if not context.print_json(_document(seen)):
             _print(context, seen)
 
 
-def _document(seen: Look) -> dict[str, object]:
+def _document(seen: Snapshot) -> dict[str, object]:
     return {
         **document(seen.row),
         "by_layer": [layer._asdict() for layer in seen.layers],
@@ -46,7 +46,7 @@ def _document(seen: Look) -> dict[str, object]:
     }
 
 
-def _print(context: Context, seen: Look) -> None:
+def _print(context: Context, seen: Snapshot) -> None:
     stands = seen.verdict
     line = Text(stands.state.value, style=STYLES[stands.state])
     context.console.print(line.append(f"  {visible(stands.why)}", ""))
@@ -63,7 +63,7 @@ def _print(context: Context, seen: Look) -> None:
         context.console.print("  … and more: celery -A proj sharding errors ID")
 
 
-def _facts(context: Context, seen: Look) -> Iterator[tuple[str, str]]:
+def _facts(context: Context, seen: Snapshot) -> Iterator[tuple[str, str]]:
     row, progress = seen.row, seen.progress
     yield "task", visible(row.task)
     yield "key", visible(row.key) if row.key else "-"
@@ -76,7 +76,7 @@ def _facts(context: Context, seen: Look) -> Iterator[tuple[str, str]]:
     yield "deadline", context.when(row.deadline_at)
 
 
-def _tables(seen: Look) -> Iterator[Listing]:
+def _tables(seen: Snapshot) -> Iterator[Listing]:
     table = table_of("layer", "done", "items", "failed", "shards", "open")
     for layer in seen.layers:
         table.add_row(

@@ -14,7 +14,7 @@ from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.flower import payloads
 from celery_sharding.ledger import Ledger, own_ledger
 from celery_sharding.messages import WORK
-from celery_sharding.overview import look
+from celery_sharding.overview import take_snapshot
 
 FOLDER = Path(__file__).parent
 ROWS = 50
@@ -72,7 +72,7 @@ def read_job(source: Source, query: Query) -> dict[str, Any] | None:
 
     def question(ledger: Ledger) -> dict[str, Any] | None:
         try:
-            seen = look(ledger, query.get("id", ""), errors_after=first)
+            seen = take_snapshot(ledger, query.get("id", ""), errors_after=first)
         except JobNotFound:
             return None
         chosen = number(query, "shard", SHARD_DIGITS)

@@ -21,7 +21,7 @@ from celery_sharding.ledger.rows import (
     LayerRow,
     ShardRow,
 )
-from celery_sharding.overview import MEANINGS, Look, verdict
+from celery_sharding.overview import MEANINGS, Snapshot, verdict
 from celery_sharding.overview.verdict import reason
 
 LAYERS = 60
@@ -72,7 +72,7 @@ def job(row: JobRow) -> dict[str, Any]:
     }
 
 
-def detail(seen: Look) -> dict[str, Any]:
+def detail(seen: Snapshot) -> dict[str, Any]:
     """Return a job with all that its page shows."""
     first, last = around(seen.row.layer, len(seen.layers))
     shown = {layer.layer for layer in seen.layers[first:last]}

@@ -24,7 +24,7 @@ from tests.integration.throttle.crew import Crew
 from throttle.cli import throttle
 from throttle.cli.screen import Screen
 from throttle.model import Amount, Holding
-from throttle.overview import Looking
+from throttle.overview import Sampler
 from throttle.overview.source import open_store
 from throttle.settings import Settings
 
@@ -102,7 +102,7 @@ class Rush:
         return {"main": main, "reports": few} if nth == 2 else {"main": main}
 
 
-def play(crew: Crew, looking: Looking, screen: Screen) -> None:
+def play(crew: Crew, sampler: Sampler, screen: Screen) -> None:
     """The scene is over; the screen has seen it."""
     rush = Rush()
     for turn in range(int(SECONDS / TURN)):
@@ -111,14 +111,14 @@ def play(crew: Crew, looking: Looking, screen: Screen) -> None:
         if second >= 20:
             why = "48 active backends, 30 is the threshold"
             crew.store.lower("reports", 0.5, why, 20.0)
-        screen.remember(looking.look())
+        screen.remember(sampler.sample())
         pause(TURN)
 
 
-def draw_screen(looking: Looking, screen: Screen) -> None:
+def draw_screen(sampler: Sampler, screen: Screen) -> None:
     """The picture of the terminal is new."""
     console = Console(record=True, width=118, force_terminal=True, highlight=False)
-    console.print(screen.drawn(looking.look(), 118))
+    console.print(screen.drawn(sampler.sample(), 118))
     console.save_svg(str(TARGET / "throttle-top.svg"), title="celery throttle top")
 
 
@@ -137,13 +137,13 @@ def main() -> None:
         stack.callback(site.close)
         site.start(before=FAST)
         settings = Settings.read(conf)
-        looking = Looking(open_store(settings), settings)
+        sampler = Sampler(open_store(settings), settings)
         screen = Screen("redis://redis:6379/1")
         crew = stack.enter_context(Crew(redis.url, {}, {}))
         driver = stack.enter_context(chromium(1400, 1130))
         driver.get(f"{site.url}/throttle")
-        play(crew, looking, screen)
-        draw_screen(looking, screen)
+        play(crew, sampler, screen)
+        draw_screen(sampler, screen)
         driver.get(f"{site.url}/throttle")
         live = "return document.getElementById('pecker-live').textContent"
         eventually(lambda: driver.execute_script(live) == "Live")

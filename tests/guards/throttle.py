@@ -20,14 +20,14 @@ GUARDS = (
     Guard(
         "throttle: a look that fails ends no thread (I12)",
         "throttle/flower/watching.py",
-        'self._failed.call("throttle: a look", None, self._look, looking)',
+        'self._failed.call("throttle: a look", None, self._look, sampler)',
         "self._look(looking)",
         "tests/unit/throttle/flower/test_watching.py"
         "::test_a_look_that_fails_is_logged_once_and_ends_no_thread",
     ),
     Guard(
         "throttle: a statement is told once",
-        "throttle/meter/taps.py",
+        "throttle/meter/deltas.py",
         "            seen[at + OPERATIONS] += operations\n",
         "",
         f"{METER}::test_what_was_counted_is_told_once",
@@ -69,14 +69,14 @@ GUARDS = (
     ),
     Guard(
         "throttle: what waited for turns does not start at one moment without them",
-        "throttle/admission/turns.py",
+        "throttle/admission/rotation.py",
         "    return (now + phase * period) % period < START\n",
         "    return True\n",
         f"{ADMISSION}::test_while_the_store_is_away_large_runs_do_not_start_together",
     ),
     Guard(
         "throttle: revocations are seen though Celery forgets as many",
-        "throttle/worker/dead.py",
+        "throttle/worker/revoked_or_expired.py",
         "            full and not self._suspects",
         "            False and not self._suspects",
         f"{UNIT}/test_worker_parts.py"
@@ -310,7 +310,7 @@ GUARDS = (
     Guard(
         "throttle: revoked and expired tasks leave, and never start",
         "throttle/worker/hook.py",
-        "self._dead.sweep(until, len(self._hold))",
+        "self._ended.sweep(until, len(self._hold))",
         "True",
         HOOK,
     ),
@@ -452,7 +452,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: what is held goes back at a warm end, in its order",
-        "throttle/worker/back.py",
+        "throttle/worker/requeue.py",
         "for one in reversed(list(held)):",
         "for one in ():",
         f"{REAL}/worker/test_ends.py::test_they_go_back_in_their_order",

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel import shared_memory
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED, WIDTH
+from throttle.meter.deltas import DeltaReader
 from throttle.meter.rows import RING, Shared, size
-from throttle.meter.shared_counts import Lodger
+from throttle.meter.shared_counts import RowCounts
 from throttle.meter.sums import Sums
-from throttle.meter.taps import Tap
 from throttle.meter.thread_cells import Seat
 
 NAMES = st.sampled_from(["a", "b", "c", "ü" * 30])
@@ -47,7 +47,7 @@ class World:
 
     def replace(self, names: list[str]) -> None:
         """Another process takes the row."""
-        self.child = Lodger(self.shared.row(0))
+        self.child = RowCounts(self.shared.row(0))
         self.seats: list[Seat] = [self.child.sit()]
         for name in names:
             self.child.place(name)
@@ -122,11 +122,11 @@ def test_seconds_are_told_as_they_pass_and_sum_up(steps: list[tuple[str, int]]) 
 
     Also if the reader comes between the two writes that end a statement.
     """
-    cells, tap = [0] * (2 * WIDTH), Tap()
+    cells, reader = [0] * (2 * WIDTH), DeltaReader()
     now, started, true, told = 1, 0, 0, 0
 
     def read() -> int:
-        return sum(new[2] for new in tap.draw(list(cells), now))
+        return sum(new[2] for new in reader.read(list(cells), now))
 
     for what, passed in steps:
         now += passed

@@ -77,6 +77,8 @@ EVERYWHERE = {"patience", "twins", "keeper", "teller"}
 RIDDLES = {"annals", "answerer", "asking", "debts", "doubts", "wanting", "way_out"}
 RIDDLES |= {"complaints", "following", "outgoing", "tied", "traced", "twins"}
 RIDDLES |= {"acting", "foreign", "leaving", "letters", "lodger", "onward", "seats"}
+RIDDLES |= {"bounded", "looking", "several", "many", "behind", "space", "turns"}
+RIDDLES |= {"taps", "rig", "back", "dead", "board"}
 """Names of modules that said nothing to who looked for what is in them."""
 ROOMS = ["alarms", "batches", "console", "deadline", "history", "intake", "local"]
 ROOMS += ["metrics", "overview", "runs", "service", "worker", "beat.py"]

@@ -7,7 +7,7 @@ Where things are
     ``accounts``   all databases of a process: who asks, which policy is in force
     ``account``    one database
     ``flow``       the law, in one dimension: operations, or seconds
-    ``turns``      many workers with few large runs each
+    ``rotation``   many workers with few large runs each
     ``costs``      what a run of a task costs: learned by task and tenant
     ``memory``     what outlives a worker of that
     ``runs``       runs that were admitted and have not been seen to end

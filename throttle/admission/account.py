@@ -9,8 +9,8 @@ from math import sqrt
 
 from throttle.admission.costs import Cost
 from throttle.admission.flow import DOUBT, HEADROOM, Flow
+from throttle.admission.rotation import has_turn, may_start
 from throttle.admission.runs import Expected, UnderWay
-from throttle.admission.turns import has_turn, may_start
 from throttle.model import (
     NOTHING,
     STALE,

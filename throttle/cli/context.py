@@ -13,7 +13,7 @@ from celery_pecker.console.documents import plain
 from celery_pecker.console.exits import NO, UNKNOWN
 from celery_pecker.kernel.errors import PeckerError
 from throttle.errors import Away, ThrottleError
-from throttle.overview import Looking, Picture, open_store
+from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
 from throttle.store import CheckedStore
 from throttle.store.opening import UNSET
@@ -47,17 +47,17 @@ class Context(CommandContext):
         return open_store(self.settings)
 
     @cached_property
-    def looking(self) -> Looking:
+    def sampler(self) -> Sampler:
         """Yield pictures, one after the other."""
-        return Looking(self.store, self.settings)
+        return Sampler(self.store, self.settings)
 
     def picture(self, database: str | None = None) -> Picture:
         """Return how all stands, or one database; an error only if none ever came."""
         if database is not None and self.settings.limits:
             self.known(database)
-        picture = self.looking.look()
-        if self.looking.failure is not None and not self.looking.answered:
-            raise self.looking.failure
+        picture = self.sampler.sample()
+        if self.sampler.failure is not None and not self.sampler.answered:
+            raise self.sampler.failure
         return picture.only(database) if database else picture
 
     def known(self, database: str) -> str:

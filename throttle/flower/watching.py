@@ -13,7 +13,7 @@ from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Store
-from throttle.overview import Looking, Picture, open_store
+from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
 
 logger = logging.getLogger("throttle")
@@ -90,7 +90,7 @@ class Watching:
             return tuple(self._past)
 
     def close(self) -> None:
-        """End the looking."""
+        """End the thread that reads the store."""
         self._ended.set()
         thread = self._thread
         if thread is not None:
@@ -110,12 +110,12 @@ class Watching:
             self._thread.start()
 
     def _look_on(self, store: Store) -> None:
-        looking = Looking(store, self._settings, clock=self._clock)
+        sampler = Sampler(store, self._settings, clock=self._clock)
         try:
             while not self._ended.is_set():
                 # A mistake in a look is logged and ends no thread: the picture grows
                 # old, which the page shows, and the next look is a second later.
-                self._failed.call("throttle: a look", None, self._look, looking)
+                self._failed.call("throttle: a look", None, self._look, sampler)
                 with self._change:
                     # Under the lock: else a thread would be woken that is just ending.
                     if self._clock() - self._asked > IDLE:
@@ -128,8 +128,8 @@ class Watching:
             except ThrottleError as error:
                 logger.debug("throttle: %s", error)
 
-    def _look(self, looking: Looking) -> None:
-        picture = looking.look()
+    def _look(self, sampler: Sampler) -> None:
+        picture = sampler.sample()
         points = {
             status.name: Point(
                 status.traffic.operations,

@@ -20,9 +20,9 @@ One writer per integer, so an addition is never lost. What finds no place (more 
 
 Where things are
     which integer is what      ``cells``
-    a thread's integers        ``thread_cells``, ``own``
+    a thread's integers        ``thread_cells``, ``process_counts``
     a child's shared memory    ``rows``, ``shared_counts``
-    what is new since          ``taps``, ``sums``
+    what is new since          ``deltas``, ``sums``
     all of it together         ``counting``
 """
 

@@ -9,12 +9,12 @@ import weakref
 from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
-from throttle.meter.own import Own
+from throttle.meter.process_counts import ProcessCounts
 from throttle.meter.rows import Row, Shared, size
-from throttle.meter.shared_counts import Lodger, Outsider
+from throttle.meter.shared_counts import DroppedCounts, RowCounts
 from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
-from throttle.meter.thread_cells import Ground, ThreadSeat
+from throttle.meter.thread_cells import Counts, ThreadSeat
 from throttle.model import Amount, Reading
 
 
@@ -24,10 +24,10 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tallies: dict[str, Tally] = {}
-        self._ground: Ground = Own()
+        self._counts: Counts = ProcessCounts()
         self._shared: Shared | None = None
         self._children: list[Row] = []
-        self.local = ThreadSeat(lambda: self._ground)
+        self.local = ThreadSeat(lambda: self._counts)
         """The cells of the thread that asks; instruments hold on to it."""
         _meters.add(self)
 
@@ -39,7 +39,7 @@ class Meter:
         name = check_name(database)
         with self._lock:
             if name not in self._tallies:
-                at = self._ground.place(name)
+                at = self._counts.place(name)
                 self._tallies[name] = Tally(name, self.local, at)
             return self._tallies[name]
 
@@ -54,13 +54,13 @@ class Meter:
         seat = self.local.seat
         seat.depth += 1
         if seat.depth == 1:
-            self._ground.begin(seat, run, perf_ns())
+            self._counts.begin(seat, run, perf_ns())
 
     def end(self) -> None:
         """End the run that this thread began; do nothing without one."""
         seat = self.local.seat
         if seat.depth == 1:
-            self._ground.end(seat, perf_ns())
+            self._counts.end(seat, perf_ns())
         seat.depth = max(seat.depth - 1, 0)
 
     # Processes
@@ -92,9 +92,9 @@ class Meter:
             return
         before = self.read().databases
         if 0 <= index < self._shared.rows:
-            self._move(Lodger(self._shared.row(index)))
+            self._move(RowCounts(self._shared.row(index)))
         else:
-            self._move(Outsider(self._shared.spare))
+            self._move(DroppedCounts(self._shared.spare))
         for name, amount in before.items():
             self._carry(self.tally(name), amount)
 
@@ -105,8 +105,8 @@ class Meter:
         """
         now = perf_ns()
         sums = Sums()
-        if isinstance(self._ground, Own):
-            self._ground.read(sums, now)
+        if isinstance(self._counts, ProcessCounts):
+            self._counts.read(sums, now)
         for row in self._children:
             row.read(sums, now)
         if self._children and self._shared is not None:
@@ -117,13 +117,13 @@ class Meter:
         """Begin a child with nothing: what was counted so far is its parent's."""
         self._lock = threading.Lock()  # another thread may have held it
         self._children = []
-        self._move(Own())
+        self._move(ProcessCounts())
 
-    def _move(self, ground: Ground) -> None:
+    def _move(self, counts: Counts) -> None:
         with self._lock:
-            self._ground = ground
+            self._counts = counts
             for name, tally in self._tallies.items():
-                tally.at = ground.place(name)
+                tally.at = counts.place(name)
         self.local.sit()
 
     @staticmethod

@@ -20,8 +20,8 @@ from throttle.meter.cells import (
     STARTED,
     WIDTH,
 )
+from throttle.meter.deltas import DeltaReader, New, since
 from throttle.meter.sums import Sums, run_of, still
-from throttle.meter.taps import New, Tap, since
 
 # The header
 PID = 0
@@ -97,7 +97,7 @@ class Row:
         self._cells = cells
         self._bytes = cells.cast("B")
         self._names: list[str] = []
-        self._taps: list[Tap] = []
+        self._readers: list[DeltaReader] = []
         self._reported = 0
         self._dropped_reported = 0
 
@@ -194,9 +194,11 @@ class Row:
             for cells in lanes:
                 still(cells)
         names = self.names()
-        self._taps.extend(Tap() for _ in range(len(lanes) - len(self._taps)))
-        for tap, cells in zip(self._taps, lanes, strict=True):
-            sums.add(names, tap.draw(cells, now))
+        self._readers.extend(
+            DeltaReader() for _ in range(len(lanes) - len(self._readers))
+        )
+        for reader, cells in zip(self._readers, lanes, strict=True):
+            sums.add(names, reader.read(cells, now))
         self._read_ended(sums)
         if not gone:
             self._read_running(sums, now)

@@ -10,8 +10,8 @@ from throttle.meter.rows import LANES, Row
 from throttle.meter.thread_cells import Seat
 
 
-class Lodger:
-    """The ground of a child that has a row."""
+class RowCounts:
+    """The counts of a child that has a row."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -59,8 +59,8 @@ class Lodger:
             self._spare_reported = dropped
 
 
-class Outsider:
-    """The ground of a child beyond the rows: what it counts is dropped, and counted.
+class DroppedCounts:
+    """The counts of a child beyond the rows: what it counts is dropped, and counted.
 
     Such children write to the same cells, so that the sum is a lower bound.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from throttle.meter.cells import STARTED, WIDTH
-from throttle.meter.taps import New
+from throttle.meter.deltas import New
 from throttle.model import Amount, Reading, Run
 
 

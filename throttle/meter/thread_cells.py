@@ -36,7 +36,7 @@ class Seat:
         self.opened: Opened | None = None
 
 
-class Ground(Protocol):
+class Counts(Protocol):
     """Whose memory a process counts in: its own, or a row that its parent reads."""
 
     def place(self, name: str) -> int:
@@ -63,26 +63,26 @@ class Ground(Protocol):
 class Leaving:
     """Is dropped with the other locals of a thread when that ends."""
 
-    __slots__ = ("_ground", "_seat")
+    __slots__ = ("_counts", "_seat")
 
-    def __init__(self, seat: Seat, ground: Ground) -> None:
+    def __init__(self, seat: Seat, counts: Counts) -> None:
         self._seat = seat
-        self._ground = ground
+        self._counts = counts
 
     def __del__(self) -> None:
-        self._ground.leave(self._seat)
+        self._counts.leave(self._seat)
 
 
 class ThreadSeat(threading.local):
     """The seat of the thread that asks; under gevent's patches, of the greenlet."""
 
-    def __init__(self, ground: Callable[[], Ground]) -> None:
-        self._of = ground
+    def __init__(self, counts: Callable[[], Counts]) -> None:
+        self._of = counts
         self.sit()
 
     def sit(self) -> None:
-        """Count this thread into memory of the ground that the process has now."""
-        ground = self._of()
-        self.seat = ground.sit()
+        """Count this thread into the memory that the process counts in now."""
+        counts = self._of()
+        self.seat = counts.sit()
         self.cells = self.seat.cells
-        self._leaving = Leaving(self.seat, ground)
+        self._leaving = Leaving(self.seat, counts)

@@ -2,19 +2,19 @@
 
     model     a picture of one instant: databases, their workers, their tenants
     judge     from what the store knows to a picture, in words: pure
-    looking   one look after the other: rates, and what was seen last when Redis is away
+    sampling  one picture after the other: rates, and the last one while Redis is away
     source    the store that an app's settings name
 
-Looking only reads; it changes nothing.
+All of it only reads; nothing is changed.
 """
 
-from throttle.overview.looking import Looking
 from throttle.overview.model import Picture, State, Status, Tenant, Worker
+from throttle.overview.sampling import Sampler
 from throttle.overview.source import open_store
 
 __all__ = [
-    "Looking",
     "Picture",
+    "Sampler",
     "State",
     "Status",
     "Tenant",

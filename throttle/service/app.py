@@ -22,9 +22,9 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import Away, Misconfigured
 from throttle.model import Store
 from throttle.service import pages
-from throttle.service.board import Board
 from throttle.service.cycles import Cycles
 from throttle.service.state import ServiceState
+from throttle.service.view_cache import ViewCache
 from throttle.settings import Settings
 
 WAIT = 0.2
@@ -66,7 +66,7 @@ def make_app(
         settings=settings,
         store=store,
         lane=lane,
-        board=Board(store, lane, clock=clock),
+        view_cache=ViewCache(store, lane, clock=clock),
         cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
         clock=clock,
     )

@@ -82,7 +82,7 @@ class Databases(Page):
         """Show every database that has a limit or traffic."""
 
         async def make() -> Mapping[str, object]:
-            views = await self.state.board.views()
+            views = await self.state.view_cache.views()
             names = sorted({*views, *self.state.settings.limits})
             return {
                 "databases": {
@@ -100,7 +100,7 @@ class OneDatabase(Page):
         """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
 
         async def make() -> Mapping[str, object]:
-            view = (await self.state.board.views()).get(name)
+            view = (await self.state.view_cache.views()).get(name)
             if view is None and name not in self.state.settings.limits:
                 message = f"{name!r} has neither a limit nor traffic"
                 raise Unknown(message)
@@ -202,7 +202,7 @@ class Health(page.OpenPage, Page):
     async def get(self) -> None:
         """Say whether the store behind answers."""
         try:
-            await self.state.board.views()
+            await self.state.view_cache.views()
         except ThrottleError:
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
         else:

@@ -10,8 +10,8 @@ from throttle.clock import Monotonic
 from throttle.errors import Away
 from throttle.model import NOTHING, Amount, Estimator, Seen, Store, View
 from throttle.quota import quota
-from throttle.service.board import Board
 from throttle.service.cycles import Cycles
+from throttle.service.view_cache import ViewCache
 from throttle.settings import Settings
 from throttle.store import wire
 
@@ -27,7 +27,7 @@ class ServiceState:
     settings: Settings
     store: Store
     lane: Threads
-    board: Board
+    view_cache: ViewCache
     cycles: Mapping[str, Cycles]
     clock: Monotonic
     in_flight: InFlight = field(default_factory=InFlight)
@@ -35,7 +35,7 @@ class ServiceState:
     async def traffic(self, name: str) -> tuple[Amount | None, float]:
         """Return a database's traffic and the factor in force; None: not known now."""
         try:
-            view = (await self.board.views()).get(name)
+            view = (await self.view_cache.views()).get(name)
         except Away:
             return None, 1.0
         if view is None:

@@ -14,12 +14,12 @@ its connection, the broker redelivers it.
     ``step``      hangs all of it on a worker's consumer
     ``install``    when the step comes by itself, and how to add it
     ``starting``  what is refused at the start, in one line
-    ``rig``       what lives as long as the worker: accounts, hold, meter, exchange
+    ``runtime``   what lives as long as the worker: accounts, hold, meter, exchange
     ``hook``      through, held or parked; and released
-    ``dead``      held tasks that were revoked or have expired
+    ``revoked_or_expired``  held tasks that will never start
     ``pace``      held tasks that have a `rate_limit` too
     ``held``      a request that waits
-    ``back``      what is held goes back when the worker ends
+    ``requeue``   returns what is held when the worker ends
     ``running``     admitted tasks, until they are over
     ``pool``      what the pool's processes count, by task
     ``spawned``   the same in processes that are fresh interpreters

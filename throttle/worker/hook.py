@@ -13,15 +13,15 @@ from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import Misconfigured
 from throttle.model import Admission, Policy, Target
 from throttle.worker import pool, scheduled, starting
-from throttle.worker.back import give_back
 from throttle.worker.brokers.broker import Broker
-from throttle.worker.dead import Dead
 from throttle.worker.held import Held
 from throttle.worker.info import info_of
 from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
-from throttle.worker.rig import Rig
+from throttle.worker.requeue import requeue
+from throttle.worker.revoked_or_expired import RevokedOrExpired
 from throttle.worker.running import Running, next_run
+from throttle.worker.runtime import Runtime
 
 state: Any = _state  # its stubs lack half of it
 logger = logging.getLogger("throttle.worker")
@@ -42,7 +42,7 @@ def hang(consumer: Any) -> Hook:
     try:
         settings = starting.settings_of(consumer.app)
         starting.check_tasks(consumer.app.tasks, settings)
-        return Hook(consumer, Rig(consumer.controller, settings))
+        return Hook(consumer, Runtime(consumer.controller, settings))
     except Misconfigured as error:
         raise starting.StartRefused(str(error)) from error
 
@@ -54,11 +54,13 @@ class Hook:
     loop, on the thread or greenlet of the consumer's timer.
     """
 
-    def __init__(self, consumer: Any, rig: Rig, clock: Monotonic = monotonic) -> None:
-        self.rig = rig
+    def __init__(
+        self, consumer: Any, runtime: Runtime, clock: Monotonic = monotonic
+    ) -> None:
+        self.runtime = runtime
         self._consumer = consumer
-        self._hold = rig.hold
-        self._accounts = rig.accounts
+        self._hold = runtime.hold
+        self._accounts = runtime.accounts
         self._clock = clock
         self._armed = False
         self._arming = Lock()
@@ -68,18 +70,18 @@ class Hook:
         self._smaller_first = True
         self._broker: Broker | None = None
         self._pace = Pace(consumer)
-        self._dead = Dead(self._all, self._strike, clock)
-        self._running = Running(rig.accounts)
-        rig.collect = self._collect
+        self._ended = RevokedOrExpired(self._all, self._strike, clock)
+        self._running = Running(runtime.accounts)
+        runtime.collect = self._collect
         self._overflow = Overflow(
-            rig.settings,
-            rig.hold,
+            runtime.settings,
+            runtime.hold,
             held=self._all,
             keep=self._keep_all_the_same,
             forget=self._forget,
         )
-        rig.parked = self._overflow.parked
-        rig.paced = self._pace.count
+        runtime.parked = self._overflow.parked
+        runtime.paced = self._pace.count
         self._through: Callable[[Any], object] = consumer.on_task_request
         consumer.on_task_request = self.offer
         pool.counted(consumer)
@@ -92,19 +94,19 @@ class Hook:
         """Take a new connection, of which nothing is held."""
         self._smaller_first = consumer.connection.transport.driver_type == "redis"
         self._broker = self._overflow.begin(consumer)
-        self.rig.start()
+        self.runtime.start()
 
     def leave(self, consumer: Any) -> None:
         """Forget what is held: the connection is lost, or the worker ends."""
         if consumer.connection is not None and self.holding:
             held = sorted(self._all(), key=lambda one: one.since)
-            count = give_back(consumer, held)
+            count = requeue(consumer, held)
             logger.info("throttle: %d held tasks went back to their queues", count)
         self.clear()
 
     def close(self) -> None:
         """Report the last counts."""
-        self.rig.stop()
+        self.runtime.stop()
 
     def clear(self) -> None:
         """Hold nothing any more: the broker redelivers what was held."""
@@ -112,7 +114,7 @@ class Hook:
         self._broker = None
         self._hold.clear()
         self._pace.clear()
-        self._dead.clear()
+        self._ended.clear()
         scheduled.clear()
         self._more = 0
         with self._arming:  # Celery cancels what was set while it connected in vain
@@ -129,7 +131,7 @@ class Hook:
     def offer(self, request: Any) -> None:
         """Pass the request to the pool, or hold it, or park it."""
         task = request.task.name
-        target = self.rig.target(request, task)
+        target = self.runtime.target(request, task)
         if target is None:
             self._through(request)
             return
@@ -166,7 +168,7 @@ class Hook:
 
     def _keep_all_the_same(self, held: Held) -> None:
         # It was to be parked, and could not be: nothing more is taken for it
-        self._dead.add(held)
+        self._ended.add(held)
         self._put(held)
 
     def _put(self, held: Held) -> None:
@@ -182,7 +184,7 @@ class Hook:
 
     def _count(self, held: Held) -> None:
         scheduled.add(held.request)
-        self._dead.add(held)
+        self._ended.add(held)
         if self._broker is not None:
             held.raised = self._broker.raise_prefetch()
             self._more += held.raised
@@ -219,7 +221,7 @@ class Hook:
     def _let_go(self) -> bool:
         until = self._clock() + TURN
         return (
-            self._dead.sweep(until, len(self._hold))
+            self._ended.sweep(until, len(self._hold))
             and self._leave_pace(until)
             and self._leave_hold(until)
         )
@@ -325,4 +327,4 @@ class Hook:
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""
-        return {**info_of(self.rig), "prefetch_more": self._more}
+        return {**info_of(self.runtime), "prefetch_more": self._more}

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from throttle.model import Amount, Holding
-    from throttle.worker.rig import Rig
+    from throttle.worker.runtime import Runtime
 
 
-def info_of(rig: Rig) -> dict[str, Any]:
+def info_of(runtime: Runtime) -> dict[str, Any]:
     """Return each database as this worker sees it, and how its exchange does."""
-    exchanger = rig.exchanger
+    exchanger = runtime.exchanger
     return {
         "databases": {
-            database: _database(rig, database, holding)
-            for database, holding in rig.holdings().items()
+            database: _database(runtime, database, holding)
+            for database, holding in runtime.holdings().items()
         },
         "exchange": {
             "alive": exchanger.alive,
@@ -23,16 +23,16 @@ def info_of(rig: Rig) -> dict[str, Any]:
             "failures": exchanger.failures,
             "dropped": round(exchanger.dropped, 3),
         },
-        "route_failures": rig.route.failures,
+        "route_failures": runtime.route.failures,
     }
 
 
-def _database(rig: Rig, database: str, holding: Holding) -> dict[str, Any]:
-    state = rig.accounts.state(database)
+def _database(runtime: Runtime, database: str, holding: Holding) -> dict[str, Any]:
+    state = runtime.accounts.state(database)
     seen = state.seen
     return {
         "limit": _amount(holding.limit),
-        "traffic": seen and _amount(seen.traffic[rig.settings.estimator]),
+        "traffic": seen and _amount(seen.traffic[runtime.settings.estimator]),
         "factor": seen and round(seen.factor, 4),
         "workers": seen and seen.holders,
         "share": round(state.share, 4),

@@ -32,14 +32,14 @@ def throttle_limit(
 
     for step in state.consumer.blueprint.order:
         if isinstance(step, ThrottleStep) and step.obj is not None:
-            rig = step.obj.rig
-            limit = rig.settings.limits.get(database)
+            runtime = step.obj.runtime
+            limit = runtime.settings.limits.get(database)
             if limit is None:
-                allowed = ", ".join(sorted(rig.settings.limits))
+                allowed = ", ".join(sorted(runtime.settings.limits))
                 return {"error": f"{database!r} has no limit; known: {allowed}"}
             try:
                 message = adjust(
-                    rig.store, limit, operations or None, seconds, who or "somebody"
+                    runtime.store, limit, operations or None, seconds, who or "somebody"
                 )
             except ThrottleError as error:
                 return {"error": str(error)}

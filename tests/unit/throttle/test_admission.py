@@ -8,7 +8,7 @@ import pytest
 
 from throttle.admission import Accounts, memory
 from throttle.admission.costs import Cost
-from throttle.admission.turns import PERIOD, has_turn
+from throttle.admission.rotation import PERIOD, has_turn
 from throttle.errors import Misconfigured
 from throttle.model import (
     TICK,

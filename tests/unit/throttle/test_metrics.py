@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.unit.throttle.incident import SETTINGS, Night, holder, seen
 from throttle.metrics import ThrottleCollector
 from throttle.model import View
-from throttle.overview import Looking
+from throttle.overview import Sampler
 from throttle.settings import Settings
 
 
@@ -27,7 +27,7 @@ def night() -> Night:
 def registry(night: Night) -> CollectorRegistry:
     """Give what is scraped."""
     made = CollectorRegistry()
-    made.register(ThrottleCollector(Looking(night, SETTINGS)))
+    made.register(ThrottleCollector(Sampler(night, SETTINGS)))
     return made
 
 
@@ -106,7 +106,7 @@ def test_a_sum_never_goes_back(registry: CollectorRegistry, night: Night) -> Non
 
 def test_what_was_dropped_is_summed_over_workers_once(night: Night) -> None:
     """Each tells it of its process, in every database, and begins at nothing."""
-    collector = ThrottleCollector(Looking(night, SETTINGS))
+    collector = ThrottleCollector(Sampler(night, SETTINGS))
 
     def total(counts: dict[str, int]) -> float:
         view = View(
@@ -131,7 +131,7 @@ def test_what_was_dropped_is_summed_over_workers_once(night: Night) -> None:
 
 def test_lives_that_are_over_are_not_kept_for_ever(night: Night) -> None:
     """A deploy an hour for a year is no leak."""
-    collector = ThrottleCollector(Looking(night, SETTINGS))
+    collector = ThrottleCollector(Sampler(night, SETTINGS))
     families = {}
     for life in range(200):
         night.known = {
@@ -161,7 +161,7 @@ def test_tenants_are_bounded(night: Night) -> None:
     }
     registry = CollectorRegistry()
     settings: Settings = replace(SETTINGS)
-    registry.register(ThrottleCollector(Looking(night, settings)))
+    registry.register(ThrottleCollector(Sampler(night, settings)))
     assert len([one for one in lines(registry) if "by_tenant" in one]) == 20
 
 

@@ -84,7 +84,7 @@ class Bench:
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.lost: list[str] = []
         self.soon: list[Callable[[], None]] = []
-        rig: Any = SimpleNamespace(
+        runtime: Any = SimpleNamespace(
             settings=Settings(limits=LIMITS),
             hold=self.hold,
             accounts=self.accounts,
@@ -102,9 +102,9 @@ class Bench:
                 call_after=lambda delay, call: self.timers.append((delay, call))
             ),
         )
-        self.hook = Hook(consumer, rig, clock)
+        self.hook = Hook(consumer, runtime, clock)
         self.consumer = consumer
-        self.rig = rig
+        self.runtime = runtime
 
     def come(self, *names: str, database: str | None = "main") -> list[Request]:
         """These tasks come."""
@@ -159,17 +159,17 @@ def test_one_timer_while_something_waits_and_none_otherwise(bench: Bench) -> Non
 
 def test_the_loop_is_woken_when_the_exchange_has_heard(bench: Bench) -> None:
     """What waits for a database that has opened does not wait for the timer."""
-    bench.rig.collect()
+    bench.runtime.collect()
     assert bench.soon == [], "nothing is held"
     bench.come("a", "b", "c")
     bench.accounts.room = 2
-    bench.rig.collect()
+    bench.runtime.collect()
     bench.soon.pop()()
     assert bench.through == ["a", "b"]
     assert [delay for delay, _ in bench.timers] == [PERIOD], "one timer, still"
     bench.accounts.room = 1
     bench.fire()
-    bench.rig.collect()
+    bench.runtime.collect()
     assert (bench.through, bench.soon) == (["a", "b", "c"], [])
 
 
@@ -183,7 +183,7 @@ def test_whoever_turns_first_after_a_standstill_lets_nothing_through(
     bench.come("a", "b")
     bench.accounts.room = 9
     if first == "the exchange":
-        bench.rig.collect()
+        bench.runtime.collect()
         bench.soon.pop()()
     elif first == "the timer":
         bench.fire()
@@ -202,10 +202,10 @@ def test_the_loop_is_left_alone_when_nothing_has_opened(bench: Bench) -> None:
     """What a share that stays the same lets in comes in by the timer."""
     bench.come("a")
     bench.accounts.news = False
-    bench.rig.collect()
+    bench.runtime.collect()
     assert bench.soon == []
     bench.accounts.news = True
-    bench.rig.collect()
+    bench.runtime.collect()
     assert len(bench.soon) == 1
 
 
@@ -268,10 +268,10 @@ def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
     """It was revoked in the queue of the pool: what was expected of it is free."""
     bench.accounts.room = 1
     [one] = bench.come("a")
-    bench.rig.collect()
+    bench.runtime.collect()
     assert bench.accounts.forgotten == []
     state.task_ready(one)
-    bench.rig.collect()
+    bench.runtime.collect()
     assert bench.accounts.forgotten == [one.delivery_info["throttle_run"]]
 
 

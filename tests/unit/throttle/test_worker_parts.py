@@ -20,9 +20,9 @@ from throttle.errors import Misconfigured
 from throttle.meter import meter
 from throttle.model import Target
 from throttle.worker import ThrottleStep, pool, running, starting
-from throttle.worker.dead import Dead
 from throttle.worker.held import Held
 from throttle.worker.pace import Pace
+from throttle.worker.revoked_or_expired import RevokedOrExpired
 from throttle.worker.running import Running
 
 state: Any = _state
@@ -102,7 +102,7 @@ def test_a_retry_under_the_same_id_goes_on() -> None:
     assert len(watched) == 1
 
 
-# dead
+# revoked or expired
 
 
 class Time:
@@ -126,7 +126,7 @@ def hours(count: float) -> datetime:
 def test_only_what_is_due_is_looked_at() -> None:
     """One has expired, one will, one never does."""
     left: list[str] = []
-    dead = Dead(list, lambda one: left.append(one.request.id), Time())
+    ended = RevokedOrExpired(list, lambda one: left.append(one.request.id), Time())
     all_of_them = [
         held("past", expires=hours(-1)),
         held("later", expires=hours(1)),
@@ -134,8 +134,8 @@ def test_only_what_is_due_is_looked_at() -> None:
     ]
     for one in all_of_them:
         one.request.dead = True
-        dead.add(one)
-    assert dead.sweep(1.0, 3)
+        ended.add(one)
+    assert ended.sweep(1.0, 3)
     assert left == ["past"]
 
 
@@ -149,12 +149,12 @@ def test_a_revocation_is_looked_for_once() -> None:
         return [one]
 
     left: list[Held] = []
-    dead = Dead(everything, left.append, Time())
-    assert dead.sweep(1.0, 1)
+    ended = RevokedOrExpired(everything, left.append, Time())
+    assert ended.sweep(1.0, 1)
     state.revoked.add("t")
     one.request.dead = True
-    assert dead.sweep(1.0, 1)
-    assert dead.sweep(1.0, 1)
+    assert ended.sweep(1.0, 1)
+    assert ended.sweep(1.0, 1)
     assert len(asked) == 1
     assert left == [one]
 
@@ -174,28 +174,28 @@ def test_revocations_are_seen_when_celery_forgets_as_many(
         return [one]
 
     left: list[Held] = []
-    dead = Dead(everything, left.append, time)
-    assert dead.sweep(9.0, 1)
+    ended = RevokedOrExpired(everything, left.append, time)
+    assert ended.sweep(9.0, 1)
     state.revoked.add("t")
     one.request.dead = True
     assert len(state.revoked) == 3
-    assert dead.sweep(9.0, 1)
+    assert ended.sweep(9.0, 1)
     assert len(asked) == 1
     time.now += 1.0
-    assert dead.sweep(9.0, 1)
+    assert ended.sweep(9.0, 1)
     assert left == [one]
 
 
 def test_many_dead_take_several_turns() -> None:
     """Each writes a result: the loop goes on with other things in between."""
     left: list[Held] = []
-    dead = Dead(list, left.append, Time(step=1.0))
+    ended = RevokedOrExpired(list, left.append, Time(step=1.0))
     all_of_them = [held(f"t{number}", expires=hours(-1)) for number in range(3)]
     for one in all_of_them:
         one.request.dead = True
-        dead.add(one)
+        ended.add(one)
     turns = 1
-    while not dead.sweep(0.0, 3):
+    while not ended.sweep(0.0, 3):
         turns += 1
     assert turns > 2
     assert len(left) == 3
@@ -203,11 +203,11 @@ def test_many_dead_take_several_turns() -> None:
 
 def test_what_left_before_it_expired_is_not_kept() -> None:
     """An expiry in a year is no reason to remember a task for a year."""
-    dead = Dead(list, lambda _: None, Time())
+    ended = RevokedOrExpired(list, lambda _: None, Time())
     for number in range(3000):
-        dead.add(held(f"t{number}", expires=hours(9000)))
-    assert dead.sweep(1.0, 0)
-    assert len(dead._expiries) == 0
+        ended.add(held(f"t{number}", expires=hours(9000)))
+    assert ended.sweep(1.0, 0)
+    assert len(ended._expiries) == 0
 
 
 # pace

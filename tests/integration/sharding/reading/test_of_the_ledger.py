@@ -7,7 +7,7 @@ from collections.abc import Callable
 from celery_sharding.codec import encode
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Outcome, Stage, Step
-from celery_sharding.overview import State, look
+from celery_sharding.overview import State, take_snapshot
 from tests.integration.sharding.conftest import Planner, Time
 from tests.integration.sharding.ledger.test_shards import (
     LEASE,
@@ -39,11 +39,11 @@ def test_a_job_is_followed_from_its_plan_to_its_end(
     reading = ledger.reading
     waits, free = Code.WAITING, Code.READY
     assert codes(ledger, ready.job) == [free, free, free, waits]
-    assert look(ledger, ready.task_id).verdict.state is State.STARVED
+    assert take_snapshot(ledger, ready.task_id).verdict.state is State.STARVED
     hold = holding(ledger, ready.job)
     first, second = claim(ledger, hold, 2)
     assert codes(ledger, ready.job) == [Code.RUNNING, Code.PUSHED, free, waits]
-    assert look(ledger, ready.task_id).verdict.state is State.RUNNING
+    assert take_snapshot(ledger, ready.task_id).verdict.state is State.RUNNING
     time.step(1)
     bad = failure(second, 2)
     write(
@@ -78,7 +78,7 @@ def test_control_is_seen_at_once(
     ready = planned(((10, 10),))
     control = ledger.control
     control.pause(ready.task_id)
-    assert look(ledger, ready.task_id).verdict.state is State.PAUSED
+    assert take_snapshot(ledger, ready.task_id).verdict.state is State.PAUSED
     control.resume(ready.task_id)
     control.concurrency(ready.task_id, 7)
     assert ledger.reading.job(ready.task_id).concurrency == 7
@@ -86,6 +86,6 @@ def test_control_is_seen_at_once(
     row = ledger.reading.job(ready.task_id)
     assert (row.stage, row.outcome) == (Stage.DELIVERING, Outcome.CANCELLED)
     assert codes(ledger, ready.job) == [Code.WAITING, Code.WAITING]
-    seen = look(ledger, submitted())
+    seen = take_snapshot(ledger, submitted())
     assert seen.verdict.state is State.SUBMITTED
     assert (seen.layers, seen.grid.lines, seen.errors) == ([], (), [])

@@ -12,17 +12,17 @@ from tests.unit.throttle.incident import SETTINGS, Night
 from throttle.cli.formatting import bar, rate, size, spark
 from throttle.cli.refreshing import turns
 from throttle.cli.screen import Screen
-from throttle.overview import Looking, Picture, State
+from throttle.overview import Picture, Sampler, State
 
 
 @pytest.fixture
 def picture() -> Picture:
     """Give the night, with rates."""
     night, at = Night(), [0.0]
-    looking = Looking(night, SETTINGS, clock=lambda: at[0])
-    looking.look()
+    sampler = Sampler(night, SETTINGS, clock=lambda: at[0])
+    sampler.sample()
     at[0], night.second = 1.0, 1
-    return looking.look()
+    return sampler.sample()
 
 
 def shown(

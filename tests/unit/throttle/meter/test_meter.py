@@ -160,8 +160,8 @@ def test_cells_of_threads_that_ended_are_given_back(meter: Meter) -> None:
         in_thread(tally.add)
         totals.read()
     assert totals.operations("main") == 100
-    ground: Any = meter._ground
-    assert len(ground._seats) == 1  # this thread's
+    counts: Any = meter._counts
+    assert len(counts._seats) == 1  # this thread's
 
 
 def test_a_running_statement_tells_its_seconds_as_they_pass(meter: Meter) -> None:
@@ -248,8 +248,8 @@ def test_a_thread_too_many_is_dropped_and_counted(
     meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its statements run, and are in no sum."""
-    ground: Any = meter._ground
-    monkeypatch.setattr(ground, "_threads", 1)
+    counts: Any = meter._counts
+    monkeypatch.setattr(counts, "_threads", 1)
     tally, totals = meter.tally("main"), Totals(meter)
 
     def work() -> None:
@@ -269,8 +269,8 @@ def test_ended_runs_beyond_the_buffer_are_dropped_and_counted(
     meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for the reader."""
-    ground: Any = meter._ground
-    monkeypatch.setattr(ground, "_most_ended", 2)
+    counts: Any = meter._counts
+    monkeypatch.setattr(counts, "_most_ended", 2)
     tally, totals = meter.tally("main"), Totals(meter)
     for run in range(1, 6):
         meter.begin(run)
@@ -460,7 +460,7 @@ def test_a_statement_and_a_run_of_a_dead_child_do_not_go_on(meter: Meter) -> Non
         tally.add()
         # as if begun long ago, and killed
         meter.local.cells[tally.at + 3] = 1
-        meter._ground._row._cells[5] = 1  # type: ignore[attr-defined]
+        meter._counts._row._cells[5] = 1  # type: ignore[attr-defined]
 
     assert forked(work)() == 0
     reading = totals.read()
@@ -477,7 +477,7 @@ def test_a_child_killed_while_a_run_began_leaves_a_row_that_tells_runs(
     def killed() -> None:
         meter.enter(0)
         # in the middle of writing, and killed
-        meter._ground._row._cells[TURN] += 1  # type: ignore[attr-defined]
+        meter._counts._row._cells[TURN] += 1  # type: ignore[attr-defined]
 
     forked(killed)()
     ready, over = Event(), Event()
@@ -553,7 +553,7 @@ assert {r.run: int(r.amount.operations) for r in reading.runs} == {
 meter.read()
 gevent.sleep(0)
 meter.read()
-assert len(meter._ground._seats) <= 2, len(meter._ground._seats)
+assert len(meter._counts._seats) <= 2, len(meter._counts._seats)
 """
     run_python(code)
 

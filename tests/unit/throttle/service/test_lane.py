@@ -11,8 +11,8 @@ from celery_pecker.service.threads import Busy, InFlight, Threads
 from throttle.errors import Away
 from throttle.model import Seen, View
 from throttle.service.app import WAIT
-from throttle.service.board import Board
 from throttle.service.state import NONE
+from throttle.service.view_cache import ViewCache
 
 
 def test_what_waited_too_long_is_not_asked() -> None:
@@ -80,17 +80,17 @@ def test_all_readers_see_one_look_per_tick() -> None:
 
     async def scene() -> None:
         lane = Threads(wait=WAIT)
-        board = Board(store, lane, clock=lambda: now[0])  # type: ignore[arg-type]
-        seen = await asyncio.gather(*(board.views() for _ in range(50)))
+        view_cache = ViewCache(store, lane, clock=lambda: now[0])  # type: ignore[arg-type]
+        seen = await asyncio.gather(*(view_cache.views() for _ in range(50)))
         assert all(one.keys() == {"main"} for one in seen)
         assert store.looks == 1
         store.away, now[0] = True, 0.11
         for _ in range(3):
             with pytest.raises(Away, match="gone"):
-                await board.views()
+                await view_cache.views()
         assert store.looks == 2
         store.away, now[0] = False, 0.3
-        assert await board.views()
+        assert await view_cache.views()
         lane.close()
 
     asyncio.run(scene())

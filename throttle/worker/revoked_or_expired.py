@@ -23,7 +23,7 @@ SLACK = 1000
 Expiry = tuple[float, int, ref[Held]]
 
 
-class Dead:
+class RevokedOrExpired:
     """Finds them without looking at all that is held."""
 
     def __init__(

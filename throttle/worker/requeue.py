@@ -17,16 +17,16 @@ from kombu.common import ignore_errors
 from throttle.clock import Monotonic, monotonic
 from throttle.worker.held import Held
 
-GIVE_BACK_TIMEOUT = 3.0
+REQUEUE_TIMEOUT = 3.0
 """Seconds: less than an orchestrator waits before it kills."""
 
 
-def give_back(consumer: Any, held: Iterable[Held], clock: Monotonic = monotonic) -> int:
+def requeue(consumer: Any, held: Iterable[Held], clock: Monotonic = monotonic) -> int:
     """Return these to their queues, the oldest first in line; return how many.
 
     `held` in the order they came.
     """
-    until = clock() + GIVE_BACK_TIMEOUT
+    until = clock() + REQUEUE_TIMEOUT
     count = 0
     with ignore_errors(consumer):
         # Or they would be redelivered to this worker

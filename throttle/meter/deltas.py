@@ -1,4 +1,4 @@
-"""What is new in the integers of a thread since they were read last."""
+"""Read what is new in the integers of a thread since they were read last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ New = tuple[int, int, int, int]
 """Where the database's cells begin; operations, nanoseconds and rows since."""
 
 
-class Tap:
+class DeltaReader:
     """Remembers what was read of one thread, so that nothing is reported twice.
 
     A running statement tells its seconds as they pass. When it ends, its time stands
@@ -30,7 +30,7 @@ class Tap:
     def __init__(self) -> None:
         self._seen: list[int] = []
 
-    def draw(self, cells: list[int], now: int) -> Iterator[New]:
+    def read(self, cells: list[int], now: int) -> Iterator[New]:
         """Yield what is new, by database; it counts as reported."""
         seen = self._seen
         if len(seen) < len(cells):

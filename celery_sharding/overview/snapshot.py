@@ -1,4 +1,4 @@
-"""One look at one job."""
+"""Read all that is shown of one job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERRORS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Snapshot:
     """All that is shown of a job at once."""
 
     row: JobRow
@@ -37,19 +37,19 @@ class Look:
         return verdict(self.row)
 
 
-def look(
+def take_snapshot(
     ledger: Ledger,
     task_id: str,
     *,
     errors_after: tuple[int, int] = (-1, -1),
     errors: int = ERRORS,
-) -> Look:
+) -> Snapshot:
     """Return how a job stands, in five statements; raise JobNotFound."""
     reading = ledger.reading
     row = reading.job(task_id)
     layers = reading.layers(row.leading)
     failed = reading.errors(row.leading, after=errors_after, most=errors + 1)
-    return Look(
+    return Snapshot(
         row=row,
         layers=layers,
         grid=reading.grid(row.leading),

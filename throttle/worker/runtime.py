@@ -27,7 +27,7 @@ SHOWN = 20
 """Tenants that are reported one by one."""
 
 
-class Rig:
+class Runtime:
     """Accounts, hold, route, meter and exchange of one worker.
 
     Made before the pool forks, so that its children count into memory that they share

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.throttle.incident import SETTINGS, Night, holder, seen
 from throttle.errors import Away, TokenRefused
 from throttle.model import View
-from throttle.overview import Looking, Picture
+from throttle.overview import Picture, Sampler
 
 
 class Watch:
@@ -34,9 +34,9 @@ def clock() -> Watch:
 
 
 @pytest.fixture
-def looking(night: Night, clock: Watch) -> Looking:
+def sampler(night: Night, clock: Watch) -> Sampler:
     """Give who looks."""
-    return Looking(night, SETTINGS, clock=clock, now=lambda: 1_000.0)
+    return Sampler(night, SETTINGS, clock=clock, now=lambda: 1_000.0)
 
 
 def rate(picture: Picture, database: str) -> float | None:
@@ -44,23 +44,23 @@ def rate(picture: Picture, database: str) -> float | None:
     return next(one.rate for one in picture.databases if one.name == database)
 
 
-def test_rates_need_two_looks(looking: Looking, night: Night, clock: Watch) -> None:
+def test_rates_need_two_looks(sampler: Sampler, night: Night, clock: Watch) -> None:
     """They are told over at least a second: workers speak each 100 ms."""
-    assert rate(looking.look(), "main") is None
+    assert rate(sampler.sample(), "main") is None
     clock.at += 0.5
     night.second = 1
-    assert rate(looking.look(), "main") is None
+    assert rate(sampler.sample(), "main") is None
     clock.at += 1.5
     night.second = 2
-    main = next(one for one in looking.look().databases if one.name == "main")
+    main = next(one for one in sampler.sample().databases if one.name == "main")
     assert main.rate == 4 * 205
     assert [one.rate for one in main.tenants] == [400.0, 220.0, 200.0]
     clock.at += 0.5
-    assert rate(looking.look(), "main") == 4 * 205, "the last is told on"
+    assert rate(sampler.sample(), "main") == 4 * 205, "the last is told on"
 
 
 def test_a_worker_that_comes_or_starts_anew_is_no_rush(
-    looking: Looking, night: Night, clock: Watch
+    sampler: Sampler, night: Night, clock: Watch
 ) -> None:
     """Its count begins at nothing, or is there at once; neither is a rate."""
     counts = [{"a": 500, "b": 900}, {"a": 510, "b": 3, "new": 70_000}]
@@ -75,56 +75,56 @@ def test_a_worker_that_comes_or_starts_anew_is_no_rush(
                 },
             )
         }
-        rates.append(rate(looking.look(), "main"))
+        rates.append(rate(sampler.sample(), "main"))
         clock.at += 2.0
     assert rates == [None, 5.0]
 
 
 def test_while_the_store_is_away_the_last_picture_is_told_with_why(
-    looking: Looking, night: Night, clock: Watch
+    sampler: Sampler, night: Night, clock: Watch
 ) -> None:
     """And since when; nobody takes it for what is now."""
-    before = looking.look()
-    assert looking.answered
+    before = sampler.sample()
+    assert sampler.answered
     night.away = "Redis is away"
     clock.at += 4.0
-    away = looking.look()
+    away = sampler.sample()
     assert (away.away, away.since) == ("Redis is away", 4.0)
     assert away.databases == before.databases
-    assert isinstance(looking.failure, Away)
+    assert isinstance(sampler.failure, Away)
     night.away = ""
-    assert looking.look().away == ""
-    assert looking.failure is None
+    assert sampler.sample().away == ""
+    assert sampler.failure is None
 
 
 def test_a_store_that_never_answered_shows_the_limits(
-    looking: Looking, night: Night, clock: Watch
+    sampler: Sampler, night: Night, clock: Watch
 ) -> None:
     """Nothing else is known, and it is said since when one asks."""
     night.away = "Redis is away"
-    looking.look()
+    sampler.sample()
     clock.at += 3.0
-    picture = looking.look()
+    picture = sampler.sample()
     assert picture.since == 3.0
     assert {one.name for one in picture.databases} == set(SETTINGS.limits)
-    assert not looking.answered
+    assert not sampler.answered
 
 
 def test_no_rate_is_taken_over_an_outage(
-    looking: Looking, night: Night, clock: Watch
+    sampler: Sampler, night: Night, clock: Watch
 ) -> None:
     """A minute's tasks are not those of the second after it."""
-    looking.look()
+    sampler.sample()
     clock.at += 1.0
     night.away = "Redis is away"
-    looking.look()
+    sampler.sample()
     clock.at += 60.0
     night.away, night.second = "", 60
-    assert rate(looking.look(), "main") is None
+    assert rate(sampler.sample(), "main") is None
 
 
 def test_a_token_that_is_refused_is_told_too(
-    looking: Looking, night: Night, monkeypatch: pytest.MonkeyPatch
+    sampler: Sampler, night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever watches is not ended by it: somebody may mend it."""
 
@@ -133,5 +133,5 @@ def test_a_token_that_is_refused_is_told_too(
         raise TokenRefused(message)
 
     monkeypatch.setattr(night, "look", refuse)
-    assert looking.look().away == "the token was refused"
-    assert isinstance(looking.failure, TokenRefused)
+    assert sampler.sample().away == "the token was refused"
+    assert isinstance(sampler.failure, TokenRefused)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from throttle.meter.cells import DATABASES, LENGTH, OPERATIONS, WIDTH
+from throttle.meter.deltas import DeltaReader, since
 from throttle.meter.sums import Sums, run_of, still
-from throttle.meter.taps import Tap, since
 from throttle.meter.thread_cells import Opened, Seat
 from throttle.model import Run
 
@@ -17,13 +17,13 @@ ENDED = 10_000
 """Ended runs between two readings."""
 
 
-class Own:
-    """The ground of threads, gevent, solo and web processes."""
+class ProcessCounts:
+    """The counts of threads, gevent, solo and web processes."""
 
     def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:
         self._names: list[str] = []
         self._threads = threads
-        self._seats: dict[Seat, Tap] = {}
+        self._seats: dict[Seat, DeltaReader] = {}
         self._spare = Seat([0] * LENGTH)
         self._spare_reported = 0
         self._ended: deque[Run] = deque()
@@ -43,7 +43,7 @@ class Own:
         if len(self._seats) >= self._threads:
             return self._spare
         seat = Seat([0] * LENGTH)
-        self._seats[seat] = Tap()  # atomic: no lock, nobody waits
+        self._seats[seat] = DeltaReader()  # atomic: no lock, nobody waits
         return seat
 
     def leave(self, seat: Seat) -> None:
@@ -71,12 +71,12 @@ class Own:
     def read(self, sums: Sums, now: int) -> None:
         """Add all that is new to the sums."""
         for seat in list(self._seats):
-            tap = self._seats[seat]
+            reader = self._seats[seat]
             ended, opened = seat.ended, seat.opened
             cells = self._copy(seat)
             if ended:
                 still(cells)
-            sums.add(self._names, tap.draw(cells, now))
+            sums.add(self._names, reader.read(cells, now))
             if ended:
                 del self._seats[seat]
             elif opened is not None:

@@ -1,4 +1,4 @@
-"""One look after the other."""
+"""Sample a store for people: pictures of it, with rates from one to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OVER = 1.0
 """Seconds that a rate is taken over at least: workers speak every 100 ms."""
 
 
-class Looking:
+class Sampler:
     """Pictures of a store, one after the other; for one thread.
 
     While the store is away the last picture is repeated, with why and since when.
@@ -51,7 +51,7 @@ class Looking:
         """Return whether the store has ever answered."""
         return self._heard is not None
 
-    def look(self) -> Picture:
+    def sample(self) -> Picture:
         """Return how all stands now, or stood when the store answered last."""
         asked = self._clock()
         try:

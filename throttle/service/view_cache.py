@@ -14,7 +14,7 @@ from throttle.errors import Away
 from throttle.model import TICK, Store, View
 
 
-class Board:
+class ViewCache:
     """The last look, or why there is none; for one event loop."""
 
     def __init__(
