@@ -175,7 +175,7 @@ GUARDS = (
         "outbox: who writes into the table is waited for",
         WATERMARK,
         "            if writing.isdisjoint(names) and PREPARED not in names:\n",
-        "            if PREPARED not in found:\n",
+        "            if PREPARED not in names:\n",
         f"{MARK}::test_who_writes_now_may_have_written_before",
     ),
     Guard(

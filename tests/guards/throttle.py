@@ -21,7 +21,7 @@ GUARDS = (
         "throttle: a look that fails ends no thread (I12)",
         "throttle/flower/watching.py",
         'self._failed.call("throttle: a look", None, self._look, sampler)',
-        "self._look(looking)",
+        "self._look(sampler)",
         "tests/unit/throttle/flower/test_watching.py"
         "::test_a_look_that_fails_is_logged_once_and_ends_no_thread",
     ),
