@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from celery import Celery
 
-from celery_pecker.carriers.calls import Calls, awaited
-from celery_pecker.kernel.database import Database
+from celery_pecker.carriers.calls import awaited
+from celery_pecker.carriers.of_app import OfApp, real
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Full, Observer, Options
 from celery_pecker.observers.model import (
@@ -29,7 +28,7 @@ from celery_pecker.observers.statements import Start, Statements
 KNOWN = "_celery_pecker_observers"
 
 
-class Observers:
+class Observers(OfApp):
     """Starts, stops and shows the observers of an app.
 
         observers = Observers(app)
@@ -58,9 +57,10 @@ class Observers:
         Misconfigured: the app has its Observers already.
     """
 
+    role = "observers"
+
     def __init__(self, app: Celery, *, outbox: Any = None) -> None:
-        real: Any = app
-        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+        super().__init__(app)
         self.outbox = outbox
         self.kinds: dict[str, Observer] = {}
         """What was declared, by kind."""
@@ -76,14 +76,6 @@ class Observers:
             message = "the app has its Observers already: declare them all on these"
             raise Misconfigured(message)
         vars(self.app)[KNOWN] = self
-
-    @cached_property
-    def settings(self) -> Settings:
-        """What the app's configuration says, checked once."""
-        conf: Mapping[str, Any] = self.app.conf
-        settings = Settings.read(conf, main=self.app.main)
-        Database.of(settings, role="observers")  # refuses what is no DSN
-        return settings
 
     def observer(  # noqa: PLR0913  # all that can be said of a kind
         self,
@@ -253,11 +245,6 @@ class Observers:
         """Let hosts of this name or id take observers again; return how many."""
         return self._calls.run(lambda _: self._statements.order(node, "up"), None)
 
-    def close(self) -> None:
-        """Close the connections of ours that are idle."""
-        if "_calls" in vars(self):
-            self._calls.close()
-
     def _checked(
         self,
         kind: str,
@@ -287,16 +274,11 @@ class Observers:
         )
 
     @cached_property
-    def _calls(self) -> Calls:
-        return Calls(self.settings, role="observers")
-
-    @cached_property
     def _statements(self) -> Statements:
         return Statements(self.settings.schema)
 
 
 def observers_of(app: Any) -> Observers | None:
     """Return the observers of an app; None if it has none."""
-    real = getattr(app, "_get_current_object", lambda: app)()
-    known: Observers | None = vars(real).get(KNOWN)
+    known: Observers | None = vars(real(app)).get(KNOWN)
     return known

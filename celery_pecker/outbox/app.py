@@ -13,6 +13,7 @@ from celery import Celery
 from celery.canvas import Signature
 
 from celery_pecker.carriers.calls import awaited
+from celery_pecker.carriers.of_app import real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings
@@ -65,8 +66,7 @@ class Outbox:
         name: str = "default",
         alias: str = "default",
     ) -> None:
-        real: Any = app
-        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+        self.app: Any = real(app)
         self.name = name
         self._dsn = dsn
         self._schema = schema
@@ -216,7 +216,7 @@ class Outbox:
                 " and chord make"
             )
             raise NotRecorded(message)
-        if _real(signature.app) is not self.app:
+        if real(signature.app) is not self.app:
             message = (
                 f"signature {signature!r} is of the app {signature.app!r}; allowed are"
                 f" those of {self.app!r}, whose outbox this is"
@@ -245,12 +245,12 @@ class Outbox:
         mode: Mode | str | None,
         options: dict[str, Any],
     ) -> bulk.Batch:
-        real = bulk.checked(task, options)
+        one = bulk.checked(task, options)
 
         def gather(signature: Any) -> tuple[list[Entry], Any]:
             return self._gather(signature, None, mode, dict(options))
 
-        return bulk.build(real, rows, gather, self.settings.outbox_limit)
+        return bulk.build(one, rows, gather, self.settings.outbox_limit)
 
     @cached_property
     def _writer(self) -> Writer:
@@ -262,7 +262,7 @@ class Outbox:
 
 def outboxes(app: Any) -> list[Outbox]:
     """Return the outboxes of an app, in the order in which they were made."""
-    return [*vars(_real(app)).get(KNOWN, {}).values()]
+    return [*vars(real(app)).get(KNOWN, {}).values()]
 
 
 def settings_of(app: Any, default: Settings) -> dict[str, Settings]:
@@ -276,8 +276,3 @@ def settings_of(app: Any, default: Settings) -> dict[str, Settings]:
         default: the settings of the app.
     """
     return {one.name: one.settings for one in outboxes(app)} or {"default": default}
-
-
-def _real(app: Any) -> Any:
-    """Return the app itself, where it is a proxy of one."""
-    return getattr(app, "_get_current_object", lambda: app)()

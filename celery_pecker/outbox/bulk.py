@@ -9,6 +9,7 @@ from typing import Any
 
 from celery import Task
 
+from celery_pecker.carriers.of_app import real
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import refusals, results
@@ -45,7 +46,7 @@ def checked(task: Any, options: dict[str, Any]) -> Any:
                 " send"
             )
             raise NotRecorded(message)
-    return getattr(task, "_get_current_object", lambda: task)()
+    return real(task)
 
 
 def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:

@@ -9,13 +9,12 @@ from typing import Any, cast
 
 from celery import Celery
 
-from celery_pecker.carriers.calls import Calls, awaited
+from celery_pecker.carriers.calls import awaited
 from celery_pecker.carriers.carrier import Flow
+from celery_pecker.carriers.of_app import OfApp
 from celery_pecker.declarations import enter_tied, storable
 from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
-from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 from celery_pecker.stored.deciding import Edit
 from celery_pecker.stored.definition import (
@@ -35,7 +34,7 @@ Instant = datetime | str
 Instants = list[datetime]
 
 
-class Schedules:
+class Schedules(OfApp):
     """Adds, changes, removes and shows the stored schedules of an app.
 
         schedules = Schedules(app)
@@ -52,17 +51,10 @@ class Schedules:
     effect with the commit; after a rollback there never was one.
     """
 
-    def __init__(self, app: Celery) -> None:
-        real: Any = app
-        self.app: Any = getattr(real, "_get_current_object", lambda: real)()
+    role = "schedules"
 
-    @cached_property
-    def settings(self) -> Settings:
-        """What the app's configuration says, checked once."""
-        conf: Mapping[str, Any] = self.app.conf
-        settings = Settings.read(conf, main=self.app.main)
-        Database.of(settings, role="schedules")  # refuses what is no DSN
-        return settings
+    def __init__(self, app: Celery) -> None:
+        super().__init__(app)
 
     @property
     def allow_list(self) -> Sequence[str] | None:
@@ -440,11 +432,6 @@ class Schedules:
         """What reads rows into entries."""
         return Timings(self.app)
 
-    def close(self) -> None:
-        """Close the connections of ours that are idle."""
-        if "_calls" in vars(self):
-            self._calls.close()
-
     def _code(self) -> Mapping[str, Any]:
         self.app.finalize()
         enter_tied(self.app)
@@ -534,10 +521,6 @@ class Schedules:
         fields["schedule"] = {"once": instant.isoformat()}
         fields["task"] = task
         return name or f"{task} once {new_tag()}", fields
-
-    @cached_property
-    def _calls(self) -> Calls:
-        return Calls(self.settings, role="schedules")
 
     @cached_property
     def _validator(self) -> Validator:
