@@ -12,10 +12,10 @@ from celery import Celery
 from celery_pecker.carriers.calls import awaited
 from celery_pecker.carriers.carrier import Flow
 from celery_pecker.carriers.of_app import OfApp
-from celery_pecker.declarations import enter_tied, storable
-from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
-from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.declarations import storable
+from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+from celery_pecker.stored.arguments import POLICIES, Arguments
 from celery_pecker.stored.deciding import Edit
 from celery_pecker.stored.definition import (
     Definition,
@@ -25,7 +25,7 @@ from celery_pecker.stored.definition import (
     check_version,
     refuse,
 )
-from celery_pecker.stored.edits import MOST, Edits, Outcomes
+from celery_pecker.stored.edits import Edits, Outcomes
 from celery_pecker.stored.model import Changes, Rows, ScheduleRow
 from celery_pecker.stored.timing import Timings, next_runs
 
@@ -67,7 +67,7 @@ class Schedules(OfApp):
 
     def names_of_code(self) -> set[str]:
         """Return the names that this app's ``beat_schedule`` declares."""
-        return {*self._code()}
+        return {*self._arguments.code()}
 
     def set(  # noqa: PLR0913  # all that can be said of a schedule
         self,
@@ -120,7 +120,7 @@ class Schedules(OfApp):
             InvalidField: one of it is not allowed; nothing was written.
             VersionConflict: the schedule has another version; nothing was written.
         """
-        policies = _policies(timeout, delivery, misfire, grace, catch_up)
+        policies = (timeout, delivery, misfire, grace, catch_up)
         wanted = self.check(
             name,
             task=task,
@@ -128,13 +128,13 @@ class Schedules(OfApp):
             args=args,
             kwargs=kwargs,
             options=options,
-            policies=policies,
+            policies=dict(zip(POLICIES, policies, strict=True)),
             run=run,
             start=start,
             end=end,
             once=once,
         )
-        edit = self._edit(name, version, by, paused)
+        edit = self._arguments.edit(name, version, by, paused)
         return self._set(wanted, edit, connection)
 
     aset = awaited(set)  # noqa: A003  # the method above
@@ -160,7 +160,7 @@ class Schedules(OfApp):
             InvalidField: one of them is not allowed; nothing was written.
             VersionConflict: one has another version; nothing was written.
         """
-        edits = self._many(schedules, by)
+        edits = self._arguments.several(schedules, by)
         rows = self._calls.run(
             lambda _: self._edits.set(edits), connection, several=True
         )
@@ -181,7 +181,7 @@ class Schedules(OfApp):
         Raises:
             InvalidField: one of them is not allowed; nothing was written.
         """
-        edits = self._many(schedules, by)
+        edits = self._arguments.several(schedules, by)
         return self._calls.run(
             lambda _: self._edits.set(edits, each=True), connection, several=True
         )
@@ -204,7 +204,7 @@ class Schedules(OfApp):
             InvalidField: one of it is not allowed; nothing was written.
             VersionConflict: the schedule has another version; nothing was written.
         """
-        named, fields = self._once(task, at, name, fields)
+        named, fields = self._arguments.once(task, at, name, fields)
         return self.set(named, **fields)
 
     aonce = awaited(once)
@@ -303,7 +303,7 @@ class Schedules(OfApp):
         check_name(name)
         if check_name(to) == name:
             refuse("name", to, "another name than it has")
-        edit = self._edit(to, version, by)
+        edit = self._arguments.edit(to, version, by)
         return self._calls.run(
             lambda _: self._edits.rename(name, to, edit), connection, several=True
         )
@@ -327,7 +327,7 @@ class Schedules(OfApp):
         if check_name(fields.get("name")) == old:
             return self.set(connection=connection, **fields)
         check_name(old)
-        wanted, edit = self._wanted(fields)
+        wanted, edit = self._arguments.one(fields)
         return self._calls.run(
             lambda _: self._edits.change(old, wanted, edit), connection, several=True
         )
@@ -432,43 +432,6 @@ class Schedules(OfApp):
         """What reads rows into entries."""
         return Timings(self.app)
 
-    def _code(self) -> Mapping[str, Any]:
-        self.app.finalize()
-        enter_tied(self.app)
-        entries: Mapping[str, Any] = self.app.conf.beat_schedule
-        return entries
-
-    def _wanted(self, fields: dict[str, Any]) -> tuple[Definition, Edit]:
-        """Return what the arguments of `set` say, checked."""
-        fields = {"version": None, "by": None, "paused": None, **fields}
-        edit = self._edit(
-            fields["name"], *(fields.pop(key) for key in ("version", "by", "paused"))
-        )
-        policies = _policies(
-            *(
-                fields.pop(key, None)
-                for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
-            )
-        )
-        return self.check(policies=policies, **fields), edit
-
-    def _many(
-        self, schedules: Iterable[Mapping[str, Any]], by: str | None
-    ) -> Sequence[tuple[Definition, Edit]]:
-        edits: dict[str, tuple[Definition, Edit]] = {}
-        for fields in schedules:
-            name = check_name(fields.get("name"))
-            if name in edits:
-                refuse("name", name, "each name once")
-            if len(edits) == MOST:
-                refuse("schedules", f"more than {MOST:,}", f"{MOST:,} at once")
-            try:
-                edits[name] = self._wanted({"by": by, **fields})
-            except InvalidField as error:
-                message = f"{name!r}: {error}"
-                raise InvalidField(message, field=error.field) from error
-        return [*edits.values()]
-
     def _set(self, wanted: Definition, edit: Edit, connection: Any) -> ScheduleRow:
         edits = self._edits
 
@@ -486,22 +449,6 @@ class Schedules(OfApp):
         )
         return _rows(whole)[0]
 
-    def _edit(
-        self,
-        name: str,
-        version: int | None,
-        by: str | None,
-        paused: bool | None = None,
-    ) -> Edit:
-        if paused is not None and not isinstance(paused, bool):
-            refuse("paused", paused, "True, False or None (as it is)")
-        return Edit(
-            version=check_version(version),
-            by=check_by(by),
-            paused=paused,
-            in_code=name in self._code(),
-        )
-
     def _pause(self, name: str, paused: bool, by: str | None, connection: Any) -> bool:
         check_name(name)
         by = check_by(by)
@@ -511,16 +458,9 @@ class Schedules(OfApp):
             several=True,
         )
 
-    def _once(
-        self, task: str, at: Instant, name: str | None, fields: dict[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        """Return name and fields of `set` for one run."""
-        instant = self._validator.instant("at", at)
-        if instant is None:
-            refuse("at", at, "a datetime, or its text, as '2026-11-23 10:00'")
-        fields["schedule"] = {"once": instant.isoformat()}
-        fields["task"] = task
-        return name or f"{task} once {new_tag()}", fields
+    @cached_property
+    def _arguments(self) -> Arguments:
+        return Arguments(self.app, self._validator)
 
     @cached_property
     def _validator(self) -> Validator:
@@ -535,15 +475,3 @@ class Schedules(OfApp):
 def _rows(found: Outcomes) -> Rows:
     """Return what was written, where a refusal was raised."""
     return cast("Rows", found)
-
-
-def _policies(
-    timeout: Any, delivery: Any, misfire: Any, grace: Any, catch_up: Any
-) -> dict[str, Any]:
-    return {
-        "timeout": timeout,
-        "delivery": delivery,
-        "misfire": misfire,
-        "grace": grace,
-        "catch_up": catch_up,
-    }
