@@ -43,8 +43,8 @@ KNOWN = {schedule.is_due, crontab.is_due, solar.is_due}
 class _Pinned:
     """A copy of a schedule whose "now" is what we say."""
 
-    def __init__(self, given: Any, app: Celery, described: str) -> None:
-        self._schedule: Any = _copy(given)
+    def __init__(self, recurs: Any, app: Celery, described: str) -> None:
+        self._schedule: Any = _copy(recurs)
         self._schedule.app = app
         self._schedule.nowfun = self._now
         self._schedule.now = self._now  # some classes read another clock there
@@ -132,9 +132,9 @@ class Computed:
 
     asks = False
 
-    def __init__(self, given: CalendarSchedule, app: Celery, name: str) -> None:
-        self._schedule = given.bound(app, name)
-        self._described = f"schedule {given!r} of entry {name!r}"
+    def __init__(self, recurs: CalendarSchedule, app: Celery, name: str) -> None:
+        self._schedule = recurs.bound(app, name)
+        self._described = f"schedule {recurs!r} of entry {name!r}"
         self._known = (0, 0)
 
     def next(self, last_us: int, now_us: int) -> int:
@@ -152,8 +152,8 @@ class Computed:
         return max(last_us, now_us) + int(RETRY * SECOND)
 
     def _after(self, last_us: int) -> int:
-        found = self._schedule.instant_after(from_us(last_us))
-        return NEVER_US if found is None else to_us(found)
+        instant = self._schedule.instant_after(from_us(last_us))
+        return NEVER_US if instant is None else to_us(instant)
 
 
 class Remembered:
@@ -181,45 +181,45 @@ class Remembered:
         return next_us
 
 
-def described(given: object) -> str:
+def described(recurs: object) -> str:
     """Return a schedule in words that are the same in each process.
 
     A class of the user's without ``__repr__`` shows its address in memory, and would
     seem to have changed at each start.
     """
-    return ADDRESS.sub("", str(given))
+    return ADDRESS.sub("", str(recurs))
 
 
-def period_us(given: Any) -> int | None:
+def period_us(recurs: Any) -> int | None:
     """Return the period of a plain interval, None for anything else."""
-    if type(given) is schedule and not given.relative:
-        interval: Any = given
+    if type(recurs) is schedule and not recurs.relative:
+        interval: Any = recurs
         return int(interval.run_every.total_seconds() * SECOND + 0.5)
     return None
 
 
-def in_words(given: Any, app: Celery, name: str) -> str:
+def in_words(recurs: Any, app: Celery, name: str) -> str:
     """Return the schedule of an entry in words."""
-    if isinstance(given, CalendarSchedule):
-        given = given.bound(app, name)
-    return calendars.in_words(given)
+    if isinstance(recurs, CalendarSchedule):
+        recurs = recurs.bound(app, name)
+    return calendars.in_words(recurs)
 
 
-def recurrence(given: Any, app: Celery, name: str) -> Recurrence:
+def recurrence(recurs: Any, app: Celery, name: str) -> Recurrence:
     """Return what can be asked of a schedule that is no plain grid."""
-    if isinstance(given, CalendarSchedule):
-        return Computed(given, app, name)
-    known = getattr(type(given), "is_due", None) in KNOWN
+    if isinstance(recurs, CalendarSchedule):
+        return Computed(recurs, app, name)
+    known = getattr(type(recurs), "is_due", None) in KNOWN
     kind = Instants if known else Asked
-    return kind(given, app, f"schedule {given!r} of entry {name!r}")
+    return kind(recurs, app, f"schedule {recurs!r} of entry {name!r}")
 
 
-def _copy(given: Any) -> Any:
+def _copy(recurs: Any) -> Any:
     """Return a copy that needs no help of the class.
 
     ``copy.copy`` asks ``crontab.__reduce__``, which builds a subclass anew from the
     five arguments of crontab: a class with arguments of its own fails, or forgets them.
     """
-    copied = object.__new__(type(given))
-    copied.__dict__.update(given.__dict__)
+    copied = object.__new__(type(recurs))
+    copied.__dict__.update(recurs.__dict__)
     return copied

@@ -136,7 +136,7 @@ class Pecker:
         ``apply_async``; ``entry`` is the entry's name, by default the task's.
         The rest goes to ``app.task``: ``name``, ``bind``, ``queue`` …
         """
-        told = _entry(
+        declared = _entry(
             "@pecker.task",
             every=every,
             schedule=schedule,
@@ -158,7 +158,7 @@ class Pecker:
                 name = task_options.get("name") or app.gen_task_name(
                     function.__name__, function.__module__
                 )
-                tie(app, name if entry is None else entry, {"task": name, **told})
+                tie(app, name if entry is None else entry, {"task": name, **declared})
 
             return self._register(function, task_options, enter)
 
@@ -226,7 +226,7 @@ class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[
             return
         # A class without a name has it on its instance only.
         name = cls.name or app.gen_task_name(cls.__name__, cls.__module__)
-        told = _entry(
+        declared = _entry(
             f"task {name}",
             every=cls.every,
             schedule=cls.schedule,
@@ -242,7 +242,7 @@ class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[
                 "catch_up": cls.catch_up,
             },
         )
-        tie(app, name if cls.entry is None else cls.entry, {"task": name, **told})
+        tie(app, name if cls.entry is None else cls.entry, {"task": name, **declared})
 
 
 def _entry(  # noqa: PLR0913  # the parts of an entry
@@ -270,7 +270,7 @@ def _entry(  # noqa: PLR0913  # the parts of an entry
         if not isinstance(value, kinds):
             message = f"{where} has {key}={value!r}; allowed is {allowed}"
             raise Misconfigured(message)
-    told: dict[str, Any] = {
+    declared: dict[str, Any] = {
         "schedule": schedule if every is None else every,
         "args": tuple(args),
         "kwargs": dict(kwargs or {}),
@@ -278,5 +278,5 @@ def _entry(  # noqa: PLR0913  # the parts of an entry
     }
     policies = {key: value for key, value in pecker.items() if value is not None}
     if policies:
-        told["pecker"] = policies
-    return told
+        declared["pecker"] = policies
+    return declared

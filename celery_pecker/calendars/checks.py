@@ -33,21 +33,21 @@ def zone_of(what: str, zone: Zone | None) -> tzinfo | None:
 
 def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
     """Return a datetime in whole seconds; a naive one is local time of the zone."""
-    found = value
+    moment = value
     if isinstance(value, str):
         try:
-            found = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(value)
         except ValueError:
-            found = None
+            moment = None
     if value is None:
         return None
-    if not isinstance(found, datetime) or found.microsecond:
+    if not isinstance(moment, datetime) or moment.microsecond:
         allowed = (
             "a datetime in whole seconds, or its text, as '2026-03-23 18:00'; without"
             " an offset it is local time of the zone"
         )
         refuse(what, field, value, allowed)
-    return found
+    return moment
 
 
 def seconds_of(

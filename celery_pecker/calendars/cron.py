@@ -71,9 +71,9 @@ class CronRule:
         year, month, least = day.year, day.month, day.day + 1
         for _ in range(MONTHS_AHEAD):
             if month in self.fields.month:
-                found = _from(self._days(year, month), least)
-                if found is not None:
-                    return date(year, month, found)
+                number = _from(self._days(year, month), least)
+                if number is not None:
+                    return date(year, month, number)
             month, least = month + 1, 1
             if month > 12:  # noqa: PLR2004  # of a year
                 year, month = year + 1, 1
@@ -81,16 +81,16 @@ class CronRule:
 
     def _days(self, year: int, month: int) -> tuple[int, ...]:
         """Return the days of a month on which it comes."""
-        found = self._months.get((year, month))
-        if found is None:
+        days = self._months.get((year, month))
+        if days is None:
             if len(self._months) >= MONTHS_KNOWN:
                 self._months = {}
-            found = self._months[year, month] = tuple(
+            days = self._months[year, month] = tuple(
                 day
                 for day in range(1, monthrange(year, month)[1] + 1)
                 if self._matches(date(year, month, day))
             )
-        return found
+        return days
 
     def _matches(self, day: date) -> bool:
         fields = self.fields

@@ -88,10 +88,10 @@ def parse(what: str, text: object) -> Fields:
 
 def numbers(what: str, kind: Kind, text: str) -> tuple[int, ...]:
     """Return the numbers that one field names, in order."""
-    found: set[int] = set()
+    chosen: set[int] = set()
     for part in text.split(","):
-        found.update(_part(what, kind, text, part))
-    return tuple(sorted(found))
+        chosen.update(_part(what, kind, text, part))
+    return tuple(sorted(chosen))
 
 
 def _part(what: str, kind: Kind, text: str, part: str) -> Iterator[int]:

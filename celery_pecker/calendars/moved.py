@@ -53,13 +53,13 @@ class Moved(CalendarSchedule):
         best = None
         before = utc - longest
         for _ in range(CANDIDATES):
-            found = self.base.utc_after(before, zone)
-            if found is None or (best is not None and found >= best):
+            instant = self.base.utc_after(before, zone)
+            if instant is None or (best is not None and instant >= best):
                 break
-            moved = found + self._by(found)
+            moved = instant + self._by(instant)
             if moved > utc and (best is None or moved < best):
                 best = moved
-            before = found
+            before = instant
         return best
 
     def _share(self, of: timedelta, *parts: object) -> timedelta:

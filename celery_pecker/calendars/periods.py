@@ -106,9 +106,9 @@ class EveryYear:
                 break
             month, number = self.start.month, self.start.day
             if number <= monthrange(year, month)[1]:
-                found = date(year, month, number)
-                if found >= day:
-                    return found
+                that_day = date(year, month, number)
+                if that_day >= day:
+                    return that_day
             year += self.every
         return None
 
@@ -141,5 +141,5 @@ class AtTime:
         day = local.date()
         if local.time() > self.at:
             day += DAY
-        found = self.days.first(max(day, self.start))
-        return None if found is None else datetime.combine(found, self.at)
+        next_day = self.days.first(max(day, self.start))
+        return None if next_day is None else datetime.combine(next_day, self.at)

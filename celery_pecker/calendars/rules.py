@@ -55,13 +55,13 @@ class RuleTimes:
 
     def first(self, local: datetime) -> datetime | None:
         """Return the first local time not before another."""
-        since, found = self._known
-        if not since <= local or not found or local > found[-1]:
+        since, times = self._known
+        if not since <= local or not times or local > times[-1]:
             if self.counts and since <= local:
                 return None
-            since, found = self._known = self._from(local)
-        index = bisect_left(found, local)
-        return found[index] if index < len(found) else None
+            since, times = self._known = self._from(local)
+        index = bisect_left(times, local)
+        return times[index] if index < len(times) else None
 
     def _from(self, local: datetime) -> tuple[datetime, list[datetime]]:
         if self.counts:
@@ -197,12 +197,12 @@ def _parts(what: str, rule: object) -> dict[str, str]:
 
 def _until(what: str, text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         refuse(what, "UNTIL", text, "a date or an instant, as 20261231T180000Z")
     if "T" not in text:  # a date: the whole of that day
-        found = datetime.combine(found, time(23, 59, 59))
-    return found
+        moment = datetime.combine(moment, time(23, 59, 59))
+    return moment
 
 
 def _shortest(parts: Mapping[str, str]) -> float:

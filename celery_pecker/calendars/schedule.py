@@ -42,9 +42,9 @@ class CalendarSchedule(BaseSchedule):
         end: Instant | None = None,
     ) -> None:
         super().__init__()
-        given = [repr(one) for one in args]
-        given += [f"{key}={_plain(value)!r}" for key, value in options.items() if value]
-        self._text = f"{name}({', '.join(given)})"
+        texts = [repr(one) for one in args]
+        texts += [f"{key}={_plain(value)!r}" for key, value in options.items() if value]
+        self._text = f"{name}({', '.join(texts)})"
         self._made = (args, {key: value for key, value in options.items() if value})
         self.own_zone = zone_of(self._text, zone)
         """Its own time zone; None: the app's."""
@@ -79,35 +79,35 @@ class CalendarSchedule(BaseSchedule):
     def instant_after(self, instant: datetime) -> datetime | None:
         """Return the first instant after another (aware, UTC); None: there is none."""
         utc = instant.astimezone(UTC).replace(tzinfo=None)
-        found = self.utc_after(utc, self.zone)
-        return None if found is None else found.replace(tzinfo=UTC)
+        later = self.utc_after(utc, self.zone)
+        return None if later is None else later.replace(tzinfo=UTC)
 
     def utc_after(self, utc: datetime, zone: tzinfo) -> datetime | None:
         """Return the same, both naive UTC, by the clocks of a zone."""
         if self.start is not None:
             utc = max(utc, utc_of(self.start, zone) - MICROSECOND)
-        found = self._after(utc, zone)
-        if found is None:
+        instant = self._after(utc, zone)
+        if instant is None:
             return None
-        if self.end is not None and found > utc_of(self.end, zone):
+        if self.end is not None and instant > utc_of(self.end, zone):
             return None
-        return found
+        return instant
 
     def remaining_estimate(self, last_run_at: datetime) -> timedelta:
         """Return how long it is from now to the first instant after the last run."""
-        found = self.instant_after(self.maybe_make_aware(last_run_at))
-        if found is None:
+        next_at = self.instant_after(self.maybe_make_aware(last_run_at))
+        if next_at is None:
             return timedelta.max
-        return found - self._utc_now()
+        return next_at - self._utc_now()
 
     def is_due(self, last_run_at: datetime) -> Any:
         """Say whether an instant has passed since, and seconds to the next one."""
         now = self._utc_now()
-        found = self.instant_after(self.maybe_make_aware(last_run_at))
-        due = found is not None and found <= now
+        next_at = self.instant_after(self.maybe_make_aware(last_run_at))
+        due = next_at is not None and next_at <= now
         if due:
-            found = self.instant_after(now)
-        wait = IDLE if found is None else (found - now).total_seconds()
+            next_at = self.instant_after(now)
+        wait = IDLE if next_at is None else (next_at - now).total_seconds()
         return schedstate(due, wait)
 
     def _after(self, utc: datetime, zone: tzinfo) -> datetime | None:

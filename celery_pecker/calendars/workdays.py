@@ -76,14 +76,14 @@ class Workdays:
         return whole + bisect_right(self._year(day.year), day.toordinal() - 1)
 
     def _year(self, year: int) -> tuple[int, ...]:
-        found = self._years.get(year)
-        if found is None:
+        ordinals = self._years.get(year)
+        if ordinals is None:
             first = date(year, 1, 1)
             length = (date(year, 12, 31) - first).days + 1
             days = (first + n * DAY for n in range(length))
-            found = tuple(day.toordinal() for day in days if self._works(day))
-            self._years[year] = found
-        return found
+            ordinals = tuple(day.toordinal() for day in days if self._works(day))
+            self._years[year] = ordinals
+        return ordinals
 
 
 def workdays(what: str, calendar: object) -> Workdays:

@@ -65,19 +65,19 @@ def stretches(zone: tzinfo, year: int) -> tuple[Stretch, ...]:
     first, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001
     start = first - 2 * DAY
     before = offset_at(zone, start - SECOND)
-    found: list[Stretch] = []
+    parts: list[Stretch] = []
     low, offset = start, offset_at(zone, start)
     while low < end:
         high = min(low + STEP, end - SECOND)  # a change at the end is the next year's
         if offset_at(zone, high) != offset:
             change = _change(zone, low, high)
-            found.append(Stretch(start, change, before, offset))
+            parts.append(Stretch(start, change, before, offset))
             start, before, offset = change, offset, offset_at(zone, change)
             low = change
         else:
             low = high if high > low else end
-    found.append(Stretch(start, end, before, offset))
-    return tuple(one for one in found if one.end > first)
+    parts.append(Stretch(start, end, before, offset))
+    return tuple(one for one in parts if one.end > first)
 
 
 def _change(zone: tzinfo, low: datetime, high: datetime) -> datetime:
@@ -111,13 +111,13 @@ def first_after(rule: LocalRule, zone: tzinfo, utc: datetime) -> datetime | None
             asked = start + one.offset
             if one.before > one.offset and not rule.hourly:
                 asked = max(asked, one.start + one.before)
-            found = rule.first(asked)
-            if found is not None and found < one.end + one.offset:
-                instant = found - one.offset
+            at = rule.first(asked)
+            if at is not None and at < one.end + one.offset:
+                instant = at - one.offset
                 return instant if moved is None else min(instant, moved)
-            if moved is not None or found is None:
+            if moved is not None or at is None:
                 return moved
-            pending, known = found, True
+            pending, known = at, True
         year = max(year + 1, pending.year - 1)
     return None
 

@@ -66,15 +66,15 @@ def alike(
 
 
 def _compared(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
-    given = vars(entry) if isinstance(entry, ScheduleEntry) else dict(entry)
+    fields = vars(entry) if isinstance(entry, ScheduleEntry) else dict(entry)
     return {
-        "schedule": given.get("schedule"),
-        "relative": bool(given.get("relative")),
-        "task": given.get("task"),
-        "args": [*(given.get("args") or ())],
-        "kwargs": dict(given.get("kwargs") or {}),
-        "options": dict(given.get("options") or {}),
-        "pecker": given.get("pecker"),
+        "schedule": fields.get("schedule"),
+        "relative": bool(fields.get("relative")),
+        "task": fields.get("task"),
+        "args": [*(fields.get("args") or ())],
+        "kwargs": dict(fields.get("kwargs") or {}),
+        "options": dict(fields.get("options") or {}),
+        "pecker": fields.get("pecker"),
     }
 
 
@@ -91,6 +91,6 @@ def _same_schedule(one: object, other: object) -> bool:
     return one == other
 
 
-def _fields(given: object) -> dict[str, object]:
+def _fields(schedule: object) -> dict[str, object]:
     derived = {"_app", "tz", "utc_enabled"}
-    return {key: it for key, it in vars(given).items() if key not in derived}
+    return {key: it for key, it in vars(schedule).items() if key not in derived}

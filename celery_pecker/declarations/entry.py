@@ -16,6 +16,8 @@ class PeckerEntry(ScheduleEntry):
     ) -> None:
         super().__init__(*args, **kwargs)
         options: dict[str, Any] = dict(self.options or {})
-        given = options.pop("pecker", None)
+        policies = options.pop("pecker", None)
         self.options = options
-        self.pecker: Mapping[str, object] | None = pecker if given is None else given
+        self.pecker: Mapping[str, object] | None = (
+            pecker if policies is None else policies
+        )

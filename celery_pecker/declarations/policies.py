@@ -30,7 +30,7 @@ POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up", "run")
 
 def policy(
     where: str,
-    given: object,
+    options: object,
     recurs: object,
     period: int | None,
     *,
@@ -40,7 +40,9 @@ def policy(
 
     ``recurs`` is its schedule, ``period`` that of a grid in microseconds.
     """
-    read = _read(f"{where}['pecker']", {} if given is None else given, recurs, period)
+    read = _read(
+        f"{where}['pecker']", {} if options is None else options, recurs, period
+    )
     if read.grace_us is None and isinstance(recurs, crontab):
         starting = _seconds("", "beat_cron_starting_deadline", conf)
         if starting is not None:
@@ -48,18 +50,18 @@ def policy(
     return read
 
 
-def _read(where: str, given: object, recurs: object, period: int | None) -> Policy:
-    if not isinstance(given, Mapping):
-        message = f"{where} is {given!r}; allowed is a dict of {', '.join(POLICIES)}"
+def _read(where: str, options: object, recurs: object, period: int | None) -> Policy:
+    if not isinstance(options, Mapping):
+        message = f"{where} is {options!r}; allowed is a dict of {', '.join(POLICIES)}"
         raise Misconfigured(message)
-    for key in given:
+    for key in options:
         if key not in POLICIES:
             message = (
                 f"{where} has no policy {key!r}; allowed are {', '.join(POLICIES)}"
             )
             raise Misconfigured(message)
-    misfire = _choice(where, "misfire", given, Misfire, Misfire.COALESCE)
-    run = _choice(where, "run", given, RunMode, RunMode.DISPATCH)
+    misfire = _choice(where, "misfire", options, Misfire, Misfire.COALESCE)
+    run = _choice(where, "run", options, RunMode, RunMode.DISPATCH)
     if run is RunMode.LOCAL and misfire is Misfire.CATCH_UP:
         # Several slots of one entry at one moment: all but the first would be missed.
         message = (
@@ -67,21 +69,21 @@ def _read(where: str, given: object, recurs: object, period: int | None) -> Poli
             " and 'coalesce': a worker runs one slot of an entry at a time"
         )
         raise Misconfigured(message)
-    grace_us = _seconds(where, "grace", given)
+    grace_us = _seconds(where, "grace", options)
     return Policy(
-        delivery=_delivery(where, given, run, recurs, period),
+        delivery=_delivery(where, options, run, recurs, period),
         misfire=misfire,
-        timeout_us=_timeout(where, given, run, period),
+        timeout_us=_timeout(where, options, run, period),
         grace_us=default_grace_us(misfire, period) if grace_us is None else grace_us,
-        depth=_depth(where, given, misfire),
+        depth=_depth(where, options, misfire),
         run=run,
     )
 
 
 def _timeout(
-    where: str, given: Mapping[str, object], run: RunMode, period: int | None
+    where: str, options: Mapping[str, object], run: RunMode, period: int | None
 ) -> int | None:
-    timeout_us = _seconds(where, "timeout", given)
+    timeout_us = _seconds(where, "timeout", options)
     if timeout_us is None and run is RunMode.LOCAL and period is not None:
         return int(period * LOCAL_SHARE)
     if timeout_us is not None and period is not None and timeout_us > period:
@@ -93,8 +95,8 @@ def _timeout(
     return timeout_us
 
 
-def _depth(where: str, given: Mapping[str, object], misfire: Misfire) -> int:
-    depth = given.get("catch_up")
+def _depth(where: str, options: Mapping[str, object], misfire: Misfire) -> int:
+    depth = options.get("catch_up")
     if misfire is not Misfire.CATCH_UP:
         if depth is not None:
             message = f"{where}['catch_up'] goes with 'misfire': 'catch_up' only"
@@ -113,15 +115,15 @@ def _depth(where: str, given: Mapping[str, object], misfire: Misfire) -> int:
 
 def _delivery(
     where: str,
-    given: Mapping[str, object],
+    options: Mapping[str, object],
     run: RunMode,
     recurs: object,
     period: int | None,
 ) -> Delivery:
     if run is RunMode.DISPATCH:
         default = _default_delivery(recurs, period)
-        return _choice(where, "delivery", given, Delivery, default)
-    delivery = _choice(where, "delivery", given, Delivery, Delivery.AT_MOST_ONCE)
+        return _choice(where, "delivery", options, Delivery, default)
+    delivery = _choice(where, "delivery", options, Delivery, Delivery.AT_MOST_ONCE)
     if delivery is Delivery.AT_LEAST_ONCE:
         # Another replica could send a message again; nobody can run a run again.
         message = (
@@ -132,24 +134,24 @@ def _delivery(
     return delivery
 
 
-def _default_delivery(given: object, period: int | None) -> Delivery:
-    if isinstance(given, CalendarSchedule):
-        seldom = not given.frequent
+def _default_delivery(recurs: object, period: int | None) -> Delivery:
+    if isinstance(recurs, CalendarSchedule):
+        seldom = not recurs.frequent
     elif period is not None:
         seldom = period >= MINUTE_US
     else:
-        seldom = isinstance(given, (crontab, solar))
+        seldom = isinstance(recurs, (crontab, solar))
     return Delivery.AT_LEAST_ONCE if seldom else Delivery.AT_MOST_ONCE
 
 
 def _choice(
     where: str,
     key: str,
-    given: Mapping[str, object],
+    options: Mapping[str, object],
     kind: type[Kind],
     default: Kind,
 ) -> Kind:
-    value = given.get(key, default)
+    value = options.get(key, default)
     for one in kind:
         if value == one:
             return one
@@ -158,8 +160,8 @@ def _choice(
     raise Misconfigured(message)
 
 
-def _seconds(where: str, key: str, given: Mapping[str, object]) -> int | None:
-    value = given.get(key)
+def _seconds(where: str, key: str, options: Mapping[str, object]) -> int | None:
+    value = options.get(key)
     if value is None:
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) else value

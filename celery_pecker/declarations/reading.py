@@ -28,37 +28,37 @@ def _entry(
     name: str, declared: ScheduleEntry, app: Celery, conf: Mapping[str, Any]
 ) -> Entry:
     where = f"beat_schedule[{name!r}]"
-    given: Any = declared.schedule
-    check_schedule(where, given)
+    recurs: Any = declared.schedule
+    check_schedule(where, recurs)
     every_us = None
-    if _plain(given):  # a relative one too, which is no grid
-        check_schedule(where, given.run_every)
-        every_us = int(given.run_every.total_seconds() * SECOND + 0.5)
-        if getattr(given, "relative", False) and every_us < SECOND:
+    if _plain(recurs):  # a relative one too, which is no grid
+        check_schedule(where, recurs.run_every)
+        every_us = int(recurs.run_every.total_seconds() * SECOND + 0.5)
+        if getattr(recurs, "relative", False) and every_us < SECOND:
             # Celery rounds such an instant down to its second: it lies before the last.
             message = (
                 f"{where}: schedule is every {every_us / SECOND:g} s, relative; allowed"
                 " with relative is 1 s or more: Celery rounds to whole seconds"
             )
             raise Misconfigured(message)
-    period = period_us(given)
+    period = period_us(recurs)
     return Entry(
         name=name,
         task=str(declared.task),
-        described=described(given),
-        words=in_words(given, app, name),
+        described=described(recurs),
+        words=in_words(recurs, app, name),
         policy=policy(
-            where, getattr(declared, "pecker", None), given, every_us, conf=conf
+            where, getattr(declared, "pecker", None), recurs, every_us, conf=conf
         ),
         period_us=period,
-        recurrence=recurrence(given, app, name) if period is None else None,
+        recurrence=recurrence(recurs, app, name) if period is None else None,
     )
 
 
-def _plain(given: object) -> bool:
+def _plain(recurs: object) -> bool:
     """Whether its instants are Celery's own, one ``run_every`` after another."""
     return (
-        isinstance(given, schedule)
-        and type(given).is_due is schedule.is_due
-        and type(given).remaining_estimate is schedule.remaining_estimate
+        isinstance(recurs, schedule)
+        and type(recurs).is_due is schedule.is_due
+        and type(recurs).remaining_estimate is schedule.remaining_estimate
     )

@@ -29,16 +29,16 @@ def enter_tied(app: Any) -> None:
 
 
 def _enter(app: Any, name: str, entry: Mapping[str, Any]) -> None:
-    given = app.conf.beat_schedule
-    if not isinstance(given, Mapping):
+    entries = app.conf.beat_schedule
+    if not isinstance(entries, Mapping):
         return  # refused when a scheduler reads it: every command finalizes the app
-    before = given.get(name)
+    before = entries.get(name)
     if before is None:
         # Not into the dict itself: apps that are configured by the same module share
         # it, and the other one may not know the task.
-        if app.__dict__.get(_OWN) is not given:
-            given = app.__dict__[_OWN] = dict(given)
-            app.conf.beat_schedule = given
-        given[name] = dict(entry)
+        if app.__dict__.get(_OWN) is not entries:
+            entries = app.__dict__[_OWN] = dict(entries)
+            app.conf.beat_schedule = entries
+        entries[name] = dict(entry)
     elif isinstance(before, Mapping | ScheduleEntry) and not alike(before, entry):
         note_duplicate(app, name)

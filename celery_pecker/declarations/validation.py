@@ -27,7 +27,7 @@ def check_beat_schedule(beat_schedule: Any) -> None:
             f"beat_schedule is {beat_schedule!r}; allowed is a dict of entries by name"
         )
         raise Misconfigured(message)
-    for name, given in beat_schedule.items():
+    for name, entry in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
         if not storable(name):
             message = (
@@ -35,8 +35,8 @@ def check_beat_schedule(beat_schedule: Any) -> None:
                 " UTF-8 without NUL"
             )
             raise Misconfigured(message)
-        if not isinstance(given, ScheduleEntry):
-            _check_one(where, given)
+        if not isinstance(entry, ScheduleEntry):
+            _check_one(where, entry)
 
 
 def storable(name: object) -> bool:
@@ -49,43 +49,43 @@ def storable(name: object) -> bool:
         return False
 
 
-def _check_one(where: str, given: object) -> None:
-    if not isinstance(given, Mapping):
-        message = f"{where} is {given!r}; allowed is a dict of {', '.join(KEYS)}"
+def _check_one(where: str, entry: object) -> None:
+    if not isinstance(entry, Mapping):
+        message = f"{where} is {entry!r}; allowed is a dict of {', '.join(KEYS)}"
         raise Misconfigured(message)
-    for key in given:
+    for key in entry:
         if key not in KEYS:
             message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
             raise Misconfigured(message)
     for key in ("task", "schedule"):
-        if given.get(key) in (None, ""):
+        if entry.get(key) in (None, ""):
             message = f"{where} has no {key!r}"
             raise Misconfigured(message)
-    check_schedule(where, given["schedule"])
+    check_schedule(where, entry["schedule"])
     for key, kind, allowed in (
         ("task", str, "the name of a task"),
         ("args", Iterable, "a list or tuple"),
         ("kwargs", Mapping, "a dict"),
         ("options", Mapping, "a dict of options of apply_async"),
     ):
-        value = given.get(key)
+        value = entry.get(key)
         if value is not None and not isinstance(value, kind):
             message = f"{where}[{key!r}] is {value!r}; allowed is {allowed}"
             raise Misconfigured(message)
-    headers = (given.get("options") or {}).get("headers")
+    headers = (entry.get("options") or {}).get("headers")
     if headers is not None and not isinstance(headers, Mapping):
         message = f"{where}['options']['headers'] is {headers!r}; allowed is a dict"
         raise Misconfigured(message)
 
 
-def check_schedule(where: str, given: object) -> None:
+def check_schedule(where: str, schedule: object) -> None:
     """Refuse what is neither a schedule nor a length of time, or no real one."""
-    if hasattr(given, "is_due"):
+    if hasattr(schedule, "is_due"):
         return
-    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    seconds = schedule.total_seconds() if isinstance(schedule, timedelta) else schedule
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         message = (
-            f"{where}: schedule is {given!r}; allowed are seconds, a timedelta,"
+            f"{where}: schedule is {schedule!r}; allowed are seconds, a timedelta,"
             " crontab, solar or another celery schedule"
         )
         raise Misconfigured(message)

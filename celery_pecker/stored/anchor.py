@@ -114,18 +114,18 @@ def due_slots(entry: Entry, hot: Hot) -> list[int]:
         slot_us = max(first_us, newest_us - (depth - 1) * period_us)
     else:
         slot_us, _ = misfire.choose(after, first_us, now_us, depth)
-    found: list[int] = []
-    while slot_us <= now_us and len(found) < depth:
+    slots: list[int] = []
+    while slot_us <= now_us and len(slots) < depth:
         if misfire.runs(entry.policy, slot_us, now_us):
-            found.append(slot_us)
+            slots.append(slot_us)
         slot_us = after(slot_us)
-    return found
+    return slots
 
 
 def _asked(due: list[int], now_us: int, taken_us: int = 0) -> tuple[int, ...]:
     """Return an instant for each slot, in order, no two of them the same."""
-    found: list[int] = []
+    slots: list[int] = []
     for slot_us in due:
-        least_us = found[-1] + 1 if found else max(now_us - RECENT_US, taken_us + 1)
-        found.append(max(slot_us, least_us))
-    return tuple(found)
+        least_us = slots[-1] + 1 if slots else max(now_us - RECENT_US, taken_us + 1)
+        slots.append(max(slot_us, least_us))
+    return tuple(slots)

@@ -436,14 +436,14 @@ class Schedules(OfApp):
         edits = self._edits
 
         def at_once_or_whole(_: object) -> Flow[ScheduleRow]:
-            found = yield from edits.set_at_once(wanted, edit)
-            return found or _rows((yield from edits.set([(wanted, edit)])))[0]
+            row = yield from edits.set_at_once(wanted, edit)
+            return row or _rows((yield from edits.set([(wanted, edit)])))[0]
 
         if connection is not None:
             return self._calls.run(at_once_or_whole, connection)
-        found = self._calls.run(lambda _: edits.set_at_once(wanted, edit), None)
-        if found is not None:
-            return found
+        row = self._calls.run(lambda _: edits.set_at_once(wanted, edit), None)
+        if row is not None:
+            return row
         whole = self._calls.run(
             lambda _: edits.set([(wanted, edit)]), None, several=True
         )
@@ -472,6 +472,6 @@ class Schedules(OfApp):
         return Edits(settings.schema, app_name=settings.app, timings=self.timings)
 
 
-def _rows(found: Outcomes) -> Rows:
+def _rows(outcomes: Outcomes) -> Rows:
     """Return what was written, where a refusal was raised."""
-    return cast("Rows", found)
+    return cast("Rows", outcomes)

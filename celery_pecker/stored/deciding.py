@@ -14,7 +14,7 @@ from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.stored import anchor
 from celery_pecker.stored.definition import Definition
 from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Found, Reading
+from celery_pecker.stored.reading import Current, Reading
 from celery_pecker.stored.timing import Timings, following
 
 RIVALS = 10
@@ -42,7 +42,7 @@ class Decided:
     """An edit that may be written."""
 
     wanted: Definition
-    found: Found
+    current: Current
     entry: Entry
     values: dict[str, Any]
     """The columns of ``write_schedules``."""
@@ -55,7 +55,7 @@ class Deciding:
         self._timings = timings
         self._reading = reading
 
-    def decide(self, wanted: Definition, edit: Edit, found: Found) -> Decided:
+    def decide(self, wanted: Definition, edit: Edit, current: Current) -> Decided:
         """Return what an edit writes.
 
         Raises:
@@ -63,36 +63,36 @@ class Deciding:
             VersionConflict: it has not the version that the edit is for.
         """
         if edit.in_code:
-            refuse_code(found.name, "this app's beat_schedule declares it")
-        check_version(found, edit.version)
-        if found.by_code:
-            refuse_code(found.name, "the code of a living scheduler declares it")
-        same = self._same(wanted, found)
-        once_at, new = self._timed(wanted, found, same=same)
+            refuse_code(current.name, "this app's beat_schedule declares it")
+        check_version(current, edit.version)
+        if current.by_code:
+            refuse_code(current.name, "the code of a living scheduler declares it")
+        same = self._same(wanted, current)
+        once_at, new = self._timed(wanted, current, same=same)
         hot = anchor.Hot(
-            executed_us=found.executed_us or found.now_us,
-            now_us=found.now_us,
-            paused=found.paused or bool(edit.paused),
+            executed_us=current.executed_us or current.now_us,
+            now_us=current.now_us,
+            paused=current.paused or bool(edit.paused),
         )
         paused = edit.paused
-        if not found.there:
+        if not current.there:
             where, paused = anchor.first(hot), bool(edit.paused)
         elif same:
             where = anchor.Anchor()
         else:
-            where = anchor.changed(self._reading.entry(found), new, hot)
-        change = "changed" if found.there else "created"
-        if found.removed_at is not None:
+            where = anchor.changed(self._reading.entry(current), new, hot)
+        change = "changed" if current.there else "created"
+        if current.removed_at is not None:
             change = "returned"
-        values = self._written(wanted, new, where, found)
+        values = self._written(wanted, new, where, current)
         values |= {"once_at": once_at, "paused": paused, "change": change}
-        values["by"] = edit.by or f"db:{found.who}"
-        return Decided(wanted, found, new, values)
+        values["by"] = edit.by or f"db:{current.who}"
+        return Decided(wanted, current, new, values)
 
     def row(self, decided: Decided, created_at: datetime) -> ScheduleRow:
         """Return the row that an edit has just written."""
         return self._reading.written(
-            decided.found,
+            decided.current,
             decided.wanted,
             decided.values,
             created_at=created_at,
@@ -100,16 +100,16 @@ class Deciding:
         )
 
     def _timed(
-        self, wanted: Definition, found: Found, *, same: bool
+        self, wanted: Definition, current: Current, *, same: bool
     ) -> tuple[datetime | None, Entry]:
         """Return the single instant of an edit and its entry; refuse what is over."""
-        after_us = max(found.now_us, found.executed_us or 0)
+        after_us = max(current.now_us, current.executed_us or 0)
         if "once" in wanted.schedule:
             at_us = to_us(datetime.fromisoformat(wanted.schedule["once"]))
-            if same and found.once_at is not None:
-                return found.once_at, self._entry(wanted, found.once_at)
-            if found.now_us - at_us > LATE_US:
-                now = from_us(found.now_us).isoformat()
+            if same and current.once_at is not None:
+                return current.once_at, self._entry(wanted, current.once_at)
+            if current.now_us - at_us > LATE_US:
+                now = from_us(current.now_us).isoformat()
                 message = (
                     f"schedule: once is {from_us(at_us).isoformat()}, and now is {now};"
                     " allowed is an instant to come"
@@ -118,16 +118,17 @@ class Deciding:
             at_us = max(at_us, after_us + 1)
             return from_us(at_us), self._entry(wanted, from_us(at_us))
         if same:
-            return found.once_at, self._entry(wanted, found.once_at)
+            return current.once_at, self._entry(wanted, current.once_at)
         entry = self._entry(wanted, None)
         period_us = anchor.period_of(entry)
-        if period_us is not None and found.there and not wanted.once:
-            after_us = latest(found.executed_us or after_us, period_us, after_us)
+        if period_us is not None and current.there and not wanted.once:
+            after_us = latest(current.executed_us or after_us, period_us, after_us)
         next_us = following(entry, after_us, after_us)
         if next_us >= NEVER_US:
             field = "schedule" if wanted.end is None else "end"
+            now = from_us(current.now_us).isoformat()
             message = (
-                f"{field} leaves no run after now, {from_us(found.now_us).isoformat()};"
+                f"{field} leaves no run after now, {now};"
                 " allowed is a schedule that comes"
             )
             raise InvalidField(message, field=field)
@@ -147,18 +148,18 @@ class Deciding:
             once_at=once_at,
         )
 
-    def _same(self, wanted: Definition, found: Found) -> bool:
+    def _same(self, wanted: Definition, current: Current) -> bool:
         """Say whether an edit leaves alone when the entry is due.
 
         A single run that is over is scheduled anew by any edit.
         """
-        if not found.there or found.done:
+        if not current.there or current.done:
             return False
-        before = self._reading.definition(found)
+        before = self._reading.definition(current)
         return before is not None and before.timing == wanted.timing
 
     def _written(
-        self, wanted: Definition, new: Entry, where: anchor.Anchor, found: Found
+        self, wanted: Definition, new: Entry, where: anchor.Anchor, current: Current
     ) -> dict[str, Any]:
         policy = new.policy
         return {
@@ -173,8 +174,8 @@ class Deciding:
             "starts_at": wanted.start,
             "ends_at": wanted.end,
             "once": wanted.once,
-            "version": found.version + 1,
-            "at": from_us(found.now_us),
+            "version": current.version + 1,
+            "at": from_us(current.now_us),
             "executed_at": (
                 None if where.executed_us is None else from_us(where.executed_us)
             ),
@@ -187,11 +188,11 @@ class Deciding:
         }
 
 
-def check_version(found: Found, expected: int | None) -> None:
+def check_version(current: Current, expected: int | None) -> None:
     """Refuse an edit for another version than there is."""
-    actual = found.version if found.there else 0
+    actual = current.version if current.there else 0
     if expected is not None and expected != actual:
-        raise VersionConflict(found.name, expected=expected, actual=actual)
+        raise VersionConflict(current.name, expected=expected, actual=actual)
 
 
 def refuse_code(name: str, why: str) -> NoReturn:

@@ -47,11 +47,11 @@ class Definition:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON, for the history."""
-        found = asdict(self)
-        del found["name"]
+        plain = asdict(self)
+        del plain["name"]
         for key in ("start", "end"):
-            found[key] = found[key] and found[key].isoformat()
-        return found
+            plain[key] = plain[key] and plain[key].isoformat()
+        return plain
 
     @property
     def timing(self) -> tuple[object, ...]:
@@ -110,7 +110,7 @@ class Validator:
                 refuse(field, str(first or last), "none beside a schedule 'once'")
             self.instant("schedule", document["once"])
             once = True
-        found = Definition(
+        definition = Definition(
             name=name,
             task=task,
             args=checked_json("args", _listed(args), list),
@@ -127,28 +127,28 @@ class Validator:
             name,
             task=task,
             schedule=document,
-            policies=found.policies,
-            run=found.run,
+            policies=definition.policies,
+            run=definition.run,
             start=first,
             end=last,
             once_at=LAST if once and "once" not in document else None,
         )
-        return found
+        return definition
 
     def _options(self, options: Any) -> dict[str, Any]:
         """Return checked options; with an allow-list none that runs another task."""
-        found = _options(options)
+        checked = _options(options)
         if self._allow_list is not None:
-            headers = found.get("headers") or {}
-            named = [key for key in OTHER_TASKS if key in found]
+            headers = checked.get("headers") or {}
+            named = [key for key in OTHER_TASKS if key in checked]
             named += ["headers['task']"] if "task" in headers else []
             if named:
                 allowed = (
                     f"none with {' or '.join(named)}, which runs other tasks than"
                     " those of the setting pecker_allowed_tasks"
                 )
-                refuse("options", found, allowed)
-        return found
+                refuse("options", checked, allowed)
+        return checked
 
     def instant(self, field: str, value: Any) -> datetime | None:
         """Return an instant; a naive one is local time of the app's zone.
@@ -158,26 +158,26 @@ class Validator:
         """
         if value is None:
             return None
-        found = value
+        moment = value
         if isinstance(value, str):
             try:
-                found = datetime.fromisoformat(value)
+                moment = datetime.fromisoformat(value)
             except ValueError:
-                found = None
-        if isinstance(found, datetime):
-            if found.tzinfo is None:
-                found = found.replace(tzinfo=self._app.timezone)
+                moment = None
+        if isinstance(moment, datetime):
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=self._app.timezone)
             try:
-                found = found.astimezone(UTC)
+                moment = moment.astimezone(UTC)
             except OverflowError:
-                found = None
-        if not isinstance(found, datetime) or not FIRST <= found < LAST:
+                moment = None
+        if not isinstance(moment, datetime) or not FIRST <= moment < LAST:
             allowed = (
                 "a datetime of 1970 to 8999, or its text, as '2026-11-23 10:00';"
                 " without an offset it is local time of the app's zone"
             )
             refuse(field, value, allowed)
-        return found
+        return moment
 
     def _check_task(self, task: object) -> None:
         if not isinstance(task, str) or not storable(task):
@@ -234,13 +234,13 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
         refuse(field, value, "a list or tuple" if kind is list else "a dict")
     try:
         text = json.dumps(value, allow_nan=False)
-        found = json.loads(text)
-        same = found == _without_tuples(value)
+        document = json.loads(text)
+        same = document == _without_tuples(value)
     except (TypeError, ValueError, RecursionError) as error:
         # The text of what is nested too deep would raise once more.
         shown = "nested too deep" if isinstance(error, RecursionError) else value
         refuse(field, shown, f"what JSON can hold ({error})")
-    if _has_whole_float(found):
+    if _has_whole_float(document):
         refuse(
             field, value, "floats below 1e16: larger ones come back as whole numbers"
         )
@@ -251,7 +251,7 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
     if len(text) > MAX_BYTES:
         message = f"{field} has {len(text)} bytes as JSON; allowed are {MAX_BYTES}"
         raise InvalidField(message, field=field)
-    return found
+    return document
 
 
 def _has_whole_float(value: Any) -> bool:
@@ -283,27 +283,27 @@ def _listed(args: Any) -> Any:
 
 
 def _options(options: Any) -> dict[str, Any]:
-    found = {} if options is None else options
-    if isinstance(found, dict):
-        if "pecker" in found:
-            refuse("options", found, "those of apply_async; policies are arguments")
-        headers = found.get("headers")
+    checked = {} if options is None else options
+    if isinstance(checked, dict):
+        if "pecker" in checked:
+            refuse("options", checked, "those of apply_async; policies are arguments")
+        headers = checked.get("headers")
         if headers is not None and not isinstance(headers, Mapping):
-            refuse("options", found, "a dict under 'headers'")
-    result: dict[str, Any] = checked_json("options", found, dict)
+            refuse("options", checked, "a dict under 'headers'")
+    result: dict[str, Any] = checked_json("options", checked, dict)
     return result
 
 
 def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in policies.items():
         if value is None:
             continue
         plain = value.total_seconds() if isinstance(value, timedelta) else value
         if key in DURATIONS and isinstance(plain, float):
             plain = forms.number(plain)
-        found[key] = str(plain) if isinstance(plain, str) else plain
+        values[key] = str(plain) if isinstance(plain, str) else plain
     checked: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in values.items():
         checked[key] = checked_json(key, [value], list)[0]
     return checked

@@ -33,7 +33,7 @@ from celery_pecker.stored.deciding import (
 )
 from celery_pecker.stored.definition import Definition
 from celery_pecker.stored.model import Change, Changes, Rows, ScheduleRow
-from celery_pecker.stored.reading import Found, Reading
+from celery_pecker.stored.reading import Current, Reading
 from celery_pecker.stored.renaming import Renaming
 from celery_pecker.stored.timing import Timings
 
@@ -43,7 +43,7 @@ MOST = 1_000
 """Rows of one listing at most."""
 Refused = InvalidField | VersionConflict
 Outcomes = list[ScheduleRow | Refused]
-Seen = list[Found]
+Seen = list[Current]
 
 
 class Edits:
@@ -54,7 +54,7 @@ class Edits:
         self._app_name = app_name
         self._reading = Reading(timings)
         self._deciding = Deciding(timings, self._reading)
-        self.rename = Renaming(self._reading, self._found, self._statement).rename
+        self.rename = Renaming(self._reading, self._current, self._statement).rename
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
@@ -65,13 +65,13 @@ class Edits:
         Raises:
             InvalidField: code declares the name, or it would never run.
         """
-        [found] = yield from self._found([wanted.name])
-        fresh = found.there and found.hot_version == found.version
-        if not fresh or edit.version not in {None, found.version}:
+        [current] = yield from self._current([wanted.name])
+        fresh = current.there and current.hot_version == current.version
+        if not fresh or edit.version not in {None, current.version}:
             return None
-        decided = self._deciding.decide(wanted, edit, found)
-        decided.values["seen_at"] = from_us(found.executed_us or 0)
-        decided.values["seen_paused"] = found.paused
+        decided = self._deciding.decide(wanted, edit, current)
+        decided.values["seen_at"] = from_us(current.executed_us or 0)
+        decided.values["seen_paused"] = current.paused
         written = yield from self._write([decided])
         return written.get(wanted.name)
 
@@ -97,13 +97,13 @@ class Edits:
             names = [name for name in todo if name not in refused]
             rows = yield self._statement("lock_entries", {"names": names})
             ready = []
-            for found in (yield from self._found(names)):
+            for current in (yield from self._current(names)):
                 try:
-                    ready.append(self._deciding.decide(*todo[found.name], found))
+                    ready.append(self._deciding.decide(*todo[current.name], current))
                 except (InvalidField, VersionConflict) as error:
                     if not each:
                         raise
-                    refused[found.name] = error
+                    refused[current.name] = error
             held = {name for (name,) in rows}
             new = [one.wanted.name for one in ready if one.wanted.name not in held]
             values = {"names": new, "now": None}
@@ -122,17 +122,17 @@ class Edits:
             InvalidField, UnknownSchedule, VersionConflict, SlotUnderway: as its parts.
         """
         yield self._statement("lock_entries", {"names": sorted((old, wanted.name))})
-        [found] = yield from self._found([old])
-        before = self._reading.definition(found) if found.there else None
+        [current] = yield from self._current([old])
+        before = self._reading.definition(current) if current.there else None
         same = before is not None and all(
             getattr(before, part) == getattr(wanted, part)
             for part in PARTS
             if part != "name"
         )
-        same = same and edit.paused in {None, found.paused}
+        same = same and edit.paused in {None, current.paused}
         if before is not None and not same:
             asked = Edit(version=edit.version, paused=edit.paused)
-            self._deciding.decide(wanted, asked, replace(found, by_code=False))
+            self._deciding.decide(wanted, asked, replace(current, by_code=False))
         row = yield from self.rename(old, wanted.name, edit)
         if same:
             return row
@@ -147,15 +147,15 @@ class Edits:
             VersionConflict: it has not the version that the edit is for.
         """
         yield self._statement("lock_entries", {"names": [name]})
-        [found] = yield from self._found([name])
-        check_version(found, edit.version)
-        if not found.there:
+        [current] = yield from self._current([name])
+        check_version(current, edit.version)
+        if not current.there:
             return False
         values = {
             "name": name,
-            "version": found.version + 1,
-            "at": from_us(found.now_us),
-            "by": edit.by or f"db:{found.who}",
+            "version": current.version + 1,
+            "at": from_us(current.now_us),
+            "by": edit.by or f"db:{current.who}",
         }
         rows = yield self._statement("remove_schedule", values)
         return bool(rows)
@@ -178,8 +178,8 @@ class Edits:
 
     def get(self, name: str) -> Flow[ScheduleRow | None]:
         """Return a stored schedule that was not removed."""
-        [found] = yield from self._found([name])
-        return self._reading.row(found) if found.there else None
+        [current] = yield from self._current([name])
+        return self._reading.row(current) if current.there else None
 
     def list(
         self,
@@ -202,7 +202,7 @@ class Edits:
                 "most": min(limit, MOST),
             },
         )
-        return [self._reading.row(Found(*row)) for row in rows]
+        return [self._reading.row(Current(*row)) for row in rows]
 
     def history(self, name: str, limit: int) -> Flow[Changes]:
         """Return the changes of a name, newest first."""
@@ -210,10 +210,10 @@ class Edits:
         rows = yield self._statement("read_schedule_changes", values)
         return [_change(row) for row in rows]
 
-    def _found(self, names: Sequence[str]) -> Flow[Seen]:
+    def _current(self, names: Sequence[str]) -> Flow[Seen]:
         rows = yield self._statement("read_stored", {"now": None, "names": names})
-        found = [Found(*row) for row in rows]
-        owner = found[0].owner if found else None
+        currents = [Current(*row) for row in rows]
+        owner = currents[0].owner if currents else None
         if owner is not None and owner != self._app_name:
             message = (
                 f"schema {self._schema!r} belongs to the app {owner!r}, and this"
@@ -221,7 +221,7 @@ class Edits:
                 f" pecker_app = {owner!r}"
             )
             raise Misconfigured(message)
-        return found
+        return currents
 
     def _write(self, edits: Sequence[Decided]) -> Flow[dict[str, ScheduleRow]]:
         """Return what was written of these, by name."""

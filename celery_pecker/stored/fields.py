@@ -170,18 +170,18 @@ def arguments(texts: Mapping[str, str], *, zone: tzinfo = UTC) -> dict[str, Any]
         if not asked[name]:
             refuse(name, "", "a text")
     local = _zone(asked["zone"]) or zone
-    found: dict[str, Any] = {name: asked[name] for name in PLAIN if asked[name]}
+    options: dict[str, Any] = {name: asked[name] for name in PLAIN if asked[name]}
     for name, empty in (("args", []), ("kwargs", {}), ("options", {})):
-        found[name] = _json(name, asked[name], empty)
+        options[name] = _json(name, asked[name], empty)
     for name, read in READ.items():
         if asked[name]:
-            found[name] = read(name, asked[name])
-    found |= {n: _switch(n, asked[n]) for n in ("once", "paused") if n in texts}
-    found["schedule"] = _schedule(asked, local)
+            options[name] = read(name, asked[name])
+    options |= {n: _switch(n, asked[n]) for n in ("once", "paused") if n in texts}
+    options["schedule"] = _schedule(asked, local)
     for name in ("start", "end"):
         if asked[name] and not (name == "start" and asked["kind"] == "rrule"):
-            found[name] = _instant(name, asked[name], local)
-    return found
+            options[name] = _instant(name, asked[name], local)
+    return options
 
 
 def texts(row: ScheduleRow) -> dict[str, str]:
@@ -189,12 +189,12 @@ def texts(row: ScheduleRow) -> dict[str, str]:
 
     What somebody wrote by hand may be anything: it is shown as JSON, to be mended.
     """
-    found = dict.fromkeys(NAMES, "")
-    found |= {"name": row.name, "task": row.task, "run": row.run}
+    filled = dict.fromkeys(NAMES, "")
+    filled |= {"name": row.name, "task": row.task, "run": row.run}
     policies: Any = row.policies
     pairs = policies.items() if isinstance(policies, dict) else ()
-    found |= {key: str(value) for key, value in pairs if key in POLICIES}
-    found |= {
+    filled |= {key: str(value) for key, value in pairs if key in POLICIES}
+    filled |= {
         "args": json.dumps(row.args) if row.args else "",
         "kwargs": json.dumps(row.kwargs) if row.kwargs else "",
         "options": json.dumps(row.options) if row.options else "",
@@ -205,15 +205,15 @@ def texts(row: ScheduleRow) -> dict[str, str]:
         "version": str(row.version),
     }
     if row.problem not in {None, BY_CODE}:
-        return found | {"kind": "json", "value": json.dumps(row.schedule)}
-    return found | _schedule_texts(row.schedule, found["start"])
+        return filled | {"kind": "json", "value": json.dumps(row.schedule)}
+    return filled | _schedule_texts(row.schedule, filled["start"])
 
 
 def form_field(error: InvalidField) -> str:
     """Return the field of the form that an error of ``set`` belongs to."""
     known = {"schedule": "value", "at": "value", "policies": "misfire"}
-    found = known.get(error.field, error.field)
-    return found if found in NAMES else "name"
+    name = known.get(error.field, error.field)
+    return name if name in NAMES else "name"
 
 
 def preview(
@@ -224,29 +224,29 @@ def preview(
     try:
         named = {"name": "preview", "task": "preview"}
         filled = {**asked, **{k: asked.get(k) or one for k, one in named.items()}}
-        found = arguments(filled, zone=schedules.app.timezone)
-        when = {key: found.get(key) for key in ("start", "end")}
-        once = bool(found.get("once"))
+        options = arguments(filled, zone=schedules.app.timezone)
+        when = {key: options.get(key) for key in ("start", "end")}
+        once = bool(options.get("once"))
         runs = schedules.next_runs(
-            found["schedule"], **when, once=once, name=found["name"], count=count
+            options["schedule"], **when, once=once, name=options["name"], count=count
         )
         words = schedules.timings.words(
-            found["name"], found["schedule"], **when, once=once
+            options["name"], options["schedule"], **when, once=once
         )
         if not str(asked.get("task") or "").strip():
             return Preview(words, runs)  # nobody can say yet whether it is allowed
         schedules.check(
-            found["name"],
-            task=found["task"],
-            schedule=found["schedule"],
+            options["name"],
+            task=options["task"],
+            schedule=options["schedule"],
             policies={
-                key: found.get(key)
+                key: options.get(key)
                 for key in ("timeout", "delivery", "misfire", "grace", "catch_up")
             },
             **{
-                key: found[key]
+                key: options[key]
                 for key in ("args", "kwargs", "options", "run", "start", "end", "once")
-                if key in found
+                if key in options
             },
         )
     except InvalidField as error:
@@ -320,19 +320,19 @@ def _schedule_texts(document: dict[str, Any], start: str) -> dict[str, str]:
     inner = {"start", "end"} & {*document} - ({"start"} if kind == "rrule" else set())
     if inner or {"key", "relative"} & {*document} or (kind == "rrule" and start):
         return whole
-    found = {"kind": kind, "value": str(document[kind])}
+    texts = {"kind": kind, "value": str(document[kind])}
     for name in ("zone", "calendar", "days", "jitter"):
         if name in document:
-            found[name] = str(document[name])
+            texts[name] = str(document[name])
     if "splay" in document:
-        found["splay"] = "on" if document["splay"] is True else str(document["splay"])
+        texts["splay"] = "on" if document["splay"] is True else str(document["splay"])
     if kind == "rrule":
-        found["start"] = document["start"]
+        texts["start"] = document["start"]
     elif kind == "solar":
-        found["value"] += f" {document['lat']} {document['lon']}"
+        texts["value"] += f" {document['lat']} {document['lon']}"
     elif kind == "recurrence":
-        found["value"] = json.dumps(document[kind])
-    return found
+        texts["value"] = json.dumps(document[kind])
+    return texts
 
 
 def _zone(name: str) -> tzinfo | None:
@@ -346,10 +346,10 @@ def _zone(name: str) -> tzinfo | None:
 
 def _instant(field: str, text: str, zone: tzinfo) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         refuse(field, text, "an instant, as 2026-11-23 10:00")
-    return found if found.tzinfo is not None else found.replace(tzinfo=zone)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=zone)
 
 
 def _json(field: str, text: str, empty: Any) -> Any:
@@ -357,12 +357,12 @@ def _json(field: str, text: str, empty: Any) -> Any:
         return empty
     kind = "list" if isinstance(empty, list) else "object"
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         refuse(field, text, f"a JSON {kind} ({error})")
-    if not isinstance(found, type(empty)):
+    if not isinstance(document, type(empty)):
         refuse(field, text, f"a JSON {kind}")
-    return found
+    return document
 
 
 def _number(field: str, text: str) -> float:

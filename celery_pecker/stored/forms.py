@@ -326,13 +326,13 @@ def instant(name: str, value: object, *, aware: bool = True) -> datetime:
         InvalidField: it is none, or, where it must be aware, has no offset.
     """
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
-        found = None
-    if found is None or (aware and found.tzinfo is None):
+        moment = None
+    if moment is None or (aware and moment.tzinfo is None):
         example = "'2026-11-23T10:00:00+00:00'"
         refuse(f"{name} is {value!r}; allowed is an instant as {example}")
-    return found
+    return moment
 
 
 def number(value: float) -> float:

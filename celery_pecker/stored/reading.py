@@ -17,7 +17,7 @@ from celery_pecker.stored.timing import Timings, following
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Current:
     """What ``read_stored`` answers of a name; its columns, in order."""
 
     now_us: int
@@ -75,43 +75,43 @@ class Reading:
     def __init__(self, timings: Timings) -> None:
         self._timings = timings
 
-    def entry(self, found: Found, *, name: str | None = None) -> Entry | None:
+    def entry(self, current: Current, *, name: str | None = None) -> Entry | None:
         """Return the entry of a row, or of another name; None if it cannot be read."""
         try:
-            return self._entry(found, name or found.name)
+            return self._entry(current, name or current.name)
         except Misconfigured:
             return None
 
-    def definition(self, found: Found) -> Definition | None:
+    def definition(self, current: Current) -> Definition | None:
         """Return the definition of a row; None if the row cannot be read."""
-        if self.entry(found) is None:
+        if self.entry(current) is None:
             return None
         return Definition(
-            name=found.name,
-            task=found.task or "",
-            args=json.loads(found.args),
-            kwargs=json.loads(found.kwargs),
-            options=json.loads(found.options),
-            schedule=json.loads(found.schedule),
-            policies=json.loads(found.policies),
-            run=found.run,
-            start=_utc(found.start),
-            end=_utc(found.end),
-            once=found.once,
+            name=current.name,
+            task=current.task or "",
+            args=json.loads(current.args),
+            kwargs=json.loads(current.kwargs),
+            options=json.loads(current.options),
+            schedule=json.loads(current.schedule),
+            policies=json.loads(current.policies),
+            run=current.run,
+            start=_utc(current.start),
+            end=_utc(current.end),
+            once=current.once,
         )
 
-    def row(self, found: Found) -> ScheduleRow:
+    def row(self, current: Current) -> ScheduleRow:
         """Return a row for people."""
-        entry, problem = None, BY_CODE if found.by_code else None
+        entry, problem = None, BY_CODE if current.by_code else None
         try:
-            entry = self._entry(found, found.name)
+            entry = self._entry(current, current.name)
         except Misconfigured as error:
             problem = f"cannot be read: {error}"
-        return self._shown(found, json.loads(found.schedule), entry, problem)
+        return self._shown(current, json.loads(current.schedule), entry, problem)
 
     def written(
         self,
-        found: Found,
+        current: Current,
         wanted: Definition,
         values: Mapping[str, Any],
         *,
@@ -120,14 +120,14 @@ class Reading:
     ) -> ScheduleRow:
         """Return the row that an edit has just written."""
         executed_at = values["executed_at"]
-        executed_us = found.executed_us
+        executed_us = current.executed_us
         if executed_at is not None:
             executed_us = to_us(executed_at)
         paused = values["paused"]
-        after = Found(
-            now_us=found.now_us,
-            who=found.who,
-            owner=found.owner,
+        after = Current(
+            now_us=current.now_us,
+            who=current.who,
+            owner=current.owner,
             name=wanted.name,
             task=wanted.task,
             args=values["args"],
@@ -146,67 +146,69 @@ class Reading:
             changed_at=values["at"],
             changed_by=values["by"],
             executed_us=executed_us,
-            ran=found.ran and executed_us == found.executed_us,
-            stored_paused=found.paused if paused is None else paused,
+            ran=current.ran and executed_us == current.executed_us,
+            stored_paused=current.paused if paused is None else paused,
             by_code=False,
         )
         return self._shown(after, wanted.schedule, entry, None)
 
-    def _entry(self, found: Found, name: str) -> Entry:
+    def _entry(self, current: Current, name: str) -> Entry:
         return self._timings.entry(
             name,
-            task=found.task or "",
-            schedule=found.schedule,
-            policies=found.policies,
-            run=found.run,
-            start=_utc(found.start),
-            end=_utc(found.end),
-            once_at=_utc(found.once_at) if found.once else None,
+            task=current.task or "",
+            schedule=current.schedule,
+            policies=current.policies,
+            run=current.run,
+            start=_utc(current.start),
+            end=_utc(current.end),
+            once_at=_utc(current.once_at) if current.once else None,
         )
 
     def _shown(
-        self, found: Found, schedule: Any, entry: Entry | None, problem: str | None
+        self, current: Current, schedule: Any, entry: Entry | None, problem: str | None
     ) -> ScheduleRow:
-        once_at = _utc(found.once_at)
+        once_at = _utc(current.once_at)
         words = ""
         if entry is not None:
             words = self._timings.words(
-                found.name,
+                current.name,
                 schedule,
-                start=_utc(found.start),
-                end=_utc(found.end),
-                once=found.once,
+                start=_utc(current.start),
+                end=_utc(current.end),
+                once=current.once,
                 once_at=once_at,
             )
-        executed_us = found.executed_us
+        executed_us = current.executed_us
         next_due = None
-        if entry is not None and executed_us is not None and not found.paused:
-            next_due = _next(entry, executed_us, found.now_us)
+        if entry is not None and executed_us is not None and not current.paused:
+            next_due = _next(entry, executed_us, current.now_us)
         return ScheduleRow(
-            name=found.name,
-            task=found.task or "",
-            args=json.loads(found.args),
-            kwargs=json.loads(found.kwargs),
-            options=json.loads(found.options),
+            name=current.name,
+            task=current.task or "",
+            args=json.loads(current.args),
+            kwargs=json.loads(current.kwargs),
+            options=json.loads(current.options),
             schedule=schedule,
             words=words,
-            policies=json.loads(found.policies),
-            run=found.run,
-            start=_utc(found.start),
-            end=_utc(found.end),
-            once=found.once,
+            policies=json.loads(current.policies),
+            run=current.run,
+            start=_utc(current.start),
+            end=_utc(current.end),
+            once=current.once,
             once_at=once_at,
-            paused=found.paused,
-            version=found.version,
-            created_at=found.created_at.astimezone(UTC),
-            changed_at=found.changed_at.astimezone(UTC),
-            changed_by=found.changed_by,
+            paused=current.paused,
+            version=current.version,
+            created_at=current.created_at.astimezone(UTC),
+            changed_at=current.changed_at.astimezone(UTC),
+            changed_by=current.changed_by,
             last_slot=(
-                from_us(executed_us) if found.ran and executed_us is not None else None
+                from_us(executed_us)
+                if current.ran and executed_us is not None
+                else None
             ),
             next_due=next_due,
-            done=found.done,
-            declared_by_code=found.by_code,
+            done=current.done,
+            declared_by_code=current.by_code,
             problem=problem,
         )
 

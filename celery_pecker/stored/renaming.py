@@ -24,10 +24,10 @@ from celery_pecker.stored import anchor
 from celery_pecker.stored.deciding import RIVALS, Edit, check_version, refuse_code
 from celery_pecker.stored.definition import Definition
 from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Found, Reading
+from celery_pecker.stored.reading import Current, Reading
 
 Ask = Callable[[str, Mapping[str, object]], Statement]
-Read = Callable[[Sequence[str]], Flow[list[Found]]]
+Read = Callable[[Sequence[str]], Flow[list[Current]]]
 
 
 class Renaming:
@@ -52,8 +52,8 @@ class Renaming:
         """
         for _ in range(RIVALS):
             yield self._ask("lock_entries", {"names": sorted((old, new))})
-            found = {one.name: one for one in (yield from self._read([old, new]))}
-            before, there = found[old], found[new]
+            currents = {one.name: one for one in (yield from self._read([old, new]))}
+            before, there = currents[old], currents[new]
             definition, entry = self._checked(before, there, edit)
             if _owns(before) and (yield self._ask("find_underway", {"name": old})):
                 raise SlotUnderway
@@ -70,7 +70,7 @@ class Renaming:
         raise VersionConflict(new, expected=0, actual=1)
 
     def _checked(
-        self, before: Found, there: Found, edit: Edit
+        self, before: Current, there: Current, edit: Edit
     ) -> tuple[Definition, Entry]:
         if not before.there:
             message = f"no stored schedule is named {before.name!r}"
@@ -96,7 +96,9 @@ class Renaming:
             raise InvalidField(message, field="name")
         return definition, entry
 
-    def _anchored(self, before: Found, there: Found, entry: Entry) -> dict[str, Any]:
+    def _anchored(
+        self, before: Current, there: Current, entry: Entry
+    ) -> dict[str, Any]:
         """Return where the slots of the new name count from."""
         hot = anchor.Hot(
             executed_us=before.executed_us or before.now_us,
@@ -114,13 +116,13 @@ class Renaming:
         }
 
 
-def _owns(found: Found) -> bool:
+def _owns(current: Current) -> bool:
     """Whether the entry's row is that of the stored schedule, and not of code."""
-    return found.hot_version == found.version
+    return current.hot_version == current.version
 
 
 def _written(
-    before: Found, there: Found, wanted: Definition, entry: Entry, edit: Edit
+    before: Current, there: Current, wanted: Definition, entry: Entry, edit: Edit
 ) -> dict[str, Any]:
     policy = entry.policy
     return {

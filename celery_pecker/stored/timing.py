@@ -49,7 +49,7 @@ class Timing:
     period_us: int | None
     recurrence: Recurrence | None
     """None: a grid, or it goes by the entry's name."""
-    given: Any
+    schedule: Any
     """The schedule."""
 
 
@@ -82,16 +82,16 @@ class Timings:
         """
         when, how = _text(schedule), _text(policies)
         timing = self._shared(when, how, run, start, end, once_at)
-        found = timing.recurrence
-        if found is None and timing.period_us is None:
-            found = self._recurrence(timing.given, name, start, end)
+        recurs = timing.recurrence
+        if recurs is None and timing.period_us is None:
+            recurs = self._recurrence(timing.schedule, name, start, end)
         return Entry(
             name=name,
             task=task,
             described=timing.described,
             policy=timing.policy,
             period_us=timing.period_us,
-            recurrence=found,
+            recurrence=recurs,
             version=version,
             edit=edit,
         )
@@ -138,21 +138,21 @@ class Timings:
         if isinstance(recurs, forms.Once) and once_at is None:
             once_at = recurs.at
         every_us = None
-        found: Recurrence | None = None
+        instants: Recurrence | None = None
         if type(recurs) is schedule:
             every_us = int(recurs.seconds * SECOND + 0.5)
         bounded = start is not None or end is not None
         period = period_us(recurs) if not bounded and once_at is None else None
         if once_at is not None:
-            found = Single(to_us(once_at))
+            instants = Single(to_us(once_at))
         elif period is None and not _goes_by_name(recurs):
-            found = self._recurrence(recurs, "", start, end)
+            instants = self._recurrence(recurs, "", start, end)
         return Timing(
             described=_described(when, start, end, once_at),
             policy=self._policy(_read(how), run, recurs, every_us, once_at is not None),
             period_us=period,
-            recurrence=found,
-            given=recurs,
+            recurrence=instants,
+            schedule=recurs,
         )
 
     def _recurrence(
@@ -162,40 +162,42 @@ class Timings:
         every = period_us(recurs)
         if every is not None:
             return Bounded(Grid(every, start_us), None, end_us)
-        found = recurrence(recurs, self._app, name)
+        instants = recurrence(recurs, self._app, name)
         if not name and type(recurs) is not schedule:  # a relative one has no instants
-            found = Remembered(found)
+            instants = Remembered(instants)
         if start is None and end is None:
-            return found
-        return Bounded(found, start_us, end_us)
+            return instants
+        return Bounded(instants, start_us, end_us)
 
     def _policy(
-        self, given: Any, run: str, recurs: Any, every_us: int | None, once: bool
+        self, policies: Any, run: str, recurs: Any, every_us: int | None, once: bool
     ) -> Policy:
-        if not isinstance(given, Mapping):
-            message = f"policies are {given!r}; allowed is an object"
+        if not isinstance(policies, Mapping):
+            message = f"policies are {policies!r}; allowed is an object"
             raise InvalidField(message, field="policies")
-        for key in given:
+        for key in policies:
             if key not in POLICIES or key == "run":
                 allowed = ", ".join(one for one in POLICIES if one != "run")
                 message = f"policies has {key!r}; allowed are {allowed}"
                 raise InvalidField(message, field="policies")
-        wanted = {"run": run, **given}
+        wanted = {"run": run, **policies}
         period = None if once else every_us
         partial: dict[str, Any] = {}
-        found = policy("schedule", partial, recurs, period, conf=self._conf)
+        checked = policy("schedule", partial, recurs, period, conf=self._conf)
         for key in ORDER:
             if key in wanted:
                 partial[key] = wanted[key]
                 try:
-                    found = policy("schedule", partial, recurs, period, conf=self._conf)
+                    checked = policy(
+                        "schedule", partial, recurs, period, conf=self._conf
+                    )
                 except Misconfigured as error:
                     text = str(error).replace("schedule['pecker']", "")
                     text = text.replace(f"[{key!r}]", key, 1)
                     raise InvalidField(text, field=key) from error
-        if once and "delivery" not in given and found.run is RunMode.DISPATCH:
-            return replace(found, delivery=Delivery.AT_LEAST_ONCE)
-        return found
+        if once and "delivery" not in policies and checked.run is RunMode.DISPATCH:
+            return replace(checked, delivery=Delivery.AT_LEAST_ONCE)
+        return checked
 
 
 def following(entry: Entry, last_us: int, now_us: int) -> int:
@@ -212,16 +214,16 @@ def next_runs(
 
     ``last_us`` is the last slot of a grid; without it the grid begins at the instant.
     """
-    found: list[datetime] = []
+    runs: list[datetime] = []
     at_us = after_us
     if entry.period_us is not None and last_us is not None:
         at_us = max(latest(last_us, entry.period_us, after_us), last_us)
-    while len(found) < count:
+    while len(runs) < count:
         at_us = following(entry, at_us, at_us)
         if at_us >= NEVER_US:
             break
-        found.append(from_us(at_us))
-    return found
+        runs.append(from_us(at_us))
+    return runs
 
 
 def _goes_by_name(recurs: Any) -> bool:

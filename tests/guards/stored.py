@@ -95,8 +95,8 @@ GUARDS = (
     Guard(
         "stored: code wins names",
         DECIDING,
-        "        if found.by_code:\n",
-        "        if found.by_code and not found.name:\n",
+        "        if current.by_code:\n",
+        "        if current.by_code and not current.name:\n",
         f"{WRITES}::test_a_name_that_living_code_declares_is_refused",
     ),
     Guard(
@@ -205,7 +205,7 @@ GUARDS = (
     Guard(
         "stored: floats that would come back as whole numbers are refused",
         "celery_pecker/stored/definition.py",
-        "    if _has_whole_float(found):\n",
+        "    if _has_whole_float(document):\n",
         "    if False:\n",
         "tests/unit/stored/test_forms.py::test_every_other_field_is_refused_by_name",
     ),

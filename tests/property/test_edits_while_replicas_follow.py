@@ -169,9 +169,9 @@ class World:
             sql = render(statements()[label], "public")
             return Statement(label, sql, {**params, **now})
 
-        def read(names: Sequence[str]) -> Flow[list[reading.Found]]:
+        def read(names: Sequence[str]) -> Flow[list[reading.Current]]:
             rows = yield ask("read_stored", {"now": None, "names": names})
-            return [reading.Found(*row) for row in rows]
+            return [reading.Current(*row) for row in rows]
 
         app = Celery("edits", set_as_current=False)
         return Renaming(reading.Reading(Timings(app)), read, ask)
