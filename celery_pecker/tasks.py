@@ -110,7 +110,7 @@ class Pecker:
         **task_options: Any,
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 
-    def task(  # noqa: PLR0913  # what may be said of an entry
+    def task(  # noqa: PLR0913  # all options of an entry
         self,
         *,
         every: Seconds | None = None,

@@ -18,7 +18,7 @@
     flower               Flower with our pages, where it is installed
 
 Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 no, or
-refused; 2 not understood; 3 it could not be told, because a server gave no answer.
+refused; 2 not understood; 3 unknown, because a server gave no answer.
 """
 
 from __future__ import annotations

@@ -82,18 +82,18 @@ def run(
     with Context.open(ctx, json=json) as context:
         due_us = context.overview.ask(name, by=who())
         id_ = _task_id(context, name, due_us)
-        found: dict[str, object] = {
+        document: dict[str, object] = {
             "name": name,
             "due": instant(due_us),
             "task_id": id_,
         }
         if not wait:
-            if not context.print_json({**found, "state": "asked"}):
+            if not context.print_json({**document, "state": "asked"}):
                 click.echo(f"asked for a run of {name!r}, task id {id_}")
             return
         with interrupted(UNKNOWN):
             state = _wait(context, name, due_us, id_, timeout)
-        if not context.print_json({**found, "state": state}):
+        if not context.print_json({**document, "state": state}):
             click.echo(f"{name!r}: {state}, task id {id_}")
         if state in BAD:
             context.leave(NO)
@@ -113,8 +113,8 @@ def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) ->
         if state == "published" and not _keeps_results(context):
             return state
         if state == "published":
-            told = bounded(max(left, LOOK), _result, context, id_, max(left, LOOK))
-            return told or "published_no_result"
+            result = bounded(max(left, LOOK), _result, context, id_, max(left, LOOK))
+            return result or "published_no_result"
         if left <= 0:
             return state if state != "asked" else "waiting"
         sleep(min(LOOK, left))

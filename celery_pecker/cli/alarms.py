@@ -57,7 +57,7 @@ def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
                 refuse_unknown("--to", name, "there are", sorted(targets))
         # The database's time, as in each notice: and it is reached.
         now = overview.now()
-        told = {}
+        results = {}
         for name in names or targets:
             notice = Notice(
                 id=0,
@@ -71,11 +71,13 @@ def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
                 at=now,
             )
             error = user_code.tried(targets[name], notice)[1]
-            told[name] = None if error is None else f"{type(error).__name__}: {error}"
-        if not context.print_json({"targets": told}):
-            for name, failed in told.items():
+            results[name] = (
+                None if error is None else f"{type(error).__name__}: {error}"
+            )
+        if not context.print_json({"targets": results}):
+            for name, failed in results.items():
                 context.print("", f"{name}: {failed or 'sent'}")
-        if any(told.values()):
+        if any(results.values()):
             context.leave(NO)
 
 

@@ -51,7 +51,7 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
         else:
             page = context.overview.page(limit=MOST_NAMES)
             names += [row.name for row in page.rows]
-        found = answer(
+        reply = answer(
             Asked(
                 name=name,
                 detail=detail,
@@ -64,23 +64,23 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
             ),
             context.at,
         )
-        if not context.print_json(found):
-            context.print(f"[bold]{found.verdict}[/]: ", found.why)
-            if found.advice:
-                context.print("  → ", found.advice.replace("NAME", name))
-            for fact in found.facts:
+        if not context.print_json(reply):
+            context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
+            if reply.advice:
+                context.print("  → ", reply.advice.replace("NAME", name))
+            for fact in reply.facts:
                 context.print("  · ", fact)
-        if found.verdict in TROUBLE:
+        if reply.verdict in TROUBLE:
             context.leave(NO)
 
 
 def _instant(text: str, context: Context) -> int:
     """Return what was typed, in the app's time zone if it names none."""
     try:
-        given = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError as error:
         message = (
             f"--at is {text!r}; allowed is an instant in ISO 8601: 2026-01-01T12:00"
         )
         raise Misconfigured(message) from error
-    return to_us(given if given.tzinfo else given.replace(tzinfo=context.zone))
+    return to_us(instant if instant.tzinfo else instant.replace(tzinfo=context.zone))

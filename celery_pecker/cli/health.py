@@ -69,26 +69,26 @@ def health(  # noqa: PLR0913  # what can be asked
         message = "ask --live, --pace, --runs, --outbox or --observers, or several"
         raise click.UsageError(message)
     with Context.open(ctx, json=json) as context:
-        found: dict[str, object] = {}
+        document: dict[str, object] = {}
         healthy = True
         if live:
-            healthy &= _live(context, found)
+            healthy &= _live(context, document)
         if pace:
-            healthy &= _pace(context, found, round(within * SECOND))
+            healthy &= _pace(context, document, round(within * SECOND))
         if runs:
-            healthy &= _runs(context, found)
+            healthy &= _runs(context, document)
         if outbox:
-            healthy &= _outbox(context, found, within)
+            healthy &= _outbox(context, document, within)
         if observers:
-            healthy &= observers_run(context, found, within)
-        context.print_json({"healthy": healthy, **found})
+            healthy &= observers_run(context, document, within)
+        context.print_json({"healthy": healthy, **document})
         if not healthy:
             context.leave(NO)
 
 
-def _live(context: Context, found: dict[str, object]) -> bool:
+def _live(context: Context, document: dict[str, object]) -> bool:
     lives = heartbeat.living(context.settings, clock=SYSTEM)
-    found["live"] = [asdict(life) for life in lives]
+    document["live"] = [asdict(life) for life in lives]
     if not context.json:
         for life in lives:
             word = "hangs" if life.stale else "lives"
@@ -99,13 +99,13 @@ def _live(context: Context, found: dict[str, object]) -> bool:
     return bool(lives) and not any(life.stale for life in lives)
 
 
-def _pace(context: Context, found: dict[str, object], within_us: int) -> bool:
+def _pace(context: Context, document: dict[str, object], within_us: int) -> bool:
     entries = context.declared
     now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
     there = context.overview.pace(overdue_after=within_us / SECOND)
     kept = not late and there.kept
-    found["pace"] = {
+    document["pace"] = {
         "kept": kept,
         "entries": len(entries),
         "overdue": max(len(late), there.overdue),
@@ -123,8 +123,8 @@ def _pace(context: Context, found: dict[str, object], within_us: int) -> bool:
                 click.echo(f"{there.failing} of them fail: ask --runs")
         elif late:
             click.echo(
-                f"{len(late)} of {len(entries)} entries are overdue; {told(late[0])};"
-                f" {living_schedulers(there.replicas)}"
+                f"{len(late)} of {len(entries)} entries are overdue;"
+                f" {late_text(late[0])}; {living_schedulers(there.replicas)}"
             )
         elif there.overdue:
             click.echo(
@@ -149,10 +149,10 @@ def _not_sent(context: Context, pace: Pace) -> None:
         click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
 
 
-def _runs(context: Context, found: dict[str, object]) -> bool:
+def _runs(context: Context, document: dict[str, object]) -> bool:
     """Ask whether runs end well: by what workers and schedulers reported."""
     totals, worst = context.overview.totals(), context.overview.failing()
-    found["runs"] = {
+    document["runs"] = {
         "failing": totals.failing,
         "counts": totals.counts,
         "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
@@ -160,9 +160,9 @@ def _runs(context: Context, found: dict[str, object]) -> bool:
     if not context.json:
         for name, one in worst.items():
             if one.bad is not None:
-                said = f": {one.bad.error}" if one.bad.error else ""
+                why = f": {one.bad.error}" if one.bad.error else ""
                 state = one.bad.state.replace("_", " ")
-                click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{said}")
+                click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{why}")
         more = totals.failing - len(worst)
         if more > 0:
             click.echo(f"and {more} more")
@@ -171,7 +171,7 @@ def _runs(context: Context, found: dict[str, object]) -> bool:
     return not totals.failing
 
 
-def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
+def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
     """Ask whether each outbox of the app is delivered, and say how deep it is."""
     databases = {
         name: Database.of(settings, role="cli")
@@ -184,7 +184,7 @@ def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
     finally:
         for database in databases.values():
             database.close()
-    found["outbox"] = {
+    document["outbox"] = {
         name: {"error": str(one)} if isinstance(one, PeckerError) else one
         for name, one in answers.items()
     }
@@ -202,7 +202,7 @@ def _outbox(context: Context, found: dict[str, object], within: float) -> bool:
         if not context.json:
             click.echo(f"outbox {name}: {line}")
     if silent and healthy:
-        context.print_json({"healthy": None, **found})
+        context.print_json({"healthy": None, **document})
         raise silent[0]
     return healthy
 
@@ -246,7 +246,7 @@ def overdue(
     return late
 
 
-def told(one: Overdue) -> str:
+def late_text(one: Overdue) -> str:
     """Return an overdue entry in words."""
     if one.overdue_us is None:
         return f"{one.name!r} was never seen by a scheduler"

@@ -52,24 +52,24 @@ def read(path: Path) -> dict[str, int]:
 
 def _from_json(path: Path) -> dict[str, int]:
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        state = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         message = f"{path} is no JSON: {error}"
         raise Misconfigured(message) from error
-    if not isinstance(given, dict):
+    if not isinstance(state, dict):
         message = f"{path} holds no JSON object of instants by name"
         raise Misconfigured(message)
-    return {name: _instant(path, name, told) for name, told in given.items()}
+    return {name: _instant(path, name, value) for name, value in state.items()}
 
 
-def _instant(path: Path, name: str, told: object) -> int:
+def _instant(path: Path, name: str, value: object) -> int:
     try:
-        instant = datetime.fromisoformat(told) if isinstance(told, str) else None
+        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         instant = None
     if instant is None or instant.tzinfo is None:
         message = (
-            f"{path}: the last run of {name!r} is {told!r}; allowed is an instant in"
+            f"{path}: the last run of {name!r} is {value!r}; allowed is an instant in"
             " ISO 8601 with its offset, such as '2026-01-01T12:00:00+00:00'"
         )
         raise Misconfigured(message)
@@ -78,7 +78,7 @@ def _instant(path: Path, name: str, told: object) -> int:
 
 def _from_shelf(path: Path) -> dict[str, int]:
     base = path if path.suffix not in SUFFIXES else path.with_suffix("")
-    found: dict[str, int] = {}
+    state: dict[str, int] = {}
     for name in (str(path), str(base)):
         if not dbm.whichdb(name):
             continue
@@ -92,8 +92,8 @@ def _from_shelf(path: Path) -> dict[str, int]:
             last = getattr(entry, "last_run_at", None)
             if isinstance(last, datetime):
                 # Celery takes a time without an offset for UTC.
-                found[key] = to_us(last if last.tzinfo else last.replace(tzinfo=UTC))
-        return found
+                state[key] = to_us(last if last.tzinfo else last.replace(tzinfo=UTC))
+        return state
     message = (
         f"{path} is neither beat's schedule file (celerybeat-schedule, or what -s says)"
         " nor JSON"
@@ -102,7 +102,7 @@ def _from_shelf(path: Path) -> dict[str, int]:
 
 
 def plan(
-    given: Mapping[str, int],
+    state: Mapping[str, int],
     rows: Mapping[str, Row],
     *,
     declared: Collection[str],
@@ -110,8 +110,8 @@ def plan(
     overwrite: bool,
 ) -> list[Carried]:
     """Return what is to be done with each entry."""
-    found = []
-    for name, last_us in sorted(given.items()):
+    steps = []
+    for name, last_us in sorted(state.items()):
         row = rows.get(name)
         if name not in declared:
             verdict = "undeclared"
@@ -121,5 +121,5 @@ def plan(
             verdict = "kept"
         else:
             verdict = "set"
-        found.append(Carried(name=name, last_us=last_us, verdict=verdict))
-    return found
+        steps.append(Carried(name=name, last_us=last_us, verdict=verdict))
+    return steps

@@ -33,12 +33,12 @@ def migrate(ctx: click.Context, *, as_sql: bool, after: int, json: bool) -> None
             click.echo(migrations.script(settings.schema, after=after), nl=False)
             return
         taken = migrations.migrate(settings.dsn, schema=settings.schema)
-        found = {
+        document = {
             "schema": settings.schema,
             "step": migrations.LATEST,
             "taken": [step.version for step in taken],
         }
-        if context.print_json(found):
+        if context.print_json(document):
             return
         for step in taken:
             context.console.print(f"[green]✓[/] {step.version:04} {step.name}")

@@ -11,11 +11,11 @@ from celery_pecker.observers.model import Place
 from celery_pecker.observers.overview import Overview, Summary
 
 
-def observers_run(context: Context, found: dict[str, object], within: float) -> bool:
+def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
     """Ask whether a host runs each observer; a parked one needs people."""
     summary = Overview(context.database).summary()
     why = not_run(summary, within)
-    found["observers"] = {
+    document["observers"] = {
         "run": why is None,
         "why": why,
         "hosts": len(summary.taking),

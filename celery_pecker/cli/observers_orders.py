@@ -40,7 +40,7 @@ RESTARTS = {
 @click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
 @as_json
 @click.pass_context
-def start(  # noqa: PLR0913  # what can be said of one
+def start(  # noqa: PLR0913  # all options of one
     ctx: click.Context,
     /,
     *,
@@ -52,10 +52,10 @@ def start(  # noqa: PLR0913  # what can be said of one
     json: bool,
 ) -> None:
     """Start an observer of a kind; a host takes it."""
-    given = _object(args)
+    arguments = _object(args)
     with opened(ctx, json=json) as (context, database):
         number = operations.start(
-            *(database, kind, name, given),
+            *(database, kind, name, arguments),
             weight=weight,
             refuse=refuse,
             known=_declared(context, kind),

@@ -88,10 +88,10 @@ def show(
     if not any(which.values()):
         which["all_rows"] = True
     with opened(ctx, name, json=json) as (context, database):
-        found = Overview(database).rows(chosen(**which), limit=limit)
-        if not context.print_json({"rows": found}):
-            context.console.print(_listing(context, found))
-        if not found:
+        shown = Overview(database).rows(chosen(**which), limit=limit)
+        if not context.print_json({"rows": shown}):
+            context.console.print(_listing(context, shown))
+        if not shown:
             context.leave(NO)
 
 
@@ -202,11 +202,11 @@ def opened(
 ) -> Iterator[tuple[Context, Database]]:
     """Give the context and the database of an outbox of the app."""
     with Context.open(ctx, json=json) as context:
-        found = known(context)
-        if name not in found:
-            message = f"--name {name!r}: the app has {', '.join(sorted(found))}"
+        known_ones = known(context)
+        if name not in known_ones:
+            message = f"--name {name!r}: the app has {', '.join(sorted(known_ones))}"
             raise Misconfigured(message)
-        database = Database.of(found[name], role="cli")
+        database = Database.of(known_ones[name], role="cli")
         try:
             yield context, database
         finally:
@@ -239,14 +239,14 @@ def _instant(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError as error:
         message = f"--at {text!r} is no instant as ISO 8601 has it"
         raise click.UsageError(message) from error
-    if found.utcoffset() is None:
+    if instant.utcoffset() is None:
         message = f"--at {text!r} has no time zone: add Z or +02:00"
         raise click.UsageError(message)
-    return found
+    return instant
 
 
 def _done(context: Context, count: int, what: str) -> None:
@@ -305,10 +305,10 @@ def _length(length: float | None) -> str:
     return seconds(None if length is None else round(length * SECOND))
 
 
-def _listing(context: Context, found: Sequence[MessageRow]) -> Listing:
+def _listing(context: Context, rows: Sequence[MessageRow]) -> Listing:
     heads = ("id", "task", "state", "attempts", "due", "queue", "task id", "error")
     listing = Listing(*heads, right={"id", "attempts"})
-    for one in found:
+    for one in rows:
         listing.add_row(
             str(one.id),
             one.task,

@@ -32,19 +32,19 @@ _pause = click.FloatRange(0.0, MAX_PAUSE)
 @as_json
 @click.pass_context
 def load(
-    ctx: click.Context, /, *, default: bool, name: str, json: bool, **given: Any
+    ctx: click.Context, /, *, default: bool, name: str, json: bool, **options: Any
 ) -> None:
     """Show or change threads, pauses and urgent tasks of modes local and until_done."""
-    everything, only = given.pop("everything"), given.pop("only")
-    changes = {key: value for key, value in given.items() if value is not None}
+    everything, only = options.pop("everything"), options.pop("only")
+    changes = {key: value for key, value in options.items() if value is not None}
     if only or everything:
         changes["only"] = None if everything else only
     with opened(ctx, name, json=json) as (context, database):
-        found = operations.read_load(database)
+        current = operations.read_load(database)
         if changes or default:
-            known = asdict(Load() if default else found)
-            found = operations.set_load(database, **{**known, **changes})
-        if not context.print_json(asdict(found)):
-            for key, value in asdict(found).items():
+            known = asdict(Load() if default else current)
+            current = operations.set_load(database, **{**known, **changes})
+        if not context.print_json(asdict(current)):
+            for key, value in asdict(current).items():
                 shown = "all" if value is None else value
                 click.echo(f"{key.replace('_', ' ')}: {shown}")

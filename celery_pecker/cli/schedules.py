@@ -43,16 +43,16 @@ def schedules(
     if ctx.invoked_subcommand is not None:
         return
     with Context.open(ctx, json=json) as context:
-        found = context.schedules.list(
+        rows = context.schedules.list(
             search=search, task=task, after=after, limit=limit
         )
-        if context.print_json({"schedules": found}):
+        if context.print_json({"schedules": rows}):
             return
         listing = Listing(
             *("name", "task", "when", "next", "state", "version", "changed by"),
             right={"version"},
         )
-        for row in found:
+        for row in rows:
             listing.add_row(
                 row.name,
                 row.task,
@@ -64,11 +64,11 @@ def schedules(
                 str(row.version),
                 row.changed_by,
             )
-        if found:
+        if rows:
             context.console.print(listing)
-        if len(found) == limit:
-            click.echo(f"and maybe more: --after {found[-1].name!r}, --search, …")
-        elif not found:
+        if len(rows) == limit:
+            click.echo(f"and maybe more: --after {rows[-1].name!r}, --search, …")
+        elif not rows:
             click.echo("no schedule is stored" if after is None else "no more")
 
 
@@ -80,15 +80,15 @@ def schedules(
 def history(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
     """Show what was changed of a schedule, by whom, newest first."""
     with Context.open(ctx, json=json) as context:
-        found = context.schedules.history(name, limit=limit)
-        if not found:
+        changes = context.schedules.history(name, limit=limit)
+        if not changes:
             message = f"nothing is known of a stored schedule {name!r}"
             raise click.ClickException(message)
-        if context.print_json({"name": name, "history": found}):
+        if context.print_json({"name": name, "history": changes}):
             return
         listing = Listing("at", "change", "version", "by", "what", right={"version"})
-        for nth, one in enumerate(found):
-            older = (two.definition for two in found[nth + 1 :] if two.definition)
+        for nth, one in enumerate(changes):
+            older = (two.definition for two in changes[nth + 1 :] if two.definition)
             listing.add_row(
                 instants.for_people(one.changed_at, context.zone),
                 one.change,

@@ -98,7 +98,7 @@ def set_(
     version: int | None,
     dry_run: bool,
     json: bool,
-    **given: Any,
+    **named: Any,
 ) -> None:
     """Store a schedule, or change what is named of a stored one.
 
@@ -107,14 +107,14 @@ def set_(
     """
     with Context.open(ctx, json=json) as context:
         row = context.schedules.get(name)
-        wanted = _texts(row, name, given)
+        wanted = _texts(row, name, named)
         if dry_run:
             _show(context, name, row, preview(context.schedules, wanted))
             return
         fields = _arguments(wanted, context.zone)
         fields.pop("version", None)
         fields["name"] = name  # a form reads it without the blanks around it
-        if given["paused"] is None and row is not None:
+        if named["paused"] is None and row is not None:
             fields.pop("paused", None)  # a pause since then is no other version
         # What was not named stays as it was read: an edit in between is refused.
         known = 0 if row is None else row.version
@@ -139,11 +139,11 @@ def once(
     at: str,
     name: str | None,
     json: bool,
-    **given: str | None,
+    **named: str | None,
 ) -> None:
     """Store one run of a task."""
     with Context.open(ctx, json=json) as context:
-        decoded = {key: _json(key, text) for key, text in given.items() if text}
+        decoded = {key: _json(key, text) for key, text in named.items() if text}
         version = {} if name is None else {"version": 0}
         row = context.schedules.once(
             task, at=at, name=name, by=who(), **version, **decoded
@@ -196,12 +196,12 @@ def _arguments(wanted: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:
 
 
 def _texts(
-    row: ScheduleRow | None, name: str, given: Mapping[str, Any]
+    row: ScheduleRow | None, name: str, named: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return the fields of a form: those of the row, and what is named instead."""
-    found = {} if row is None else dict(texts(row))
-    found["name"] = name
-    kinds = [key for key in KINDS if given[f"kind_{key}"] is not None]
+    filled = {} if row is None else dict(texts(row))
+    filled["name"] = name
+    kinds = [key for key in KINDS if named[f"kind_{key}"] is not None]
     if len(kinds) > 1:
         options = " and ".join(KINDS[key][0] for key in kinds)
         message = f"{options} exclude one another"
@@ -210,25 +210,25 @@ def _texts(
         allowed = ", ".join(option for option, _, _ in KINDS.values())
         message = f"there is no schedule {name!r}; to make one, name one of {allowed}"
         raise click.UsageError(message)
-    if row is None and given["task"] is None:
+    if row is None and named["task"] is None:
         message = f"there is no schedule {name!r}; to make one, name --task"
         raise click.UsageError(message)
     if kinds:
         # Another schedule, with options of its own.
-        found |= dict.fromkeys(OF_SCHEDULE, "")
-        found |= {"kind": kinds[0], "value": given[f"kind_{kinds[0]}"]}
+        filled |= dict.fromkeys(OF_SCHEDULE, "")
+        filled |= {"kind": kinds[0], "value": named[f"kind_{kinds[0]}"]}
     for key in ("task", *ARGUMENTS, *FIELDS):
-        if given[key] is not None:
-            found[key] = given[key]
+        if named[key] is not None:
+            filled[key] = named[key]
     for key in ("once", "paused"):
-        if given[key] is not None:
-            found[key] = "on" if given[key] else ""
-    found.pop("version", None)
-    local = given["start"] or given["end"]
-    if given["zone"] and not local and found["kind"] not in ZONED:
+        if named[key] is not None:
+            filled[key] = "on" if named[key] else ""
+    filled.pop("version", None)
+    local = named["start"] or named["end"]
+    if named["zone"] and not local and filled["kind"] not in ZONED:
         message = "--zone goes with --cron, --rrule, --recurrence, --start or --end"
         raise click.UsageError(message)
-    return found
+    return filled
 
 
 def _json(key: str, text: str) -> Any:

@@ -63,14 +63,14 @@ def import_schedules(
 ) -> None:
     """Store what the other scheduler stores; say what became of each."""
     schedules = context.schedules
-    found = [*_read(context, peer, place)]
-    now_us, here = rows_of(context, [one.name for one in found])
+    entries = [*_read(context, peer, place)]
+    now_us, own = rows_of(context, [one.name for one in entries])
     steps = plan(
-        found,
+        entries,
         {row.name: row for row in stored_rows(schedules)},
         code={*schedules.names_of_code(), *context.declared},
         check=schedules.check,
-        last={name: row.executed_us for name, row in here.items()},
+        last={name: row.executed_us for name, row in own.items()},
         now_us=now_us,
     )
     _write(context, schedules, steps, dry_run=dry_run)
@@ -146,18 +146,18 @@ def _carry(
     page: Sequence[Step], connection: psycopg.Connection[Any], statement: LiteralString
 ) -> None:
     """Let slots count from the last run there, unless it has run here already."""
-    given = [(step, step.last_us) for step in page if step.last_us is not None]
+    pairs = [(step, step.last_us) for step in page if step.last_us is not None]
     done = connection.execute(
         statement,
         {
             "now": None,
-            "names": [step.name for step, _ in given],
-            "instants": [from_us(last_us) for _, last_us in given],
+            "names": [step.name for step, _ in pairs],
+            "instants": [from_us(last_us) for _, last_us in pairs],
             "overwrite": False,
         },
     )
     names = {name for (name,) in done}
-    for step, _ in given:
+    for step, _ in pairs:
         if step.name not in names:
             step.last_us = None
             step.notes.append("its last run does not come over: it has run here since")

@@ -10,7 +10,7 @@ from celery.exceptions import CeleryError
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-Given = ParamSpec("Given")
+Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
 REFUSALS = (OSError, EOFError, CeleryError, KombuError, RedisError)
@@ -19,9 +19,9 @@ REFUSALS = (OSError, EOFError, CeleryError, KombuError, RedisError)
 
 def bounded(
     within: float,
-    function: Callable[Given, Answer],
-    *args: Given.args,
-    **kwargs: Given.kwargs,
+    function: Callable[Options, Answer],
+    *args: Options.args,
+    **kwargs: Options.kwargs,
 ) -> Answer | None:
     """Return what the function answers, None if it does not in time, or fails.
 

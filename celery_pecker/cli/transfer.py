@@ -84,17 +84,17 @@ def import_(  # noqa: PLR0913  # from five sources
             raise click.UsageError(message)
         file = Path(source)
         declared = {*context.declared, *stored_names(context)}
-        given = read(file)
-        now_us, rows = rows_of(context, [*given])
-        found = plan(given, rows, declared=declared, now_us=now_us, overwrite=overwrite)
+        state = read(file)
+        now_us, rows = rows_of(context, [*state])
+        steps = plan(state, rows, declared=declared, now_us=now_us, overwrite=overwrite)
         if not dry_run:
-            _write(context, [one for one in found if one.verdict == "set"], overwrite)
-        counted = Counter(one.verdict for one in found)
-        if not context.print_json({"dry_run": dry_run, "entries": found, **counted}):
-            for one in found:
+            _write(context, [one for one in steps if one.verdict == "set"], overwrite)
+        counted = Counter(one.verdict for one in steps)
+        if not context.print_json({"dry_run": dry_run, "entries": steps, **counted}):
+            for one in steps:
                 click.echo(f"{one.name} {WORDS[one.verdict]} {context.at(one.last_us)}")
             did = "would be set" if dry_run else "set"
-            click.echo(f"{counted['set']} of {len(found)} entries {did}")
+            click.echo(f"{counted['set']} of {len(steps)} entries {did}")
         alive = [one for one in context.overview.replicas() if one.living]
         if alive and not dry_run:
             click.echo(
@@ -129,5 +129,5 @@ def export(ctx: click.Context, *, json: bool) -> None:
     with Context.open(ctx, json=json) as context:
         names = {*context.declared, *stored_names(context)}
         _, rows = rows_of(context, sorted(names))
-        found = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
-        click.echo(jsons.dumps(found, indent=2, ensure_ascii=False))
+        state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
+        click.echo(jsons.dumps(state, indent=2, ensure_ascii=False))

@@ -74,7 +74,7 @@ def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
             raise UnknownEntry(message)
         row, now_us = detail.row, detail.now_us
         words = entry.words if entry else ""
-        found = [
+        runs = [
             due for _, due in zip(range(count), slots(entry, row, now_us), strict=False)
         ]
         if not context.print_json(
@@ -83,15 +83,15 @@ def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
                 "now_us": now_us,
                 "last_us": row.last_us,
                 "words": words,
-                "slots": [instant(due) for due in found],
+                "slots": [instant(due) for due in runs],
             }
         ):
             if words:
                 click.echo(words)
-            for due_us in found:
+            for due_us in runs:
                 mark = "  overdue" if due_us <= now_us else ""
                 click.echo(f"{context.at(due_us)}{mark}")
-        if not found:
+        if not runs:
             click.echo(
                 f"{name!r} has a schedule that can only be asked whether it is due now,"
                 " one that has come to its end, or one that only other code knows",

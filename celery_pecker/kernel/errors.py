@@ -64,7 +64,7 @@ class TooManyRows(PeckerError):
 
 
 class DatabaseUnavailable(PeckerError):
-    """PostgreSQL did not answer, or not in time: nothing can be said of the write."""
+    """PostgreSQL did not answer, or not in time: the write may or may not have happened."""
 
     asked = True
     """Whether PostgreSQL may have what it was asked; False: it was not reached."""

@@ -77,7 +77,7 @@ class Observers(OfApp):
             raise Misconfigured(message)
         vars(self.app)[KNOWN] = self
 
-    def observer(  # noqa: PLR0913  # all that can be said of a kind
+    def observer(  # noqa: PLR0913  # all options of a kind
         self,
         function: Callable[..., Any] | None = None,
         *,

@@ -17,7 +17,7 @@ from celery_pecker.observers.statements import Start, Statements
 T = TypeVar("T")
 
 
-def start(  # noqa: PLR0913  # all that can be said of one
+def start(  # noqa: PLR0913  # all options of one
     database: Database,
     kind: str,
     name: str,

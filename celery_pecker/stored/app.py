@@ -69,7 +69,7 @@ class Schedules(OfApp):
         """Return the names that this app's ``beat_schedule`` declares."""
         return {*self._arguments.code()}
 
-    def set(  # noqa: PLR0913  # all that can be said of a schedule
+    def set(  # noqa: PLR0913  # all options of a schedule
         self,
         name: str,
         *,

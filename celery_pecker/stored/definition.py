@@ -75,7 +75,7 @@ class Validator:
         patterns = self._allow_list
         return patterns is None or any(fnmatchcase(task, one) for one in patterns)
 
-    def check(  # noqa: PLR0913  # all that can be said of a schedule
+    def check(  # noqa: PLR0913  # all options of a schedule
         self,
         name: str,
         *,

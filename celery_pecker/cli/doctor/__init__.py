@@ -32,16 +32,16 @@ def doctor(ctx: click.Context, *, json: bool) -> None:
     Ends with 1 if something is wrong; what is only worth a look does not count.
     """
     with Context.open(ctx, json=json) as context:
-        found = []
+        findings = []
         for examine in (hosts.examine, postgres.examine, broker.examine):
             for finding in examine(context):
-                found.append(finding)
+                findings.append(finding)
                 if json:
                     continue
                 context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
                 if finding.advice:
                     context.print("  → ", finding.advice)
-        counted = Counter(finding.grade for finding in found)
-        context.print_json({"healthy": not counted[Grade.FAIL], "findings": found})
+        counted = Counter(finding.grade for finding in findings)
+        context.print_json({"healthy": not counted[Grade.FAIL], "findings": findings})
         if counted[Grade.FAIL]:
             context.leave(NO)

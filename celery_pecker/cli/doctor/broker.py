@@ -29,20 +29,20 @@ def examine(context: Context) -> Iterator[Finding]:
     app = context.app
     entries = [*context.declared.values()]
     where = _named(app)
-    found = bounded(CONNECT, _ask, app)
-    if found is None:
+    reply = bounded(CONNECT, _ask, app)
+    if reply is None:
         yield fail(
             "broker",
             f"{where} gave no answer within {CONNECT:g} s, or refused",
             "see that broker_url is reached from here",
         )
         return
-    kind, said = found
-    yield ok("broker", f"{where}: {kind} {said.get('version', '')}".strip())
+    kind, info = reply
+    yield ok("broker", f"{where}: {kind} {info.get('version', '')}".strip())
     if kind == "redis":
-        yield writes(said.get("writes"))
-        yield scripts(said.get("scripts"))
-        yield eviction(said)
+        yield writes(info.get("writes"))
+        yield scripts(info.get("scripts"))
+        yield eviction(info)
         options = app.conf.broker_transport_options or {}
         yield visibility(
             float(options.get("visibility_timeout", VISIBILITY)),
@@ -65,11 +65,11 @@ def _ask(app: Celery) -> tuple[str, Mapping[str, Any]]:
         kind: str = connection.transport.driver_type
         if kind == "redis":
             channel: Any = connection.default_channel
-            said = dict(channel.client.info())
-            said["version"] = said.get("redis_version", "")
-            said["writes"] = _refusal(channel.client, "LPUSHX", "pecker:none", "")
-            said["scripts"] = _refusal(channel.client, "EVAL", "return 1", 0)
-            return kind, said
+            facts = dict(channel.client.info())
+            facts["version"] = facts.get("redis_version", "")
+            facts["writes"] = _refusal(channel.client, "LPUSHX", "pecker:none", "")
+            facts["scripts"] = _refusal(channel.client, "EVAL", "return 1", 0)
+            return kind, facts
         properties = getattr(connection.connection, "server_properties", None) or {}
         return str(properties.get("product", kind)), properties
 
@@ -113,10 +113,10 @@ def _stats(app: Celery) -> dict[str, Any]:
         return inspect.stats() or {}
 
 
-def eviction(said: Mapping[str, Any]) -> Finding:
+def eviction(info: Mapping[str, Any]) -> Finding:
     """Judge what Redis drops when it is full. Pure."""
-    policy = str(said.get("maxmemory_policy", "unknown"))
-    most = int(said.get("maxmemory", 0))
+    policy = str(info.get("maxmemory_policy", "unknown"))
+    most = int(info.get("maxmemory", 0))
     if policy == "noeviction":
         return ok("redis eviction", "noeviction")
     if not most:
@@ -173,8 +173,8 @@ def pools(stats: Mapping[str, Any], entries: Sequence[Entry]) -> Iterator[Findin
         )
         return
     timed = [entry.name for entry in entries if entry.policy.timeout_us is not None]
-    for host, told in sorted(stats.items()):
-        pool = str((told.get("pool") or {}).get("implementation", "unknown"))
+    for host, reply in sorted(stats.items()):
+        pool = str((reply.get("pool") or {}).get("implementation", "unknown"))
         module = pool.partition(":")[0].rpartition(".")[2]
         if timed and module in COOPERATIVE:
             yield warn(

@@ -54,26 +54,26 @@ class Table:
     indexes: int
 
 
-def server(found: Server) -> list[Finding]:
+def server(facts: Server) -> list[Finding]:
     """Judge version, role and isolation."""
     findings = [
-        ok("server version", f"PostgreSQL {found.version}")
-        if found.number >= OLDEST
+        ok("server version", f"PostgreSQL {facts.version}")
+        if facts.number >= OLDEST
         else fail(
             "server version",
-            f"PostgreSQL {found.version}; 14 and newer are allowed",
+            f"PostgreSQL {facts.version}; 14 and newer are allowed",
             "upgrade the server, or give pecker_dsn another one",
         ),
-        ok("isolation", found.isolation)
-        if found.isolation == "read committed"
+        ok("isolation", facts.isolation)
+        if facts.isolation == "read committed"
         else fail(
             "isolation",
-            f"{found.isolation!r}; 'read committed' is needed, in which a lost race"
+            f"{facts.isolation!r}; 'read committed' is needed, in which a lost race"
             " is an empty answer",
             "alter role … set default_transaction_isolation to 'read committed'",
         ),
     ]
-    if found.standby:
+    if facts.standby:
         findings.append(
             fail(
                 "primary",
@@ -87,8 +87,8 @@ def server(found: Server) -> list[Finding]:
 
 def pooler(processes: Sequence[int]) -> Finding:
     """Judge the server's processes behind connections A, B, and A again."""
-    first, second, again = processes
-    if first == second or first != again:
+    first, second, third = processes
+    if first == second or first != third:
         return ok(
             "pooler",
             "transaction or statement pooling: fine for schedulers; take the"
@@ -115,10 +115,10 @@ def clock(offset_us: int, error_us: int, skew_us: int) -> Finding:
     return ok("clock", text)
 
 
-def snapshots(found: Sequence[Held], vacuums: bool) -> Finding:
+def snapshots(holders: Sequence[Held], vacuums: bool) -> Finding:
     """Judge what keeps dead rows from being cleaned up."""
     worst = next(
-        (one for one in found if one.since_us is None or one.since_us > HELD_US), None
+        (one for one in holders if one.since_us is None or one.since_us > HELD_US), None
     )
     if not vacuums:
         return fail(
@@ -136,41 +136,41 @@ def snapshots(found: Sequence[Held], vacuums: bool) -> Finding:
     return warn("held snapshots", text, advice)
 
 
-def table(found: Table) -> Finding:
+def table(facts: Table) -> Finding:
     """Judge dead rows, HOT updates and what keeps them so."""
-    check = f"table {found.name}"
-    share = found.hot / found.updated if found.updated else 1.0
-    text = f"{found.live} rows, {found.dead} dead, {share:.1%} of the updates were HOT"
-    if "autovacuum_enabled=false" in found.options:
+    check = f"table {facts.name}"
+    share = facts.hot / facts.updated if facts.updated else 1.0
+    text = f"{facts.live} rows, {facts.dead} dead, {share:.1%} of the updates were HOT"
+    if "autovacuum_enabled=false" in facts.options:
         return fail(
             check,
             text + "; autovacuum is off for it",
-            f"alter table {found.name} reset (autovacuum_enabled)",
+            f"alter table {facts.name} reset (autovacuum_enabled)",
         )
-    if found.indexes > 1:
+    if facts.indexes > 1:
         return warn(
             check,
-            text + f"; it has {found.indexes} indexes, where one is ours",
+            text + f"; it has {facts.indexes} indexes, where one is ours",
             "drop the others: an index on a column that slots change ends HOT updates",
         )
-    if "fillfactor=35" not in found.options:
+    if "fillfactor=35" not in facts.options:
         return warn(
             check,
             text + "; its fillfactor was changed",
-            f"alter table {found.name} set (fillfactor = 35)",
+            f"alter table {facts.name} set (fillfactor = 35)",
         )
-    if found.dead > max(DEAD, 5 * found.live):
+    if facts.dead > max(DEAD, 5 * facts.live):
         return warn(
             check,
             text,
             "something holds back the clean-up, or autovacuum does not come:"
             f" {SNAPSHOTS}",
         )
-    if found.updated > UPDATED and share < HOT:
+    if facts.updated > UPDATED and share < HOT:
         return warn(
             check,
             text + ": there is no room beside the rows",
-            f"vacuum full {found.name} once, and see what held snapshots",
+            f"vacuum full {facts.name} once, and see what held snapshots",
         )
     return ok(check, text)
 
@@ -188,14 +188,14 @@ def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
     )
 
 
-def owner(found: str | None, app: str) -> Finding:
+def owner(recorded: str | None, app: str) -> Finding:
     """Judge whose schema it is."""
-    if found is None:
+    if recorded is None:
         return ok("owner", f"nobody's yet; the first scheduler makes it {app!r}'s")
-    if found == app:
+    if recorded == app:
         return ok("owner", f"app {app!r}")
     return fail(
         "owner",
-        f"the schema belongs to app {found!r}, this app is {app!r}",
+        f"the schema belongs to app {recorded!r}, this app is {app!r}",
         "give each app a schema of its own (pecker_schema), or set pecker_app",
     )

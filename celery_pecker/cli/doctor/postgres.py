@@ -61,11 +61,11 @@ def _server(context: Context) -> Generator[Finding, None, bool]:
         first = database.run("examine_server", now=None)[0]
         second = other.run("examine_server", now=None)[0]
         before = to_us(SYSTEM.now())
-        again = database.run("examine_server", now=None)[0]
+        third = database.run("examine_server", now=None)[0]
         after = to_us(SYSTEM.now())
     finally:
         other.close()
-    _, process, version, number, isolation, standby, vacuums = again
+    _, process, version, number, isolation, standby, vacuums = third
     yield from judge.server(
         judge.Server(
             version=version,
@@ -77,7 +77,7 @@ def _server(context: Context) -> Generator[Finding, None, bool]:
     )
     yield judge.pooler([first[1], second[1], process])
     yield judge.clock(
-        (before + after) // 2 - again[0],
+        (before + after) // 2 - third[0],
         (after - before) // 2,
         round(settings.clock_skew * SECOND),
     )

@@ -57,7 +57,7 @@ class Step:
 
 
 def plan(
-    found: Iterable[Foreign],
+    entries: Iterable[Foreign],
     stored: Mapping[str, ScheduleRow],
     *,
     code: Collection[str],
@@ -70,7 +70,7 @@ def plan(
     Policies that people have chosen here stay: the others know none.
 
     Args:
-        found: What the other scheduler stores.
+        entries: What the other scheduler stores.
         stored: What is stored here, by name.
         code: Names of this app's beat_schedule.
         check: `Schedules.check`.
@@ -79,20 +79,20 @@ def plan(
 
     """
     steps = []
-    for one in found:
+    for one in entries:
         step = _step(one, stored.get(one.name), code=code, check=check)
         _carry(step, one, last.get(one.name), now_us)
         steps.append(step)
     return sorted(steps, key=lambda step: step.name)
 
 
-def _carry(step: Step, one: Foreign, here_us: int | None, now_us: int) -> None:
+def _carry(step: Step, one: Foreign, own_us: int | None, now_us: int) -> None:
     """Decide whether its last run comes over."""
     if one.last_us is None or step.verdict == "refused":
         return
     if one.last_us > now_us:
         step.notes.append("its last run does not come over: it lies ahead of now")
-    elif step.verdict != "same" or here_us is None or here_us < one.last_us:
+    elif step.verdict != "same" or own_us is None or own_us < one.last_us:
         step.last_us = one.last_us
 
 

@@ -66,29 +66,29 @@ def entry(
     name: str, definition: str | None, meta: str | None, statics: set[str]
 ) -> Foreign:
     """Return one entry by its two texts."""
-    found = Foreign(name=name)
+    foreign = Foreign(name=name)
     try:
-        given = _json("definition", definition)
-        found.name = given.get("name") or name
-        if found.name in statics:
-            found.note("its code declared it there (beat_schedule)")
-        options = _plain(found, "options", given.get("options") or {})
-        found.fields |= {
-            "task": given.get("task"),
-            "schedule": _schedule(found, given.get("schedule")),
-            "args": _plain(found, "args", given.get("args") or []),
-            "kwargs": _plain(found, "kwargs", given.get("kwargs") or {}),
+        document = _json("definition", definition)
+        foreign.name = document.get("name") or name
+        if foreign.name in statics:
+            foreign.note("its code declared it there (beat_schedule)")
+        options = _plain(foreign, "options", document.get("options") or {})
+        foreign.fields |= {
+            "task": document.get("task"),
+            "schedule": _schedule(foreign, document.get("schedule")),
+            "args": _plain(foreign, "args", document.get("args") or []),
+            "kwargs": _plain(foreign, "kwargs", document.get("kwargs") or {}),
             "options": _options(options),
             "end": None,
             "start": None,
             "once": False,
-            "paused": not given.get("enabled", True),
+            "paused": not document.get("enabled", True),
         }
         last = _json("meta", meta or "{}").get("last_run_at")
-        found.last_us = None if last is None else to_us(_datetime(last))
+        foreign.last_us = None if last is None else to_us(_datetime(last))
     except LeftOut as error:
-        found.problem = str(error)
-    return found
+        foreign.problem = str(error)
+    return foreign
 
 
 def _json(field: str, text: str | None) -> dict[str, Any]:
@@ -96,54 +96,54 @@ def _json(field: str, text: str | None) -> dict[str, Any]:
         message = f"its key has no {field}: RedBeat does not run it either"
         raise LeftOut(message)
     try:
-        given = json.loads(text)
+        document = json.loads(text)
     except ValueError as error:
         message = f"its {field} is no JSON: {error}"
         raise LeftOut(message) from error
-    if not isinstance(given, dict):
-        message = f"its {field} is {given!r}; allowed is a JSON object"
+    if not isinstance(document, dict):
+        message = f"its {field} is {document!r}; allowed is a JSON object"
         raise LeftOut(message)
-    return given
+    return document
 
 
-def _schedule(found: Foreign, given: Any) -> dict[str, Any]:
-    kind = given.get(TYPE) if isinstance(given, dict) else None
+def _schedule(foreign: Foreign, document: Any) -> dict[str, Any]:
+    kind = document.get(TYPE) if isinstance(document, dict) else None
     if kind == "interval":
-        every = given.get("every") or 0
+        every = document.get("every") or 0
         seconds = int(every) if float(every).is_integer() else every
-        relative = {"relative": True} if given.get("relative") else {}
+        relative = {"relative": True} if document.get("relative") else {}
         return {"every": seconds, **relative}
     if kind == "crontab":
         # No time zone is stored: RedBeat goes by the app's.
         fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-        return {"crontab": crontab(*(given.get(one, "*") for one in fields))}
+        return {"crontab": crontab(*(document.get(one, "*") for one in fields))}
     if kind == "rrule":
-        return rule(found, given)
+        return rule(foreign, document)
     message = (
-        f"its schedule is {given!r}; RedBeat's own are interval, crontab and rrule"
+        f"its schedule is {document!r}; RedBeat's own are interval, crontab and rrule"
     )
     raise LeftOut(message)
 
 
-def _plain(found: Foreign, field: str, value: Any) -> Any:
+def _plain(foreign: Foreign, field: str, value: Any) -> Any:
     """Return a value with RedBeat's instants as kombu writes them.
 
     Its decoder makes datetimes of them before it sends; a worker that takes JSON makes
     datetimes of kombu's form.
     """
     if isinstance(value, list):
-        return [_plain(found, field, one) for one in value]
+        return [_plain(foreign, field, one) for one in value]
     if not isinstance(value, dict):
         return value
     if TYPE not in value:
-        return {key: _plain(found, field, one) for key, one in value.items()}
+        return {key: _plain(foreign, field, one) for key, one in value.items()}
     if value[TYPE] != "datetime":
         message = f"{field} holds {value!r}; allowed is plain JSON"
         raise LeftOut(message)
     text = iso(_datetime(value))
     if field == "options":
         return text
-    found.note(f"{field} has the instant {text}: sent as kombu writes it in JSON")
+    foreign.note(f"{field} has the instant {text}: sent as kombu writes it in JSON")
     return {TYPE: "datetime", "__value__": text}
 
 
@@ -151,15 +151,15 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     return {key: one for key, one in options.items() if one is not None}
 
 
-def _datetime(given: Any) -> datetime:
+def _datetime(document: Any) -> datetime:
     """Return an instant that RedBeat's encoder has written field by field."""
     try:
-        parts = {key: one for key, one in given.items() if key != TYPE}
+        parts = {key: one for key, one in document.items() if key != TYPE}
         zone = parts.pop("timezone", "UTC")
         if isinstance(zone, str):
             return datetime(**parts, tzinfo=ZoneInfo(zone))
         # Written as seconds from UTC
         return datetime(**parts, tzinfo=timezone(timedelta(seconds=zone)))
     except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
-        message = f"an instant is {given!r}: {error}"
+        message = f"an instant is {document!r}: {error}"
         raise LeftOut(message) from error

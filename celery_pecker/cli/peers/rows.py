@@ -44,10 +44,10 @@ def django(read: Read, zones: Zones) -> Iterator[Foreign]:
         raise LeftOut(message)
 
     for row in read("django_celery_beat_periodictask"):
-        found = _foreign(row, find, zones)
-        if found.problem is None:
-            _like_django(found, row, zones.plain)
-        yield found
+        foreign = _foreign(row, find, zones)
+        if foreign.problem is None:
+            _like_django(foreign, row, zones.plain)
+        yield foreign
 
 
 def sqlalchemy(read: Read, zones: Zones) -> Iterator[Foreign]:
@@ -69,12 +69,12 @@ def sqlalchemy(read: Read, zones: Zones) -> Iterator[Foreign]:
 
 
 def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
-    found = Foreign(name=str(row["name"]))
+    foreign = Foreign(name=str(row["name"]))
     zone = zones.plain
     try:
         kind, one = find(row)
-        _options(found, row, zone)
-        found.fields |= {
+        _options(foreign, row, zone)
+        foreign.fields |= {
             "task": row["task"],
             "schedule": _schedule(kind, one, zones),
             "args": decoded("args", row.get("args"), []),
@@ -83,34 +83,34 @@ def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
             "once": bool(row.get("one_off")) and kind != "clocked",
             "paused": not row["enabled"],
         }
-        _once(found, row, kind)
+        _once(foreign, row, kind)
         if kind == "clocked":
-            _alone(found)
+            _alone(foreign)
         last = instant("last_run_at", row.get("last_run_at"), zone)
     except LeftOut as error:
-        found.problem = str(error)
-        return found
-    found.last_us = None if last is None else to_us(last)
+        foreign.problem = str(error)
+        return foreign
+    foreign.last_us = None if last is None else to_us(last)
     if row.get("description"):
-        found.note("description does not come over: schedules have none here")
-    return found
+        foreign.note("description does not come over: schedules have none here")
+    return foreign
 
 
-def _like_django(found: Foreign, row: Row, zone: tzinfo) -> None:
+def _like_django(foreign: Foreign, row: Row, zone: tzinfo) -> None:
     """Do as django-celery-beat does beside what its tables say.
 
     It names the schedule in a header of each message, by which django-celery-results
     finds it; a schedule that never ran counts from its last change.
     """
-    headers = found.fields["options"].setdefault("headers", {})
-    headers["periodic_task_name"] = found.name
-    never = found.last_us is None and "once" not in found.fields["schedule"]
-    if never and not found.fields["paused"] and not row["start_time"]:
+    headers = foreign.fields["options"].setdefault("headers", {})
+    headers["periodic_task_name"] = foreign.name
+    never = foreign.last_us is None and "once" not in foreign.fields["schedule"]
+    if never and not foreign.fields["paused"] and not row["start_time"]:
         changed = instant("date_changed", row.get("date_changed"), zone)
-        found.last_us = None if changed is None else to_us(changed)
+        foreign.last_us = None if changed is None else to_us(changed)
 
 
-def _options(found: Foreign, row: Row, zone: tzinfo) -> None:
+def _options(foreign: Foreign, row: Row, zone: tzinfo) -> None:
     options: dict[str, Any] = {
         key: row[key]
         for key in ("queue", "exchange", "routing_key", "priority")
@@ -128,31 +128,31 @@ def _options(found: Foreign, row: Row, zone: tzinfo) -> None:
     if expires is not None:
         # It ends the schedule there, and what is sent before expires then too.
         options["expires"] = iso(expires)
-    found.fields |= {"options": options, "end": expires}
+    foreign.fields |= {"options": options, "end": expires}
 
 
-def _once(found: Foreign, row: Row, kind: str) -> None:
+def _once(foreign: Foreign, row: Row, kind: str) -> None:
     """Leave out what was to run once and has run."""
     if not row.get("one_off"):
         if kind == "clocked":
-            found.note("one_off is false of a clocked schedule: it runs once here")
+            foreign.note("one_off is false of a clocked schedule: it runs once here")
         return
     if row.get("total_run_count"):
         message = "one_off, and it has run: nothing is left to run"
         raise LeftOut(message)
-    if found.fields["paused"]:
-        found.note(
+    if foreign.fields["paused"]:
+        foreign.note(
             "one_off and not enabled: it may have run there, since those that have run"
             " are switched off; it is paused here and never runs unless it is resumed"
         )
 
 
-def _alone(found: Foreign) -> None:
+def _alone(foreign: Foreign) -> None:
     """Leave out what a schedule of one instant cannot have beside it here."""
     for field, column in (("start", "start_time"), ("end", "expires")):
-        if found.fields[field] is not None:
-            found.note(f"{column} does not come over: a clocked schedule runs once")
-            found.fields[field] = None
+        if foreign.fields[field] is not None:
+            foreign.note(f"{column} does not come over: a clocked schedule runs once")
+            foreign.fields[field] = None
 
 
 def _schedule(kind: str, one: Row, zones: Zones) -> dict[str, Any]:

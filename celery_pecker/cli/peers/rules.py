@@ -25,55 +25,58 @@ EAST, WEST = 14, -12
 """Hours from UTC for which the tz database has zones without summer time."""
 
 
-def rule(found: Foreign, given: Mapping[str, Any]) -> dict[str, Any]:
+def rule(foreign: Foreign, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schedule as JSON for what RedBeat's encoder has written."""
-    if given.get("byeaster") is not None:
+    if document.get("byeaster") is not None:
         message = "byeaster of its rrule has no part in RFC 5545"
         raise LeftOut(message)
-    offset = given.get("dtstart_tz") or 0
-    start, until = _instant(given, "dtstart", offset), _instant(given, "until", offset)
+    offset = document.get("dtstart_tz") or 0
+    start, until = (
+        _instant(document, "dtstart", offset),
+        _instant(document, "until", offset),
+    )
     if start is None:
         message = "dtstart of its rrule is not there: a rule counts from it"
         raise LeftOut(message)
     return {
-        "rrule": _text(given),
+        "rrule": _text(document),
         "start": start,
-        "zone": _zone(found, offset),
+        "zone": _zone(foreign, offset),
         **({"end": until} if until else {}),
     }
 
 
-def _text(given: Mapping[str, Any]) -> str:
+def _text(document: Mapping[str, Any]) -> str:
     try:
-        parts = [f"FREQ={FREQ[given['freq']]}"]
+        parts = [f"FREQ={FREQ[document['freq']]}"]
     except (KeyError, IndexError, TypeError) as error:
-        message = f"freq of its rrule is {given.get('freq')!r}; allowed is 0 to 6"
+        message = f"freq of its rrule is {document.get('freq')!r}; allowed is 0 to 6"
         raise LeftOut(message) from error
-    if (given.get("interval") or 1) != 1:
-        parts.append(f"INTERVAL={given['interval']}")
-    if given.get("count") is not None:
-        parts.append(f"COUNT={given['count']}")
-    if given.get("wkst") is not None:
-        parts.append(f"WKST={_day(given['wkst'])}")
+    if (document.get("interval") or 1) != 1:
+        parts.append(f"INTERVAL={document['interval']}")
+    if document.get("count") is not None:
+        parts.append(f"COUNT={document['count']}")
+    if document.get("wkst") is not None:
+        parts.append(f"WKST={_day(document['wkst'])}")
     for key, part in PARTS.items():
-        if given.get(key) is not None:
-            parts.append(f"{part}={','.join(map(str, _listed(given[key])))}")
-    if given.get("byweekday") is not None:
-        days = ",".join(_day(one) for one in _listed(given["byweekday"]))
+        if document.get(key) is not None:
+            parts.append(f"{part}={','.join(map(str, _listed(document[key])))}")
+    if document.get("byweekday") is not None:
+        days = ",".join(_day(one) for one in _listed(document["byweekday"]))
         parts.append(f"BYDAY={days}")
     return ";".join(parts)
 
 
-def _instant(given: Mapping[str, Any], key: str, offset: float) -> str | None:
+def _instant(document: Mapping[str, Any], key: str, offset: float) -> str | None:
     """Return an instant that is kept as seconds since 1970, in the rule's zone."""
-    seconds = given.get(key)
+    seconds = document.get(key)
     if seconds is None:
         return None
     zone = timezone(timedelta(minutes=offset))
     return datetime.fromtimestamp(seconds, UTC).astimezone(zone).isoformat()
 
 
-def _zone(found: Foreign, offset: float) -> str:
+def _zone(foreign: Foreign, offset: float) -> str:
     """Return a zone of the same offset all year, which is all that RedBeat keeps."""
     hours, minutes = divmod(offset, HOUR)
     if minutes or not WEST <= hours <= EAST:
@@ -84,7 +87,7 @@ def _zone(found: Foreign, offset: float) -> str:
         raise LeftOut(message)
     if not hours:
         return "UTC"
-    found.note(
+    foreign.note(
         f"RedBeat keeps the offset of dtstart only ({hours:+g} h), no time zone: it"
         " stays the same when clocks change, as it does there"
     )

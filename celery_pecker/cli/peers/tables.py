@@ -78,8 +78,10 @@ def _postgres(
     def read(table: str) -> list[Row]:
         places = [[one for one in (schema, table) if one] for schema in schemas]
         for parts in places:
-            found = connection.execute("select to_regclass(%s) as it", [_quoted(parts)])
-            if found.fetchone() == {"it": None}:
+            cursor = connection.execute(
+                "select to_regclass(%s) as it", [_quoted(parts)]
+            )
+            if cursor.fetchone() == {"it": None}:
                 continue
             whole = SQL("select * from {}").format(Identifier(*parts))
             return connection.execute(whole).fetchall()
@@ -111,13 +113,13 @@ def _sqlite(url: str) -> Iterator[Read]:
     def read(table: str) -> list[Row]:
         try:
             # The table is one of the constants in `rows`.
-            found = connection.execute(f'select * from "{table}"')  # noqa: S608
+            cursor = connection.execute(f'select * from "{table}"')  # noqa: S608
         except sqlite3.Error as error:
             if "no such table" in str(error):
                 raise _absent([table]) from error
             message = f"the database is {_shown(url)!r}; {path} cannot be read: {error}"
             raise Misconfigured(message) from error
-        return [dict(row) for row in found]
+        return [dict(row) for row in cursor]
 
     with closing(connection):
         connection.row_factory = sqlite3.Row

@@ -16,16 +16,16 @@ def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
     """
     if value is None or value == "":
         return None
-    found = value
+    moment = value
     if isinstance(value, str):
         try:
-            found = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(value)
         except ValueError:
-            found = None
-    if not isinstance(found, datetime):
+            moment = None
+    if not isinstance(moment, datetime):
         message = f"{field} is {value!r}; allowed is an instant"
         raise LeftOut(message)
-    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def decoded(field: str, text: object, empty: Any) -> Any:
@@ -57,6 +57,6 @@ def _field(value: Any) -> str:
     return "".join(str("*" if value is None else value).split()) or "*"
 
 
-def iso(found: datetime | None) -> str | None:
+def iso(moment: datetime | None) -> str | None:
     """Return an instant as text with its offset."""
-    return None if found is None else found.isoformat()
+    return None if moment is None else moment.isoformat()
