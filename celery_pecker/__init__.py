@@ -46,7 +46,7 @@ Where things are
     under all of it      ``kernel/`` (lease, clock, loop, database, user code), ``sql/``
     for your tests too   ``testing/``
 
-The invariants have numbers (I1 …), told in docs/maintainers/invariants.md.
+The invariants have numbers (I1 …): see docs/maintainers/invariants.md.
 """
 
 from typing import TYPE_CHECKING

@@ -28,9 +28,9 @@ def carrier_of(connection: Any) -> Carrier:
         NotRecorded: it is of an unknown kind, or one that must be awaited.
     """
     for kind in (psycopg3, alchemy, django):
-        found: Carrier | None = kind.carrier(connection)
-        if found is not None:
-            return found
+        one: Carrier | None = kind.carrier(connection)
+        if one is not None:
+            return one
     if _awaited(connection) is not None:
         message = (
             f"connection is {_named(connection)}, which is to be awaited: call"
@@ -46,9 +46,9 @@ def async_carrier_of(connection: Any) -> AsyncCarrier:
     Raises:
         NotRecorded: it is of an unknown kind, or one that would block the event loop.
     """
-    found = _awaited(connection)
-    if found is not None:
-        return found
+    one = _awaited(connection)
+    if one is not None:
+        return one
     if any(kind.carrier(connection) for kind in (psycopg3, alchemy, django)):
         message = (
             f"connection is {_named(connection)}, which blocks: call send, send_many,"

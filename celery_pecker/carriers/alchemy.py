@@ -135,7 +135,7 @@ def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the statement with $1, $2 … for its parameters, and their names."""
     names: dict[str, int] = {}
 
-    def place(found: re.Match[str]) -> str:
-        return f"${names.setdefault(found[1], len(names) + 1)}"
+    def place(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
 
     return _NAMED.sub(place, text), tuple(names)

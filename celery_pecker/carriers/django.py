@@ -83,5 +83,5 @@ class DjangoCarrier:
         """Return the rows of a statement."""
         with self._connection.cursor() as cursor:
             cursor.execute(statement.text, statement.params)
-            found: Rows = cursor.fetchall() if cursor.description else ()
-            return found
+            rows: Rows = cursor.fetchall() if cursor.description else ()
+            return rows

@@ -11,8 +11,8 @@
 ``book``          Celery's own scheduler, which reads all of it
 ================  ========================================================
 
-Nothing here knows a clock or a server: whatever can be wrong with a schedule is said
-before anything is connected.
+Nothing here knows a clock or a server: whatever can be wrong with a schedule is
+refused before anything is connected.
 """
 
 from typing import TYPE_CHECKING

@@ -34,8 +34,8 @@ def same(one: Params, other: Params, environ: Mapping[str, str]) -> bool:
 
 
 def _text(params: Params, key: str) -> str:
-    found = params.get(key)
-    return "" if found is None else str(found)
+    value = params.get(key)
+    return "" if value is None else str(value)
 
 
 def _name(params: Params, environ: Mapping[str, str]) -> str:

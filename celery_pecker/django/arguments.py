@@ -20,7 +20,7 @@ TEXTS = {
 
 
 def shown(body: bytes, *, content_type: str, encoding: str, headers: str) -> str:
-    """Return a body as text; where it is none, what its caller said of the arguments.
+    """Return a body as text; where it is none, the headers' words for the arguments.
 
     Args:
         body: as Celery serialized and compressed it.
@@ -28,13 +28,15 @@ def shown(body: bytes, *, content_type: str, encoding: str, headers: str) -> str
         encoding: the name of its character set.
         headers: of the message, as JSON.
     """
-    said = _object(headers)
-    compression = said.get("compression")
+    known = _object(headers)
+    compression = known.get("compression")
     if compression or content_type not in TEXTS:
         form = f"{content_type}, {compression}" if compression else content_type
         note = f"{len(body)} bytes of {form}, which is not decoded here"
-        told = [str(said[key]) for key in ("argsrepr", "kwargsrepr") if said.get(key)]
-        return cut("\n".join([note, *told]))
+        parts = [
+            str(known[key]) for key in ("argsrepr", "kwargsrepr") if known.get(key)
+        ]
+        return cut("\n".join([note, *parts]))
     try:
         text = body[: LONGEST * 4].decode(encoding, errors="replace")
     except LookupError:
@@ -58,7 +60,7 @@ def _arguments(text: str) -> str:
 
 def _object(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

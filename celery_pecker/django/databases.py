@@ -29,16 +29,16 @@ def outboxes() -> dict[str, str]:
     Raises:
         ImproperlyConfigured: an alias is none of DATABASES, or there is no outbox.
     """
-    given = getattr(settings, OUTBOXES, None)
-    if given is None:
+    aliases = getattr(settings, OUTBOXES, None)
+    if aliases is None:
         return {"default": alias()}
-    if not isinstance(given, dict) or not given:
+    if not isinstance(aliases, dict) or not aliases:
         message = (
-            f"{OUTBOXES} is {given!r}; allowed is a dict of the names of outboxes and"
+            f"{OUTBOXES} is {aliases!r}; allowed is a dict of the names of outboxes and"
             ' their aliases of DATABASES, as {"default": "default", "eu": "eu"}'
         )
         raise ImproperlyConfigured(message)
-    for name, place in given.items():
+    for name, place in aliases.items():
         if place not in settings.DATABASES:
             allowed = ", ".join(sorted(settings.DATABASES))
             message = (
@@ -46,7 +46,7 @@ def outboxes() -> dict[str, str]:
                 f" DATABASES: {allowed}"
             )
             raise ImproperlyConfigured(message)
-    return {str(name): str(place) for name, place in given.items()}
+    return {str(name): str(place) for name, place in aliases.items()}
 
 
 def schema() -> str:

@@ -78,7 +78,7 @@ def address(alias: str) -> str:
     """Return how Django reaches a database, test databases included, for libpq."""
     wrapper = connections[alias]
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
-    given = {
+    params = {
         name: value
         for name, value in wrapper.get_connection_params().items()
         if name in known and value is not None
@@ -86,5 +86,5 @@ def address(alias: str) -> str:
     role = wrapper.settings_dict["OPTIONS"].get("assume_role")
     if role:
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
-        given["options"] = f"{given.get('options', '')} -c role={escaped}".strip()
-    return make_conninfo("", **given)
+        params["options"] = f"{params.get('options', '')} -c role={escaped}".strip()
+    return make_conninfo("", **params)

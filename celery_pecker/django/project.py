@@ -80,11 +80,11 @@ def app_settings() -> Settings:
     """
     app = celery_app()
     try:
-        found = Settings.read(app.conf, main=app.main)
-        Database.of(found, role="django")  # refuses what is no DSN
+        pecker = Settings.read(app.conf, main=app.main)
+        Database.of(pecker, role="django")  # refuses what is no DSN
     except Misconfigured as error:
         raise ImproperlyConfigured(str(error)) from error
-    return found
+    return pecker
 
 
 def elsewhere(alias: str) -> str | None:

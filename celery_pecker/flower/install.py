@@ -26,7 +26,7 @@ def install(*, read_only: bool = False) -> None:
 
     Args:
         read_only: Nothing can be done on our pages, whatever the rest of Flower allows;
-            said once it holds, also for pages that are there already (our command
+            set once it holds, also for pages that are there already (our command
             installs them before it reads ``flowerconfig.py``).
 
     """

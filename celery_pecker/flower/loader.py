@@ -9,7 +9,7 @@ from tornado.template import Loader as TornadoLoader
 from tornado.template import Template
 
 from celery_pecker.flower.menu import with_entries
-from celery_pecker.flower.pages import HERE, registered, shown
+from celery_pecker.flower.pages import FOLDER, registered, shown
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,6 @@ class Loader(TornadoLoader):
     def _find(self, name: str) -> Path:
         if not name.startswith(OURS):
             return Path(self.root) / name
-        folders = [*dict.fromkeys(page.folder for page in registered()), HERE]
+        folders = [*dict.fromkeys(page.folder for page in registered()), FOLDER]
         files = [folder / "templates" / name.removeprefix(OURS) for folder in folders]
         return next((file for file in files if file.exists()), files[-1])

@@ -42,7 +42,7 @@ class Part:
         self._otherwise = otherwise
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pecker-metrics")
         self._reading: asyncio.Future[tuple[Metric, ...]] | None = None
-        self.told: tuple[Metric, ...] = ()
+        self.metrics: tuple[Metric, ...] = ()
 
     async def refresh(self) -> None:
         """Have figures of now, or say that there are none."""
@@ -50,11 +50,11 @@ class Part:
             loop = asyncio.get_running_loop()
             self._reading = loop.run_in_executor(self._thread, self._read)
         done, _ = await asyncio.wait({self._reading}, timeout=READ_TIMEOUT)
-        self.told = self._reading.result() if done else self._otherwise
+        self.metrics = self._reading.result() if done else self._otherwise
 
 
 class Figures(Collector):
-    """What the tables of an app said when they were last asked, and other pages."""
+    """The last figures of an app's tables, and those of other pages."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -74,7 +74,7 @@ class Figures(Collector):
     def collect(self) -> Iterator[Metric]:
         """Give what was read. Never waits."""
         for part in self._parts:
-            yield from part.told
+            yield from part.metrics
 
     async def refresh(self) -> None:
         """Have figures of now; what hangs holds up nothing beside it."""

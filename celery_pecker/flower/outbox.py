@@ -63,14 +63,14 @@ def read(source: Source, query: Query) -> dict[str, Any]:
 
 
 def _row(row: MessageRow) -> dict[str, Any]:
-    told = asdict(row)
-    told["id"] = str(row.id)  # a number of JavaScript's would be rounded
-    for name, value in told.items():
+    fields = asdict(row)
+    fields["id"] = str(row.id)  # a number of JavaScript's would be rounded
+    for name, value in fields.items():
         if isinstance(value, datetime):
-            told[name] = to_us(value)
+            fields[name] = to_us(value)
     if row.last_error is not None:
-        told["last_error"] = row.last_error[:LONGEST]
-    return told
+        fields["last_error"] = row.last_error[:LONGEST]
+    return fields
 
 
 def _one(name: str) -> Which:

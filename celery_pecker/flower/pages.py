@@ -15,7 +15,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 READ_ONLY = "pecker_read_only"
 """Where Flower's settings say whether something can be done on our pages."""
 
@@ -93,7 +93,7 @@ class Page:
     """What can be done with fields that were filled in."""
     under: str = ""
     """The page in whose part of the menu it lies; none: it has its own."""
-    folder: Path = HERE
+    folder: Path = FOLDER
     """Where its ``templates`` and ``static`` lie."""
     opens: Callable[[Celery], Any] | None = None
     """What it reads from instead of our tables, made once for an app; its `read` may
@@ -106,12 +106,12 @@ class Page:
     figures: Callable[[Celery], Iterable[Any]] | None = None
     """Metrics that it adds to Flower's ``/metrics``; on a thread of its own."""
     unread: str = "The schedules cannot be read"
-    """What is said above the reason when it cannot be shown."""
+    """The heading above the reason when it cannot be shown."""
     comfort: str = (
         "This says nothing about the schedules themselves: replicas that reach the"
         " database go on."
     )
-    """What is said below it."""
+    """The text below the reason."""
 
     @property
     def tornado(self) -> str:

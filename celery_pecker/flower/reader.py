@@ -32,7 +32,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 
 FRESH = 1.0
-"""Seconds for which an answer is told again, to other browsers too."""
+"""Seconds for which an answer is used again, for other browsers too."""
 KEPT = 256
 """Answers, at most."""
 THREADS = 4
@@ -42,12 +42,12 @@ WAITING = 64
 anyway."""
 TURN = 4.0
 """Seconds until a question that had no turn is given up. A browser waits for ten, and
-what somebody was told to have failed must not be done a minute later."""
+what was reported as failed must not be done a minute later."""
 
-Given = ParamSpec("Given")
+Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 _Key = tuple[str, frozenset[tuple[str, str]]]
-Question = Callable[Concatenate[Source, Given], Answer]
+Question = Callable[Concatenate[Source, Options], Answer]
 
 
 class NoSuchPlace(PeckerError, LookupError):
@@ -64,7 +64,7 @@ class _Recent:
 
     answer: asyncio.Future[dict[str, Any] | None]
     asked: float
-    told: float = 0.0
+    answered_at: float = 0.0
     """When the answer came."""
 
     def old(self, now: float) -> bool:
@@ -85,20 +85,20 @@ class Lane:
 
     async def ask(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
         return await self.wait(lambda: self._ask(question, *args, **kwargs))
 
     async def tell(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
-        """Return the answer to what must not be said twice: over a new connection."""
+        """Return the answer to what must not be sent twice: over a new connection."""
         return await self.wait(lambda: self._tell(question, *args, **kwargs))
 
     async def wait(self, call: Callable[[], Answer]) -> Answer:
@@ -123,9 +123,9 @@ class Lane:
 
     def _ask(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
         source = self._source()
         stood = source.database.connected
@@ -134,14 +134,14 @@ class Lane:
         except DatabaseUnavailable:
             if not stood:
                 raise
-            # The server was restarted since the last question, and nobody told us.
+            # The server was restarted since the last question.
             return question(source, *args, **kwargs)
 
     def _tell(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
         source = self._source()
         source.database.close()
@@ -186,7 +186,7 @@ class Reader:
             return data
         # From when it came, not from when it was asked: on a busy database an entry
         # would be shown as overdue by as long as the answer took.
-        age_us = int((SYSTEM.monotonic() - known.told) * 1_000_000)
+        age_us = int((SYSTEM.monotonic() - known.answered_at) * 1_000_000)
         return {**data, "now": data["now"] + age_us}
 
     async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
@@ -207,7 +207,7 @@ class Reader:
         question: Coroutine[Any, Any, dict[str, Any] | None],
         now: float,
     ) -> _Recent:
-        """Ask; what was told a while ago is kept no more, and it may be much."""
+        """Ask; drop older answers, which may be large."""
         for other in [key for key, known in self._recent.items() if known.old(now)]:
             del self._recent[other]
         while len(self._recent) >= KEPT:
@@ -217,28 +217,28 @@ class Reader:
         return mine
 
     def _end(self, key: _Key, mine: _Recent) -> None:
-        """An error is told to those who waited for it, and to nobody after them."""
-        mine.told = SYSTEM.monotonic()
+        """Keep an answer for others; an error is raised for those who waited alone."""
+        mine.answered_at = SYSTEM.monotonic()
         failed = mine.answer.cancelled() or mine.answer.exception() is not None
         if failed and self._recent.get(key) is mine:
             del self._recent[key]
 
     async def ask(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
         return await self._main.ask(question, *args, **kwargs)
 
     async def tell(
         self,
-        question: Question[Given, Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        question: Question[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
     ) -> Answer:
-        """Return the answer to what must not be said twice: over a new connection."""
+        """Return the answer to what must not be sent twice: over a new connection."""
         try:
             return await self._main.tell(question, *args, **kwargs)
         finally:

@@ -2,7 +2,7 @@
 
 Flower has it, having been started with ``-A proj``. It is believed of an entry only as
 far as it describes the schedule in the same words as the replicas that declare it: a
-Flower with older code than theirs stays silent instead of telling another instant.
+Flower with older code than theirs shows none instead of another instant.
 """
 
 from __future__ import annotations

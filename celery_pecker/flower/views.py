@@ -101,21 +101,22 @@ class View(BaseHandler):
             return self.current_user[:LONGEST]
         if self.application.options.basic_auth:
             # Flower has compared it by now, so it can be read.
-            _, _, given = self.request.headers.get("Authorization", "").partition(" ")
-            return b64decode(given).decode().partition(":")[0][:LONGEST]
+            header = self.request.headers.get("Authorization", "")
+            encoded = header.partition(" ")[2]
+            return b64decode(encoded).decode().partition(":")[0][:LONGEST]
         return f"flower:{self.request.remote_ip}"
 
     @property
     def refusal(self) -> str:
         """Why nothing can be done here; empty if it can.
 
-        As for Flower's own buttons: without authentication only where somebody said so.
+        As for Flower's own buttons: without authentication only by the setting.
         """
         options = self.application.options
         if self.settings.get(READ_ONLY) or getattr(options, "read_only", False):
             return "This Flower is read-only."
-        said = os.environ.get("FLOWER_UNAUTHENTICATED_API") or "false"
-        if options.basic_auth or options.auth or strtobool(said):
+        setting = os.environ.get("FLOWER_UNAUTHENTICATED_API") or "false"
+        if options.basic_auth or options.auth or strtobool(setting):
             return ""
         return (
             "Flower has no authentication: set --basic_auth or --auth,"
@@ -156,7 +157,7 @@ class PageView(View):
             return []
         return [place for place in places if place != self.query.get(PLACE, places[0])]
 
-    def show(self, template: str, **given: Any) -> None:
+    def show(self, template: str, **values: Any) -> None:
         """Render a template of ours inside Flower's frame."""
         self.render(
             f"{OURS}{template}",
@@ -166,7 +167,7 @@ class PageView(View):
             refusal=self.refusal,
             token=self.xsrf_token.decode(),
             zone=str(self.capp.timezone or "UTC"),
-            **given,
+            **values,
         )
 
     def static(self, name: str) -> str:
@@ -183,8 +184,9 @@ class ScriptView(View):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Say it in JSON. A password is asked for by the page, not by its script."""
         error = (kwargs.get("exc_info") or (None, None))[1]
-        said = getattr(error, "log_message", None) or self._reason
-        answer(self, status_code, error=SIGNED_OUT if status_code == SIGN_IN else said)
+        reason = getattr(error, "log_message", None) or self._reason
+        error = SIGNED_OUT if status_code == SIGN_IN else reason
+        answer(self, status_code, error=error)
 
 
 class DataView(ScriptView):
@@ -193,7 +195,7 @@ class DataView(ScriptView):
     async def get(self) -> None:
         """Answer with JSON, also where nothing can be read.
 
-        Whoever was signed out is told so and not sent to the login: each such answer
+        Whoever was signed out gets that as an error, not the login: each such answer
         would begin a login of its own, and the one that goes on in another tab fails.
         """
         self.set_header(*NO_STORE)
@@ -279,11 +281,11 @@ class ActView(ScriptView):
         return name, act, fields
 
 
-def answer(view: View, status: int, **told: Any) -> None:
+def answer(view: View, status: int, **fields: Any) -> None:
     """Finish with a JSON object."""
     view.set_status(status)
     view.set_header("Content-Type", "application/json; charset=UTF-8")
-    view.finish(json.dumps(told, separators=(",", ":")))
+    view.finish(json.dumps(fields, separators=(",", ":")))
 
 
 def embedded(data: Mapping[str, Any]) -> str:

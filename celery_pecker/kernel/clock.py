@@ -1,8 +1,8 @@
 """The one place that reads time and chance.
 
 Three clocks, three uses: the database's clock decides what is due (it is read in
-SQL, never here); the monotonic clock bounds how long this process trusts what it
-was told; the host's wall clock fills the fields of a Celery message that Celery
+SQL, never here); the monotonic clock bounds how long this process trusts an
+answer; the host's wall clock fills the fields of a Celery message that Celery
 itself compares with a host clock (``expires`` of a plain beat entry), nothing else.
 """
 

@@ -1,7 +1,7 @@
 """What can go wrong, sorted by what the caller should do about it.
 
 The docstring of an error is its default message: what is documented and what is
-said at run time cannot drift apart.
+raised at run time cannot drift apart.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TooManyRows(PeckerError):
 
 
 class DatabaseUnavailable(PeckerError):
-    """PostgreSQL did not answer, or not in time: the write may or may not have happened."""
+    """PostgreSQL did not answer in time: a write may or may not have happened."""
 
     asked = True
     """Whether PostgreSQL may have what it was asked; False: it was not reached."""
@@ -137,7 +137,7 @@ class PublishUncertain(PeckerError):
 
     @property
     def why(self) -> str:
-        """What is said of a slot that is given up because of it."""
+        """The reason that a slot has which is given up because of it."""
         return f"the broker may or may not have them: {self}"
 
 
@@ -146,7 +146,7 @@ class PublishRefused(PublishUncertain):
 
     @property
     def why(self) -> str:
-        """What is said of a slot that is given up because of it."""
+        """The reason that a slot has which is given up because of it."""
         return f"refused and not sent: {self}"
 
 
@@ -155,5 +155,5 @@ class NotStarted(PublishUncertain):
 
     @property
     def why(self) -> str:
-        """What is said of a slot that is given up because of it."""
+        """The reason that a slot has which is given up because of it."""
         return str(self)

@@ -1,4 +1,4 @@
-"""How long a claim may be acted upon, and how time is told between two answers.
+"""How long a claim may be acted upon, and what time it is between two answers.
 
 Nothing here reads a clock: instants come in as arguments.
 """

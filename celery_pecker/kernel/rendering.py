@@ -31,5 +31,5 @@ def rendered(package: str, schema: str) -> Mapping[str, LiteralString]:
 
 def types_of(text: str) -> Sequence[str]:
     """Return the types of a copy's columns, as its comment says."""
-    _, found, rest = text.partition("-- types: ")
-    return rest.partition("\n")[0].split() if found else ()
+    _, types, rest = text.partition("-- types: ")
+    return rest.partition("\n")[0].split() if types else ()

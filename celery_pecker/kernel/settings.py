@@ -99,23 +99,23 @@ class Settings:
     def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
         """Return the checked settings of an app's configuration."""
         known = {PREFIX + name: name for name in cls.__dataclass_fields__}
-        given = {
+        values = {
             name: conf.get(key)
             for key, name in known.items()
             if conf.get(key) is not None
         }
         _refuse_unknown(conf, known)
-        given.setdefault("app", main or "celery")
-        if not given.get("dsn"):
+        values.setdefault("app", main or "celery")
+        if not values.get("dsn"):
             message = (
                 "pecker_dsn is not set: give it the connection string of a PostgreSQL"
                 " database, for instance 'postgresql://user@host/database'"
             )
             raise Misconfigured(message)
-        for name, value in given.items():
+        for name, value in values.items():
             _check(name, value)
-        _check_holds(given)
-        return cls(**given)  # type: ignore[arg-type]  # checked one by one above
+        _check_holds(values)
+        return cls(**values)  # type: ignore[arg-type]  # checked one by one above
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
@@ -206,10 +206,10 @@ def _check_count(name: str, value: object) -> None:
         raise Misconfigured(message)
 
 
-def _check_holds(given: Mapping[str, object]) -> None:
+def _check_holds(values: Mapping[str, object]) -> None:
     default = Settings.__dataclass_fields__
     first, most = (
-        given.get(name, default[name].default)
+        values.get(name, default[name].default)
         for name in ("outbox_backoff", "outbox_backoff_most")
     )
     if not 0 < first <= most:  # type: ignore[operator]  # numbers, as checked

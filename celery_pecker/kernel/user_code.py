@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar
 
 logger = logging.getLogger(__name__)
 
-Given = ParamSpec("Given")
+Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
 
@@ -44,9 +44,9 @@ def no_exit(what: str) -> Iterator[None]:
 def call(
     what: str,
     otherwise: Answer,
-    function: Callable[Given, Answer],
-    *args: Given.args,
-    **kwargs: Given.kwargs,
+    function: Callable[Options, Answer],
+    *args: Options.args,
+    **kwargs: Options.kwargs,
 ) -> Answer:
     """Return what the function answers, or ``otherwise`` if it fails."""
     try:
@@ -63,10 +63,10 @@ def load_module(path: str) -> ModuleType:
         ImportError: It is not there, or running it failed; why, in one line.
 
     """
-    here = str(Path.cwd())
-    added = here not in sys.path
+    folder = str(Path.cwd())
+    added = folder not in sys.path
     if added:
-        sys.path.insert(0, here)
+        sys.path.insert(0, folder)
     try:
         return import_module(path)
     except (Exception, SystemExit) as error:
@@ -75,12 +75,12 @@ def load_module(path: str) -> ModuleType:
             why = f"{type(error).__name__}: {why}"
         raise ImportError(why) from error
     finally:
-        if added and here in sys.path:
-            sys.path.remove(here)
+        if added and folder in sys.path:
+            sys.path.remove(folder)
 
 
 def tried(
-    function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
+    function: Callable[Options, Answer], *args: Options.args, **kwargs: Options.kwargs
 ) -> tuple[Answer, None] | tuple[None, Exception]:
     """Return what the function answers, or the error that it raised, for the caller.
 
@@ -93,7 +93,7 @@ def tried(
 
 
 def raised(
-    function: Callable[Given, object], *args: Given.args, **kwargs: Given.kwargs
+    function: Callable[Options, object], *args: Options.args, **kwargs: Options.kwargs
 ) -> BaseException | None:
     """Return what the function raised, whatever it is, or None; the caller logs it.
 
@@ -109,9 +109,9 @@ def raised(
 
 def survive(
     what: str,
-    function: Callable[Given, object],
-    *args: Given.args,
-    **kwargs: Given.kwargs,
+    function: Callable[Options, object],
+    *args: Options.args,
+    **kwargs: Options.kwargs,
 ) -> BaseException | None:
     """Return what the function raised, whatever it is, or None.
 

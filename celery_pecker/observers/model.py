@@ -73,7 +73,7 @@ class Report(enum.StrEnum):
     """What a host reports of a life."""
 
     RELEASED = "released"
-    AGAIN = "again"
+    RESTARTED = "again"
     FAILED = "failed"
     PARKED = "parked"
     RETURNED = "returned"

@@ -46,9 +46,9 @@ def full(value: object) -> bool:
     return value == "refuse"
 
 
-def arguments(name: str, given: Mapping[str, Any]) -> str:
+def arguments(name: str, kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of an observer as JSON."""
-    return _json(f"the arguments of observer {name!r}", given, MAX_ARGS)
+    return _json(f"the arguments of observer {name!r}", kwargs, MAX_ARGS)
 
 
 def state(name: str, value: object) -> str:
@@ -64,7 +64,7 @@ def bound(
 ) -> dict[str, Any]:
     """Return the arguments by the names that the function has for them."""
     try:
-        found = inspect.signature(function).bind(None, *args, **kwargs)
+        call = inspect.signature(function).bind(None, *args, **kwargs)
     except TypeError as error:
         message = (
             f"the arguments of observer kind {kind!r} do not fit its function:"
@@ -72,10 +72,10 @@ def bound(
         )
         raise ObserverRefused(message) from None
     result: dict[str, Any] = {}
-    for number, (key, value) in enumerate(found.arguments.items()):
+    for number, (key, value) in enumerate(call.arguments.items()):
         if number == 0:
             continue
-        if found.signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
+        if call.signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
             result.update(value)
         else:
             result[key] = value

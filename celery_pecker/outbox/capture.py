@@ -34,7 +34,7 @@ def capturing() -> Iterator[list[Message]]:
     """Give the list that messages built inside the block are kept in.
 
     They are work of their own: what is left of the deadline of the run that records
-    them is not theirs, and no result backend is told of them, since nobody waits here.
+    them is not theirs, and no result backend gets to know them, since nobody waits.
 
     Raises:
         NotRecorded: an argument, header or option cannot be serialized.
@@ -74,7 +74,7 @@ class _Keeping:
 
 
 class _Channel:
-    """Keeps what it is told to publish."""
+    """Keeps what it is asked to publish."""
 
     connection = None
 

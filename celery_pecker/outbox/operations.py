@@ -44,7 +44,7 @@ class Which:
     attempts_from: int = 0
     """With so many attempts or more."""
     all_rows: bool = False
-    """Said explicitly where nothing else is."""
+    """Named explicitly where nothing else is."""
 
     def __post_init__(self) -> None:
         """Refuse what would be all rows by an oversight."""

@@ -27,8 +27,8 @@ What is promised, and what is not:
   can tell it by.
 - No call waits for ever: each answer of the broker may take `timeout` seconds.
 
-In the fast lane a result backend is not told of the task (`Backend.on_task_call`).
-Celery's beat tells it, and so subscribes to a result that nobody in beat reads.
+In the fast lane `Backend.on_task_call` of a result backend is not called.
+Celery's beat calls it, and so subscribes to a result that nobody in beat reads.
 """
 
 from celery_pecker.publisher.dispatch import Dispatch

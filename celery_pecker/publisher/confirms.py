@@ -32,9 +32,9 @@ class Confirms:
         self.start()
 
     def start(self) -> None:
-        """RabbitMQ confirms from here on, counting from one.
+        """Have RabbitMQ confirm from now on, counting from one.
 
-        Again to be said after an error: py-amqp then opens the channel anew by itself.
+        Call it once more after an error: py-amqp then opens the channel anew.
         """
         self._tag = 0
         self._open.clear()

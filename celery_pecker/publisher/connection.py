@@ -84,7 +84,7 @@ class Link:
     def ensure(self) -> None:
         """A connection is there, and the broker answered on it a moment ago.
 
-        One that has said nothing for `QUIET` is asked: about 0.2 ms. Slots are claimed
+        One that has been silent for `QUIET` is asked: about 0.2 ms. Slots are claimed
         after this, so what a silent broker costs is found out before, not after.
 
         Raises:
@@ -152,7 +152,7 @@ class Link:
                 self.side = self._connection.channel()
 
     def drop(self) -> None:
-        """The sockets are closed at once; nothing is said to the broker."""
+        """Close the sockets at once, without a word to the broker."""
         connection, self._connection = self._connection, None
         self.channel = self.side = self.confirms = None
         self._blocked = False
@@ -163,7 +163,7 @@ class Link:
         """This process, a fork of the owner, holds the owner's sockets open no more.
 
         Else what the owner aborts would live on here: the kernel would go on sending
-        what the owner gave up. Nothing is said to the broker.
+        what the owner gave up. The broker gets nothing.
         """
         connection, self._connection = self._connection, None
         self.channel = self.side = self.confirms = None
@@ -223,7 +223,7 @@ class Link:
             pool.release(connection)
 
     def _take_news(self) -> None:
-        """What RabbitMQ said meanwhile was heard; a closed socket raises."""
+        """Read what RabbitMQ has sent meanwhile; a closed socket raises."""
         connection = self._connection.connection
         with contextlib.suppress(TimeoutError):
             while True:

@@ -98,7 +98,7 @@ def for_slot(
 def draw_up(app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link) -> Draft:
     """Return the entry's message with marks in it; its queues are declared.
 
-    No result is waited for here: a result backend is not told of the made-up id.
+    No result is waited for: a result backend does not get the made-up id.
 
     Raises:
         NotPlain: the message is not one that can be repeated.

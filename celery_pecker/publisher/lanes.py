@@ -126,18 +126,18 @@ class Onlooker:
 
     def _patched(self) -> Iterator[str]:
         functions = list(self._functions())
-        found = tuple(function for _, function, _ in functions)
-        codes = [_code(function) for function in found]
+        current = tuple(function for _, function, _ in functions)
+        codes = [_code(function) for function in current]
         # Equal tuples of functions are compared by identity, element by element:
         # the usual answer costs no look into their globals.
-        if found == self._trusted and codes == self._codes:
+        if current == self._trusted and codes == self._codes:
             return
         for (name, function, home), code, first in zip(
             functions, codes, self._codes, strict=True
         ):
             if not native(function, home) or code is not first:
                 yield f"{name} is patched"
-        self._trusted = found
+        self._trusted = current
 
     def _functions(self) -> Iterator[tuple[str, object, ModuleType]]:
         if self._scheduler is not None:

@@ -189,15 +189,15 @@ class Publisher:
         tasks = self._app.tasks  # a cached property that takes a lock each time
         for known, dispatch in work:
             message = lane.kept(token, dispatch.task_id) if lane is not None else None
-            again = message is not None
-            if not (again or watched or shut_out or dispatch.name in self._suspects):
+            kept = message is not None
+            if not (kept or watched or shut_out or dispatch.name in self._suspects):
                 message = self._message(known, tasks)
             if message is not None:
                 route = message.route
                 refused = shut.get(id(route))
                 if refused is None:
                     refused = shut[id(route)] = self._declare(route)
-                if again or not refused:
+                if kept or not refused:
                     fast.append((message, dispatch))
                     continue
             slow.append((known.entry, dispatch))

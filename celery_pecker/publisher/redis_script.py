@@ -133,8 +133,8 @@ class RedisScript:
 
     def _queues(self, route: Route) -> list[str]:
         """Return where the exchange leads now; a worker may have bound a new queue."""
-        found = self._link.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
-        return list(found)
+        queues = self._link.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
+        return list(queues)
 
     def _run(self, arguments: list[Any]) -> int | bytes:
         """The script ran; return what it answered."""

@@ -181,9 +181,9 @@ class RedisGuard:
         # The oldest is given back last, so that it is the first in its queue.
         due.reverse()
         try:
-            for held, found in settle(self._qos.channel, due):
+            for held, outcome in settle(self._qos.channel, due):
                 self._held.pop(held.tag, None)
-                counts[held.fate if found else "gone"] += 1
+                counts[held.fate if outcome else "gone"] += 1
         except ResponseError as error:
             # Out of memory, read only, forbidden: they stay in `unacked`. Exiting
             # over it, as Celery would, helps nobody.

@@ -32,7 +32,7 @@ from celery_pecker.schedules.model import Entry, Recurrence
 from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.schedules.upkeep import TERM
 
-FOUND_AT_ONCE = 200
+COMPUTED_AT_ONCE = 200
 """Crontabs whose last instant is worked out in one look: a millisecond each."""
 FAILED = Backoff(first=1.0, most=30.0)
 SETTLED = 5.0
@@ -191,7 +191,7 @@ class Instants:
                 )
                 if entry.recurrence is not None and not entry.recurrence.asks
             ]
-        until_us, left = to_us(until), FOUND_AT_ONCE
+        until_us, left = to_us(until), COMPUTED_AT_ONCE
         for nth in range(self._next, self._next + len(self._entries)):
             entry = self._entries[nth % len(self._entries)]
             known = self._known.get(entry.name)

@@ -111,7 +111,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         signals.missed.disconnect(replica.tally.missing)
         publisher.close()
         database.close()
-        if replica.told:
+        if replica.stopping:
             heart.stop()
         else:
             ended(str(replica.loop.failure or "its thread has ended; see the log"))

@@ -36,16 +36,16 @@ class Parked:
         self._silent = OnceAMinute(logger, prefix="pecker: ", level=logging.WARNING)
 
     def __call__(self) -> tuple[list[Finding], bool]:
-        """Return what is parked, and whether every outbox has said so."""
-        found: list[Finding] = []
+        """Return what is parked, and whether every outbox has answered."""
+        findings: list[Finding] = []
         whole = True
         for name, answer in self._queries.ask().items():
             if isinstance(answer, PeckerError):
                 whole = False
                 self._silent.warning(name, "no look at the outbox %s: %s", name, answer)
             else:
-                found += answer
-        return found, whole
+                findings += answer
+        return findings, whole
 
 
 def _question(name: str, database: Database) -> Callable[[], list[Finding]]:

@@ -178,7 +178,7 @@ def _outboxes(app: Any) -> list[Any]:
     """Return the outboxes of an app; one that has none has not imported them."""
     if "celery_pecker.outbox.app" not in sys.modules:
         return []
-    from celery_pecker.outbox.app import outboxes  # noqa: PLC0415  # as said above
+    from celery_pecker.outbox.app import outboxes  # noqa: PLC0415  # as above
 
     return [*outboxes(app)]
 

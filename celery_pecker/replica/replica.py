@@ -31,7 +31,7 @@ class Tally:
     won: int = 0
     missed: int = 0
     thread: int = 0
-    """Events of other replicas of this process are told on other threads."""
+    """Events of other replicas of this process come on other threads."""
 
     def woke(self, event: signals.Woke) -> None:
         """Count what a wake-up won."""
@@ -64,8 +64,8 @@ class Replica:
     held: Held
     """What its gate held back lately."""
     tally: Tally = field(default_factory=Tally)
-    told: bool = False
-    """Whether somebody said stop: an end before that is a failure."""
+    stopping: bool = False
+    """Whether it was asked to stop: an end before that is a failure."""
 
     def __post_init__(self) -> None:
         """Be known to forks, and count."""
@@ -81,7 +81,7 @@ class Replica:
 
     def stop(self) -> None:
         """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
-        self.told = True
+        self.stopping = True
         self.service.stop()
         self.loop.stop()
 
@@ -97,7 +97,7 @@ class Replica:
 
     @property
     def failure(self) -> str | None:
-        """Why it ended although nobody told it to; None while all is well."""
+        """Why it ended without being asked to; None while all is well."""
         if self.loop.failure is not None:
             return str(self.loop.failure)
         if self.loop.dead:

@@ -53,10 +53,10 @@ class StoredInstants:
                 row = rows.get(slot.name)
                 if row is not None and row.version == slot.version:
                     self._work_out(slot, row, to_us(now))
-        found = {slot.name: self._of(slot) for slot in slots}
+        instants = {slot.name: self._of(slot) for slot in slots}
         return {
             name: from_us(due_us)
-            for name, due_us in found.items()
+            for name, due_us in instants.items()
             if due_us is not None and due_us < NEVER_US
         }
 

@@ -43,13 +43,13 @@ class Migration(NamedTuple):
 @cache
 def statements(package: str = OURS) -> MappingProxyType[str, str]:
     """Return every labelled statement of a package, label first in its text."""
-    found: dict[str, str] = {}
+    labelled: dict[str, str] = {}
     for label, text in _read(package):
-        if label in found:
+        if label in labelled:
             message = f"two statements are labelled {package}:{label}"
             raise ValueError(message)
-        found[label] = text
-    return MappingProxyType(found)
+        labelled[label] = text
+    return MappingProxyType(labelled)
 
 
 def _read(package: str) -> Iterator[tuple[str, str]]:
@@ -70,7 +70,7 @@ def _read(package: str) -> Iterator[tuple[str, str]]:
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Return the one numbered line of migrations, oldest first."""
-    found = []
+    numbered = []
     folder = files(__name__) / "migrations"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         named = _MIGRATION.match(file.name)
@@ -81,5 +81,7 @@ def migrations() -> tuple[Migration, ...]:
         if not readable:
             message = f"{file.name} does not say '-- readable from: N'"
             raise ValueError(message)
-        found.append(Migration(int(named[1]), named[2], int(readable[1]), text.strip()))
-    return tuple(found)
+        numbered.append(
+            Migration(int(named[1]), named[2], int(readable[1]), text.strip())
+        )
+    return tuple(numbered)

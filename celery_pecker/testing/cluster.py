@@ -49,7 +49,7 @@ _GLANCE = 0.02
 
 
 class NotReadyError(AssertionError):
-    """A process ended, or said nothing, instead of getting ready."""
+    """A process ended, or was silent, instead of getting ready."""
 
 
 class _Life:
@@ -127,7 +127,7 @@ class BeatNode(CeleryTestNode):
         self.container.await_words(READY, WOKE, timeout=timeout)
 
     def freeze(self) -> None:
-        """The whole process stands still; nobody is told."""
+        """Stop the whole process, without a sign to anybody."""
         self.process.kill("SIGSTOP")
 
     def thaw(self) -> None:

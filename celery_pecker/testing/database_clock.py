@@ -78,9 +78,9 @@ class DatabaseClock:
         if "://" in dsn:  # keep a URL a URL: it is what people configure
             joint = "&" if "?" in dsn else "?"
             return f"{dsn}{joint}options={quote(option)}"
-        given = conninfo_to_dict(dsn)
-        options = f"{given.pop('options', '')} {option}".strip()
-        return make_conninfo(**{k: str(v) for k, v in given.items()}, options=options)
+        params = conninfo_to_dict(dsn)
+        options = f"{params.pop('options', '')} {option}".strip()
+        return make_conninfo(**{k: str(v) for k, v in params.items()}, options=options)
 
 
 NO_SHIFT = timedelta()

@@ -32,17 +32,17 @@ def eventually(
 
     """
     deadline = SYSTEM.monotonic() + timeout
-    said: Exception | None = None
+    last_error: Exception | None = None
     while True:
         try:
             if value := condition():
                 return value
-            said = None
+            last_error = None
         except ignoring as error:
-            said = error
+            last_error = error
         if SYSTEM.monotonic() >= deadline:
             awaited = message or getattr(condition, "__name__", repr(condition))
-            last = f"; the last answer was {said!r}" if said else ""
+            last = f"; the last answer was {last_error!r}" if last_error else ""
             text = f"not within {timeout:g} s: {awaited}{last}"
-            raise AssertionError(text) from said
+            raise AssertionError(text) from last_error
         pause(interval)

@@ -37,7 +37,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """Time that goes on when told; the database's clock can be stepped apart."""
+    """Time that goes on when asked to; the database's clock can be stepped apart."""
 
     def __init__(self, start: datetime = START) -> None:
         self._elapsed_us = 0
@@ -71,7 +71,7 @@ class RecordingPublisher:
         self.unreachable = False
 
     def ensure(self) -> None:
-        """Be connected, unless told to be unreachable."""
+        """Be connected, unless it is set to be unreachable."""
         if self.unreachable:
             raise BrokerUnavailable
 
@@ -191,10 +191,10 @@ def entries_of(app: Celery) -> list[Entry]:
     declarations.check_beat_schedule(conf.beat_schedule)
     declared = {
         name: (
-            given
-            if isinstance(given, declarations.PeckerEntry)
-            else declarations.PeckerEntry(**{**given, "name": name, "app": app})
+            options
+            if isinstance(options, declarations.PeckerEntry)
+            else declarations.PeckerEntry(**{**options, "name": name, "app": app})
         )
-        for name, given in conf.beat_schedule.items()
+        for name, options in conf.beat_schedule.items()
     }
     return declarations.entries(declared, app, conf=conf)

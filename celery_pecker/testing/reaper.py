@@ -46,15 +46,17 @@ def _parents() -> list[tuple[int, int]]:
         ).stdout
         rows = (line.split() for line in listing.splitlines())
         return [(int(child), int(parent)) for child, parent in rows]
-    found = []
+    parents = []
     for entry in proc.iterdir():
         if entry.name.isdigit():
             # The process may end between the listing and the reading.
             with contextlib.suppress(OSError):
                 stat = (entry / "stat").read_text()
                 # "pid (name) state ppid …": the name may hold spaces and brackets.
-                found.append((int(entry.name), int(stat.rpartition(")")[2].split()[1])))
-    return found
+                parents.append(
+                    (int(entry.name), int(stat.rpartition(")")[2].split()[1]))
+                )
+    return parents
 
 
 def send(pid: int, signum: int) -> None:
@@ -115,7 +117,7 @@ def bury(pid: int, ending: int, directory: str) -> None:
 
 
 def main(directory: str, ending: str) -> None:
-    """Follow the pid told line by line; "bye" means that there is nothing to do."""
+    """Follow the pid that each line names; "bye" means that there is nothing to do."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     pid = 0

@@ -42,8 +42,8 @@ GUARDS = (
     Guard(
         "django: a form is for the version that it showed",
         FORM,
-        "self.store.set(**found)",
-        'self.store.set(**{**found, "version": None})',
+        "self.store.set(**options)",
+        'self.store.set(**{**options, "version": None})',
         f"{TESTS}::test_an_edit_of_an_old_version_shows_both",
     ),
     Guard(

@@ -38,7 +38,7 @@ DONE = {
     "pause": "Paused {name}: slots pass without a run.",
     "resume": "Resumed {name}, with the next slot.",
 }
-"""By what can be done with a button or an action: what is said then."""
+"""The message after each button or action, by its name."""
 INSTANT = "%Y-%m-%d %H:%M:%S"
 DAY = "%Y-%m-%d"
 PARTS = (
@@ -117,10 +117,10 @@ class ScheduleAdmin(Bounded):
     def state_shown(self, schedule: Any) -> str:
         """Return the state; why, if there is a problem."""
         known = rows.row(schedule)
-        found = rows.state_of(known)
-        shown = f"{found}, paused" if known.paused and found == "problem" else found
+        state = rows.state_of(known)
+        shown = f"{state}, paused" if known.paused and state == "problem" else state
         text = '<span class="pecker-state pecker-{}" title="{}">{}</span>'
-        marked: str = format_html(text, found, known.problem or "", shown)
+        marked: str = format_html(text, state, known.problem or "", shown)
         return marked
 
     @admin.display
@@ -332,12 +332,12 @@ class ScheduleChangeAdmin(Looking):
 
 def compared(changes: Sequence[Any]) -> list[dict[str, Any]]:
     """Return changes, newest first, each with what it made different."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     before: dict[str, Any] = {}
     for change in reversed(changes):
         kept = change.definition
         after = None if kept is None else {part: kept.get(part) for part in PARTS}
-        found.append(
+        rows.append(
             {
                 "change": change,
                 "at": _instant(change.changed_at),
@@ -345,7 +345,7 @@ def compared(changes: Sequence[Any]) -> list[dict[str, Any]]:
             }
         )
         before = before if after is None else after
-    return found[::-1]
+    return rows[::-1]
 
 
 def _instant(value: Any, form: str = INSTANT) -> str | None:

@@ -120,21 +120,21 @@ class ScheduleForm(forms.ModelForm):
             return
         with self._refusals():
             asked = {name: _text(value) for name, value in self.cleaned_data.items()}
-            found = fields.arguments(asked, zone=schedules().app.timezone)
+            options = fields.arguments(asked, zone=schedules().app.timezone)
             old = None if self.known is None else self.known.name
-            if old is not None and old.strip() == found["name"]:
-                found["name"] = old  # a field reads it without its blanks
+            if old is not None and old.strip() == options["name"]:
+                options["name"] = old  # a field reads it without its blanks
             # Whoever may only add changes nothing, whatever the request says.
             adding = self.known is None
-            found["version"] = 0 if adding else found.get("version", 0)
+            options["version"] = 0 if adding else options.get("version", 0)
             if self.previewing:
                 return
             try:
                 if old is None:
-                    self.store.set(**found)
+                    self.store.set(**options)
                 else:
-                    self.store.change(old, **found)
-                self.instance.name = found["name"]
+                    self.store.change(old, **options)
+                self.instance.name = options["name"]
             except VersionConflict as error:
                 self._conflict(error, asked)
 
@@ -184,8 +184,8 @@ def texts(known: ScheduleRow) -> dict[str, str]:
     except (AttributeError, KeyError, TypeError, ValueError):
         plain = dict.fromkeys(fields.NAMES, "")
         named = {"name": known.name, "task": known.task, "version": str(known.version)}
-        found = {"kind": "json", "value": json.dumps(known.schedule)}
-        return {**plain, **named, **found}
+        filled = {"kind": "json", "value": json.dumps(known.schedule)}
+        return {**plain, **named, **filled}
 
 
 def _text(value: object) -> str:
@@ -216,13 +216,13 @@ def fieldsets(*, adding: bool) -> list[tuple[str | None, dict[str, Any]]]:
     """Return the fields in groups; one that no group names comes with the policies."""
     named = {name for _, options in FIELDSETS for name in _flat(options["fields"])}
     others = [one.name for one in FIELDS if one.name not in {*named, *LAST}]
-    found = [(title, dict(options)) for title, options in FIELDSETS]
-    found[-1][1]["fields"] = [*FIELDSETS[-1][1]["fields"], *others]
-    found[0][1]["fields"] = [
+    sections = [(title, dict(options)) for title, options in FIELDSETS]
+    sections[-1][1]["fields"] = [*FIELDSETS[-1][1]["fields"], *others]
+    sections[0][1]["fields"] = [
         *FIELDSETS[0][1]["fields"],
         *(LAST if adding else LAST[1:]),
     ]
-    return found
+    return sections
 
 
 def _flat(names: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from celery_pecker.django.models import Declaration, HotRow
 from celery_pecker.django.stored.store import reading
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Found
+from celery_pecker.stored.reading import Current
 
 
 def hot(**where: Any) -> Any:
@@ -40,7 +40,7 @@ def row(schedule: Any) -> ScheduleRow:
     """Return a schedule of `whole` as people see it; what it costs is paid once."""
     known: ScheduleRow | None = getattr(schedule, "pecker_row", None)
     if known is None:
-        known = schedule.pecker_row = reading().row(_found(schedule))
+        known = schedule.pecker_row = reading().row(_current(schedule))
     return known
 
 
@@ -53,9 +53,9 @@ def state_of(known: ScheduleRow) -> str:
     return "paused" if known.paused else "active"
 
 
-def _found(schedule: Any) -> Found:
+def _current(schedule: Any) -> Current:
     executed_at = schedule.executed_at
-    return Found(
+    return Current(
         now_us=to_us(schedule.now),
         who="",
         owner=None,

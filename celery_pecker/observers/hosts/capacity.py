@@ -1,4 +1,4 @@
-"""How much a host may hold, where nobody said it."""
+"""How much a host may hold, where no option says it."""
 
 from __future__ import annotations
 

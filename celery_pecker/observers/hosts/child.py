@@ -36,7 +36,7 @@ class InProcess:
     """A plain function in a process of its own, as its host has it."""
 
     def __init__(
-        self, told: dict[str, Any], claimed: Claimed, lease: Lease, ended: Ended
+        self, config: dict[str, Any], claimed: Claimed, lease: Lease, ended: Ended
     ) -> None:
         """Start the process; ``ended`` is called on a thread of ours."""
         self._process = subprocess.Popen(
@@ -48,7 +48,7 @@ class InProcess:
         self._ended = ended
         self._closing = threading.Lock()
         fields = {name: getattr(claimed, name) for name in Claimed.__slots__}
-        self._write(json.dumps({**told, "claimed": fields}))
+        self._write(json.dumps({**config, "claimed": fields}))
         # A process that does not read must not hold up the event loop.
         assert self._process.stdin is not None  # noqa: S101  # a pipe, as asked for
         os.set_blocking(self._process.stdin.fileno(), False)
@@ -99,12 +99,12 @@ def main() -> None:
     """Run one observer until it ends."""
     replies = os.dup(1)
     os.dup2(2, 1)
-    told = json.loads(sys.stdin.readline())
-    observers = load(told)
-    claimed = Claimed(**told["claimed"])
+    config = json.loads(sys.stdin.readline())
+    observers = load(config)
+    claimed = Claimed(**config["claimed"])
     observer = observers.kinds[claimed.kind]
     trust = Trust()
-    trust.renew(told["trust"], 0.0)
+    trust.renew(config["trust"], 0.0)
 
     def reply(message: dict[str, Any]) -> None:
         os.write(replies, json.dumps(message).encode() + b"\n")

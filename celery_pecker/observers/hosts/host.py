@@ -44,7 +44,7 @@ PRUNE_INTERVAL = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a host is told at its start."""
+    """How a host runs: from its supervisor and the settings."""
 
     name: str
     pid: int
@@ -227,7 +227,7 @@ class Host:
         self._lives.remove(outcome.id, outcome.epoch)
         if answer.done:
             self._events.ended(life.claimed, outcome)
-        if outcome.report is Report.AGAIN and answer.done:
+        if outcome.report is Report.RESTARTED and answer.done:
             self._begin(self._tables.read([outcome.id]), spread=False)
 
     def _save(self) -> None:
@@ -260,7 +260,7 @@ class Host:
                 )
         lives = self._lives
         self._on_loop(partial(lives.end, stops, Report.STOPPED, "it was stopped"))
-        self._on_loop(partial(lives.end, restarts, Report.AGAIN, "it begins anew"))
+        self._on_loop(partial(lives.end, restarts, Report.RESTARTED, "it begins anew"))
 
     def _balance(self) -> None:
         """Take what waits and is ours to take; give away what is above our share."""
@@ -270,8 +270,8 @@ class Host:
             return
         most = max(1, int(self._plan.start_rate * self._plan.look))
         if mine.count > len(self._lives.by_id):
-            again = self._tables.retake([*self._lives.by_id], most)
-            self._begin(again, spread=True)
+            retaken = self._tables.retake([*self._lives.by_id], most)
+            self._begin(retaken, spread=True)
         load = self._lives.weight
         now = monotonic()
         self._seen.look(survey, mine.kinds, now)

@@ -63,7 +63,7 @@ class Lives:
         trust: Trust,
         *,
         schema: str,
-        told: dict[str, Any] | None = None,
+        config: dict[str, Any] | None = None,
     ) -> None:
         self.wake: Callable[[], object] = str
         """Called when there is something to report."""
@@ -81,7 +81,7 @@ class Lives:
         self._kinds = kinds
         self._trust = trust
         self._schema = schema
-        self._told = told or {}
+        self._config = config or {}
         self._processes: set[InProcess] = set()
         self._trusted = 0.0
 
@@ -195,10 +195,10 @@ class Lives:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(over, error)
 
-        told = {**self._told, "trust": self._trust.until}
+        config = {**self._config, "trust": self._trust.until}
         # Not from the claim's cursor: a life before may have moved on.
         claimed = replace(life.claimed, state=life.lease.state)
-        made = InProcess(told, claimed, life.lease, ended)
+        made = InProcess(config, claimed, life.lease, ended)
         self._processes.add(made)
         return made
 

@@ -9,18 +9,18 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
 
 
-def load(told: dict[str, Any]) -> Any:
+def load(config: dict[str, Any]) -> Any:
     """Import the app of the supervisor, with its settings; return its observers."""
-    user_code.load_module(told["home"])
-    for module in told["modules"]:
+    user_code.load_module(config["home"])
+    for module in config["modules"]:
         user_code.load_module(module)
-    observers: Any = _known(told["home"])
+    observers: Any = _known(config["home"])
     app = observers.app
-    app.conf.update(told["conf"])
+    app.conf.update(config["conf"])
     app.set_current()
     app.loader.import_default_modules()
     app.finalize()
-    app.log.setup(loglevel=told["loglevel"], redirect_stdouts=False)
+    app.log.setup(loglevel=config["loglevel"], redirect_stdouts=False)
     return observers
 
 

@@ -57,8 +57,8 @@ class Notices:
         return 0.0 if len(some) == AT_ONCE else REST
 
     def _send(self, notice: Notice) -> None:
-        given = self._app.signature(json.loads(notice.signature))
-        signature = given.clone(args=(json.loads(notice.event),))
+        message = self._app.signature(json.loads(notice.signature))
+        signature = message.clone(args=(json.loads(notice.event),))
         text = f"{self._database.schema}\0{notice.id}"
         signature.set(task_id=str(uuid.uuid5(NAMESPACE, text)))
         if self._outbox is None:

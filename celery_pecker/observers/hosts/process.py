@@ -46,17 +46,17 @@ def main() -> None:
     """Run a host until it is asked to end."""
     beats = os.dup(1)
     os.dup2(2, 1)
-    told = json.loads(sys.stdin.readline())
-    observers = load(told)
-    asyncio.run(_main(observers, told, beats))
+    config = json.loads(sys.stdin.readline())
+    observers = load(config)
+    asyncio.run(_main(observers, config, beats))
 
 
-async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
+async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     settings = observers.settings
     plan = Plan(
-        name=told["name"],
+        name=config["name"],
         pid=os.getpid(),
-        capacity=told["capacity"],
+        capacity=config["capacity"],
         lease=settings.observers_lease,
         start_rate=settings.observers_start_rate,
         history=settings.observers_history,
@@ -71,7 +71,7 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         role="observers",
     )
     trust = Trust()
-    lives = Lives(observers.kinds, trust, schema=settings.schema, told=told)
+    lives = Lives(observers.kinds, trust, schema=settings.schema, config=config)
     events = Events()
     own = Database.of(settings, role="observers")
     notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
@@ -100,7 +100,7 @@ async def _main(observers: Any, told: dict[str, Any], beats: int) -> None:
         step,
         name="pecker observers",
         clock=SYSTEM,
-        # Half a second at most: no wake ends a back-off, and a host that is told to
+        # Half a second at most: no wake ends a back-off, and a host that is asked to
         # leave cannot hand over before its next step.
         backoff=Backoff(first=0.05, most=min(max(plan.look, 0.05), 0.5)),
         leave=lambda: on(loop)(over.set),

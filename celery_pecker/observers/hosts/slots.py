@@ -78,9 +78,9 @@ class Slots:
 class Slot:
     """One host after another, on a thread that hears the beats of each."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told = told
-        lease = told["conf"][f"{PREFIX}observers_lease"]
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        lease = config["conf"][f"{PREFIX}observers_lease"]
         self._silence = max(SILENCE * lease, LEAST_SILENCE)
         self._backoff = Backoff(first=0.1, most=10.0)
         self._process: subprocess.Popen[bytes] | None = None
@@ -92,7 +92,7 @@ class Slot:
 
     def start(self) -> None:
         """Start the thread."""
-        name = f"pecker observers {self.told['name']}"
+        name = f"pecker observers {self.config['name']}"
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
@@ -113,7 +113,7 @@ class Slot:
         """Return what there is to be seen of the host."""
         process = self._process
         return {
-            "name": self.told["name"],
+            "name": self.config["name"],
             "pid": None if process is None else process.pid,
             "node": self._node,
             "deaths": self._deaths,
@@ -139,7 +139,7 @@ class Slot:
                 wait = self._backoff.seconds(failures, chance())
                 logger.warning(
                     "pecker: host %s of observers ended (%s), another one in %.1f s",
-                    self.told["name"],
+                    self.config["name"],
                     code,
                     wait,
                 )
@@ -161,7 +161,7 @@ class Slot:
         assert process.stdin is not None  # noqa: S101  # pipes, as asked for
         assert process.stdout is not None  # noqa: S101
         with suppress(OSError):
-            process.stdin.write(json.dumps(self.told).encode() + b"\n")
+            process.stdin.write(json.dumps(self.config).encode() + b"\n")
             process.stdin.flush()
         try:
             self._hear(process, process.stdout.fileno())
@@ -196,7 +196,7 @@ class Slot:
             if silent > (self._silence if heard else STARTING):
                 logger.error(
                     "pecker: host %s of observers hangs (pid %d), it is killed",
-                    self.told["name"],
+                    self.config["name"],
                     process.pid,
                 )
                 return
@@ -207,9 +207,9 @@ class Slot:
         if not node:
             return
         # PostgreSQL's driver is loaded where it is needed: most supervisors never do.
-        from celery_pecker.kernel.database import Database  # noqa: PLC0415  # as said
+        from celery_pecker.kernel.database import Database  # noqa: PLC0415  # see above
 
-        conf = self.told["conf"]
+        conf = self.config["conf"]
         settings = Settings(**{k.removeprefix(PREFIX): v for k, v in conf.items()})
         database = Database.of(settings, role="observers")
         try:
@@ -218,7 +218,7 @@ class Slot:
         except (DatabaseUnavailable, Misconfigured) as error:
             logger.warning(
                 "pecker: the end of host %s of observers was not written: %s",
-                self.told["name"],
+                self.config["name"],
                 error,
             )
         finally:

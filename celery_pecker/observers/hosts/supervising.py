@@ -1,4 +1,4 @@
-"""The main function of ``pecker observe`` once the app has said which hosts to run.
+"""The main function of ``pecker observe`` once it is known which hosts to run.
 
 It reads on its standard input what each host is started with. Loading neither the app
 nor Celery it is small, and stays so for as long as its hosts live.
@@ -22,9 +22,9 @@ FORMAT = "[%(asctime)s: %(levelname)s/%(processName)s] %(message)s"
 
 def main() -> None:
     """Run hosts until a signal; a second one ends them at once."""
-    told = json.load(sys.stdin)
-    logging.basicConfig(format=FORMAT, level=told[0]["loglevel"].upper())
-    hosts = Slots([Slot(one) for one in told])
+    configs = json.load(sys.stdin)
+    logging.basicConfig(format=FORMAT, level=configs[0]["loglevel"].upper())
+    hosts = Slots([Slot(one) for one in configs])
     asked = 0
 
     def on_signal(number: int, frame: FrameType | None) -> None:

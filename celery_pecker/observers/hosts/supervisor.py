@@ -46,7 +46,7 @@ class Supervisor(Slots):
             )
             raise Misconfigured(message)
         base = name or socket.gethostname()
-        told = {
+        config = {
             "home": _home(observers),
             "modules": _modules(observers),
             "conf": {
@@ -56,7 +56,7 @@ class Supervisor(Slots):
             "loglevel": loglevel,
         }
         super().__init__(
-            [Slot({**told, "name": f"{base}-{number}"}) for number in range(count)]
+            [Slot({**config, "name": f"{base}-{number}"}) for number in range(count)]
         )
 
     def become(self) -> None:
@@ -66,7 +66,7 @@ class Supervisor(Slots):
         were most of this process's memory, and hosts import it themselves.
         """
         with _nameless() as file:
-            file.write(json.dumps([slot.told for slot in self.slots]).encode())
+            file.write(json.dumps([slot.config for slot in self.slots]).encode())
             file.seek(0)
             os.dup2(file.fileno(), 0)
         words = ["-m", supervising.__name__, *sys.argv[1:]]  # as `ps` shows it

@@ -27,7 +27,7 @@ HEALTHY_INTERVAL = 60.0
 FLUSH = 100
 """Messages sent one by one before they are deleted together."""
 RATED = 100
-"""Tasks of which it is told how fast they are sent."""
+"""Tasks whose rate is reported."""
 MOST_UNWRITTEN = 100
 """Batches that were sent and could not be deleted, which are tried again."""
 

@@ -207,12 +207,12 @@ class StoredPublisher:
         """Return the exchanges that are not there, and what RabbitMQ says of them."""
         names = {one.route.exchange for one in messages} - {""}
         try:
-            found = {name: self._rabbit.missing(name) for name in sorted(names)}
+            errors = {name: self._rabbit.missing(name) for name in sorted(names)}
         except self._link.broken_by as error:
             self._link.drop()
             msg = f"broker, while asking for exchanges: {error}"
             raise BrokerUnavailable(msg) from error
-        return {name: why for name, why in found.items() if why is not None}
+        return {name: why for name, why in errors.items() if why is not None}
 
     def _judge(
         self, error: BaseException, messages: Sequence[Stored], pushed: Pushed

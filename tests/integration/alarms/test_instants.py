@@ -13,7 +13,7 @@ from celery_pecker.alarms.tables import StoredSlot
 from celery_pecker.declarations import Book
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.replica.alarms import FOUND_AT_ONCE, Instants
+from celery_pecker.replica.alarms import COMPUTED_AT_ONCE, Instants
 from celery_pecker.replica.stored_instants import REMEMBERED, StoredInstants
 from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.testing.manual import ManualClock
@@ -50,12 +50,12 @@ def test_the_last_instant_of_a_crontab_is_not_after_the_moment() -> None:
 
 def test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one() -> None:
     """Those of every minute would take all of each look's turns."""
-    count = FOUND_AT_ONCE + 50
+    count = COMPUTED_AT_ONCE + 50
     instants = instants_of({f"every minute {n}": crontab() for n in range(count)})
     first = instants(NOON)
     second = instants(NOON + timedelta(minutes=1))
     ours = [name for name in second if name.startswith("every minute")]
-    assert len(first) == FOUND_AT_ONCE
+    assert len(first) == COMPUTED_AT_ONCE
     assert len(ours) == count
 
 

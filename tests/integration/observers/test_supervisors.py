@@ -28,7 +28,7 @@ def observers_with(**conf: Any) -> Observers:
 
 def plans(supervisor: Supervisor) -> list[tuple[str, int]]:
     """Return name and capacity of each host."""
-    return [(slot.told["name"], slot.told["capacity"]) for slot in supervisor.slots]
+    return [(slot.config["name"], slot.config["capacity"]) for slot in supervisor.slots]
 
 
 def test_hosts_and_their_capacity_come_from_settings() -> None:
@@ -41,9 +41,9 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
     )
     assert plans(Supervisor(observers, name="a")) == [("a-0", 7), ("a-1", 7)]
     assert plans(Supervisor(observers, name="b", hosts=1, room=9)) == [("b-0", 9)]
-    told = Supervisor(observers).slots[0].told["conf"]
-    assert told["pecker_observers_start_rate"] == 50
-    assert told["pecker_observers_history"] == 3
+    conf = Supervisor(observers).slots[0].config["conf"]
+    assert conf["pecker_observers_start_rate"] == 50
+    assert conf["pecker_observers_history"] == 3
 
 
 def test_without_a_setting_the_capacity_is_worked_out() -> None:
