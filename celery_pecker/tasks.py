@@ -220,7 +220,7 @@ class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[
 
     @classmethod
     def on_bound(cls, app: Any) -> None:
-        """The app has the entry; Celery calls this with each app that has the task."""
+        """Enter it in the app; Celery calls this with each app that has the task."""
         super().on_bound(app)
         if cls.every is None and cls.schedule is None:
             return

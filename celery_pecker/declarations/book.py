@@ -58,5 +58,5 @@ class Book(Scheduler):
         return False
 
     def reserve(self, entry: ScheduleEntry) -> ScheduleEntry:  # type: ignore[override]  # the stubs name another class than Celery's code
-        """The claim has reserved it."""
+        """Return the entry as it is: the claim has reserved its slot."""
         return entry

@@ -56,7 +56,7 @@ def _entry(
 
 
 def _plain(recurs: object) -> bool:
-    """Whether its instants are Celery's own, one ``run_every`` after another."""
+    """Say whether its instants are Celery's own, one ``run_every`` after another."""
     return (
         isinstance(recurs, schedule)
         and type(recurs).is_due is schedule.is_due

@@ -15,7 +15,7 @@ _OWN = "_pecker_beat_schedule"
 
 
 def tie(app: Any, name: str, entry: Mapping[str, Any]) -> None:
-    """The app's ``beat_schedule`` has the entry, now and when it is read."""
+    """Enter it in the app's ``beat_schedule``, now and whenever that is read."""
     tied: list[tuple[str, Mapping[str, Any]]] = app.__dict__.setdefault(_TIED, [])
     if not any(key == name and alike(known, entry) for key, known in tied):
         tied.append((name, entry))

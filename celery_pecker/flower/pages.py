@@ -36,7 +36,7 @@ class Refused(PeckerError):
 
 
 def always(app: Celery) -> bool:
-    """Whether an app has the page: yes."""
+    """Say that an app has the page."""
     del app
     return True
 
@@ -133,7 +133,7 @@ _pages: dict[str, Page] = {}
 
 
 def register(page: Page) -> None:
-    """The page will be in Flower, once ``install`` is called."""
+    """Have ``install`` add the page to Flower."""
     known = _pages.get(page.name)
     if known is not None and known != page:
         message = (
@@ -145,7 +145,7 @@ def register(page: Page) -> None:
 
 
 def shown(name: str, app: Celery) -> bool:
-    """Whether the menu of an app's Flower has the page of that name."""
+    """Say whether the menu of an app's Flower has the page of that name."""
     return user_code.call(f"asking for the page {name}", False, _pages[name].shown, app)
 
 

@@ -68,7 +68,7 @@ class _Recent:
     """When the answer came."""
 
     def old(self, now: float) -> bool:
-        """Whether it is to be asked again."""
+        """Say whether it is to be asked again."""
         return self.answer.done() and now - self.asked > FRESH
 
 

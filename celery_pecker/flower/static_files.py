@@ -13,7 +13,7 @@ class FileView(StaticFileHandler):
     """A file of a page."""
 
     def set_default_headers(self) -> None:
-        """It is what it says it is."""
+        """Let no browser guess another type than the header says."""
         self.set_header("X-Content-Type-Options", "nosniff")
 
     def parse_url_path(self, url_path: str) -> str:

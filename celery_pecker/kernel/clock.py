@@ -23,7 +23,7 @@ class Clock(Protocol):
     """What the house asks of time; tests hand in their own."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward; comparable within one process."""
+        """Return seconds that only go forward; comparable within one process."""
         ...
 
     def now(self) -> datetime:
@@ -37,7 +37,7 @@ class SystemClock:
     __slots__ = ()
 
     def monotonic(self) -> float:
-        """Seconds that only go forward; comparable within one process."""
+        """Return seconds that only go forward; comparable within one process."""
         return time.monotonic()
 
     def now(self) -> datetime:

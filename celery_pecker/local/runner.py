@@ -95,7 +95,7 @@ class LocalRunner:
         self._ready[ready.name] = ready
 
     def forget(self, name: str) -> None:
-        """The entry is not known any more; its run that goes on is."""
+        """Forget an entry; its run that is under way goes on."""
         self._ready.pop(name, None)
 
     def ensure(self) -> None:

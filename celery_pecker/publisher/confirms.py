@@ -48,13 +48,13 @@ class Confirms:
         return frozenset(self._open.values())
 
     def expect(self, task_ids: Iterable[str]) -> None:
-        """One message for each of these is about to be written to the socket."""
+        """Count on one message for each of these; call it before they are written."""
         for task_id in task_ids:
             self._tag += 1
             self._open[self._tag] = task_id
 
     def wait(self, timeout: float) -> None:
-        """All is answered, or `timeout` seconds have passed; errors of py-amqp pass."""
+        """Wait until all is answered, or `timeout` seconds; errors of py-amqp pass."""
         deadline = self._clock.monotonic() + timeout
         with contextlib.suppress(TimeoutError):
             while self._open:

@@ -82,7 +82,7 @@ class Link:
         return (*self.broken_by, BrokerRefuses)
 
     def ensure(self) -> None:
-        """A connection is there, and the broker answered on it a moment ago.
+        """Connect if there is no connection on which the broker answered a moment ago.
 
         One that has been silent for `QUIET` is asked: about 0.2 ms. Slots are claimed
         after this, so what a silent broker costs is found out before, not after.
@@ -113,11 +113,11 @@ class Link:
             self._refused = until, f"Redis lets this user send no messages: {error}"
 
     def heard(self) -> None:
-        """The broker has just answered."""
+        """Remember that the broker has just answered."""
         self._answered = self.clock.monotonic()
 
     def in_time(self) -> None:
-        """It is not too late to send what is in hand; asked right before the write.
+        """Refuse to send too late; call it right before the write.
 
         A process that was frozen since it claimed must not send (I2).
 
@@ -129,7 +129,7 @@ class Link:
             raise BrokerUnavailable(msg)
 
     def declare(self, entities: Iterable[Any]) -> str | None:
-        """The entities exist as Celery would declare them; else why the broker refused.
+        """Declare the entities as Celery does; return why the broker refused, or None.
 
         kombu remembers per connection what is declared and asks again only for what
         may vanish by itself. A refusal closes an AMQP channel: there is a new one.
@@ -143,7 +143,7 @@ class Link:
         return None
 
     def reopen(self) -> None:
-        """The channels are open, after the broker may have closed one."""
+        """Open the channels anew that the broker has closed."""
         if self.kind is Kind.RABBITMQ:
             if self.channel is None or not self.channel.is_open:
                 self.channel = self._connection.channel()
@@ -160,7 +160,7 @@ class Link:
             hang_up(connection, self.kind)
 
     def abandon(self) -> None:
-        """This process, a fork of the owner, holds the owner's sockets open no more.
+        """Let go of the sockets of the process that this one was forked from.
 
         Else what the owner aborts would live on here: the kernel would go on sending
         what the owner gave up. The broker gets nothing.

@@ -80,7 +80,7 @@ class Publisher:
         self._routes: dict[object, Route] = {}
 
     def prepare(self, entry: ScheduleEntry) -> None:
-        """The entry's message is built, so that only its slot has to be filled in.
+        """Build the entry's message, so that only its slot has to be filled in.
 
         Idempotent: an entry that is equal to the one known by its name costs a
         comparison. An entry that cannot be built is sent by the slow lane.
@@ -98,11 +98,11 @@ class Publisher:
             self._build(known)
 
     def forget(self, name: str) -> None:
-        """The entry is not known any more."""
+        """Forget an entry."""
         self._known.pop(name, None)
 
     def ensure(self) -> None:
-        """A connection is there; costs microseconds if it was there before.
+        """Connect; costs microseconds if there is a connection.
 
         Raises:
             BrokerUnavailable: within `timeout` for each of the broker's answers.
@@ -116,7 +116,7 @@ class Publisher:
     def publish(
         self, batch: Sequence[Dispatch], token: str, *, within: float = float("inf")
     ) -> None:
-        """All of the batch is on the broker: on Redis's lists, or confirmed.
+        """Put all of the batch on the broker: on Redis's lists, or confirmed.
 
         The token names this batch, and only this: what is tried again of a batch, all
         of it or a part, is tried with its token. After `within` seconds nothing of it
@@ -169,11 +169,11 @@ class Publisher:
         return Verdict(Lane.SLOW, known.why_slow or "not built yet")
 
     def close(self) -> None:
-        """The sockets are closed, at once; a publish under way fails."""
+        """Close the sockets at once; a publish under way fails."""
         self._link.drop()
 
     def abandon(self) -> None:
-        """This process is a fork of the one whose publisher it is: see Link."""
+        """Let go of the sockets of the process that this one was forked from."""
         self._link.abandon()
 
     def _sort(

@@ -76,7 +76,7 @@ class RabbitLane:
     def push(
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], _token: str, now: datetime
     ) -> None:
-        """All messages are confirmed.
+        """Send all messages and wait until they are confirmed.
 
         Raises:
             BrokerUnavailable: the connection was gone before anything was written.

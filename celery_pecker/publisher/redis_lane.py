@@ -66,7 +66,7 @@ class RedisLane:
     def push(
         self, work: Sequence[tuple[RedisMessage, Dispatch]], token: str, now: datetime
     ) -> None:
-        """All messages are on their lists.
+        """Put all messages on their lists.
 
         Raises:
             LaneRefused: none is, since Redis runs no scripts of ours.

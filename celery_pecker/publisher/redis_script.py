@@ -137,7 +137,7 @@ class RedisScript:
         return list(queues)
 
     def _run(self, arguments: list[Any]) -> int | bytes:
-        """The script ran; return what it answered."""
+        """Run the script; return its reply."""
         link = self._link
         pool = link.channel.pool
         try:

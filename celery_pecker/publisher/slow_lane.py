@@ -79,7 +79,7 @@ class SlowLane:
         return outcome
 
     def _batched(self, work: Work, outcome: Outcome) -> None:
-        """All in one round trip where the transport can, else each at once."""
+        """Send all in one round trip where the transport can, else each at once."""
         producer = self._producer_type(self._link)
         together = getattr(producer, "supports_batch_publish", False)
         gathered: set[str] = set()
@@ -188,14 +188,14 @@ class _Watched:
     def maybe_declare(
         self, entity: Any, retry: bool = False, **_policy: object
     ) -> None:
-        """The entity is declared; a refusal does not close the channel of messages."""
+        """Declare the entity; a refusal does not close the channel of messages."""
         del retry
         refusal = self._pecker_link.declare([entity])
         if refusal is not None:
             raise Undeclarable(refusal)
 
     def publish(self, *args: Any, **kwargs: Any) -> Any:
-        """As the producer below, patched or not."""
+        """Publish as the producer below, patched or not."""
         link = self._pecker_link
         closing: tuple[type[BaseException], ...] = ()
         if link.kind is Kind.RABBITMQ:

@@ -35,7 +35,7 @@ class RedisGuard:
         """Messages of lost connections, oldest first."""
 
     def watch(self) -> None:
-        """The guard follows this worker's consumer from connection to connection.
+        """Follow this worker's consumer from connection to connection.
 
         The consumer lives as long as the worker, so there is nothing to undo.
         """
@@ -175,7 +175,7 @@ class RedisGuard:
             logger.info("pecker: an acknowledgement waits for Redis: %s", away)
 
     def _settle(self) -> Counter[str]:
-        """All messages whose fate is decided are settled; counts what was done."""
+        """Settle the messages whose fate is decided; count what was done."""
         counts: Counter[str] = Counter()
         due = [held for held in self._held.values() if held.fate in SETTLED_BY_US]
         # The oldest is given back last, so that it is the first in its queue.

@@ -13,7 +13,7 @@ from celery.concurrency.prefork import TaskPool as Prefork
 
 
 def sent(pool: Any) -> list[Any]:
-    """Jobs on their way to a process: written, or begun, and not yet accepted.
+    """Return jobs on their way to a process: written, or begun, not yet accepted.
 
     Celery drops these too, but the process runs what arrives. To be asked before the
     pool is flushed.
@@ -26,7 +26,7 @@ def sent(pool: Any) -> list[Any]:
 
 
 def put_back(pool: Any, jobs: list[Any]) -> None:
-    """The pool knows again of those jobs that a living process will run.
+    """Give the pool back those of the jobs that a living process will run.
 
     Without this their acceptance and their result are thrown away, a message that is
     running would count as not started, and its process as idle.

@@ -243,7 +243,7 @@ _ALL: weakref.WeakSet[Alarms] = weakref.WeakSet()
 
 
 def _in_fork() -> None:
-    """A pool replaces its processes while a look is at work."""
+    """Abandon the connections in a fork: a pool forks while a look is at work."""
     for alarms in [*_ALL]:
         alarms.abandon()
 

@@ -42,7 +42,7 @@ class Destination(Protocol):
         ...
 
     def abandon(self) -> None:
-        """This process is a fork: what is open is its parent's."""
+        """Let go of what the process has open that this one was forked from."""
         ...
 
 

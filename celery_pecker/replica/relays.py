@@ -194,7 +194,7 @@ _ALL: weakref.WeakSet[Relays] = weakref.WeakSet()
 
 
 def _in_fork() -> None:
-    """A pool replaces its processes while a relay is at work."""
+    """Abandon the connections in a fork: a pool forks while a relay is at work."""
     for relays in [*_ALL]:
         relays.abandon()
 

@@ -116,7 +116,7 @@ class Replica:
         return self.heart.beats
 
     def abandon(self) -> None:
-        """This process is a fork: the connections are those of the one it came from."""
+        """Let go of the connections of the process that this one was forked from."""
         for database in self.databases:
             database.abandon()
         self.destination.abandon()
@@ -139,7 +139,7 @@ _REPLICAS: weakref.WeakSet[Replica] = weakref.WeakSet()
 
 
 def _in_fork() -> None:
-    """A pool replaces its processes while the scheduler's thread is at work."""
+    """Abandon the connections in a fork: a pool forks while the thread is at work."""
     for replica in [*_REPLICAS]:
         replica.abandon()
 

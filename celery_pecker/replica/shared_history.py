@@ -17,7 +17,7 @@ class SharedHistory:
         others.append(self)
 
     def allow(self, until: float) -> None:
-        """Nothing is due here before that moment."""
+        """Allow writing until that moment, before which nothing is due here."""
         self.until = until
         self._scribe.allow(min(one.until for one in self._all))
 

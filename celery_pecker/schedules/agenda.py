@@ -68,7 +68,7 @@ class Agenda:
         return [*self._beliefs]
 
     def knows(self, name: str) -> bool:
-        """Whether it is an entry of this replica, of code or stored."""
+        """Say whether it is an entry of this replica, of code or stored."""
         return name in self._beliefs
 
     def put(self, entry: Entry, row: Row, now_us: int) -> None:
@@ -108,7 +108,7 @@ class Agenda:
         return self._beliefs[name].last_us
 
     def current(self, entry: Entry) -> bool:
-        """Whether the entry is known as it is, not removed or edited meanwhile."""
+        """Say whether the entry is known as it is, not removed or edited meanwhile."""
         belief = self._beliefs.get(entry.name)
         return belief is not None and belief.entry is entry
 
@@ -120,7 +120,7 @@ class Agenda:
         return belief.entry
 
     def ahead_us(self, name: str) -> int:
-        """How far the row may lie ahead before the clock counts as stepped back.
+        """Return how far the row may lie ahead before the clock counts as stepped back.
 
         The slack, or a whole period if that is longer: a daily job whose row lies ten
         minutes ahead needs no rescue, waiting costs it nothing, and a new era would
@@ -191,7 +191,7 @@ class Agenda:
         return self._due_us(belief, now_us), belief.era
 
     def won(self, name: str, win: Win, now_us: int) -> None:
-        """A slot was won here: wake at the very instant next time."""
+        """Take in a slot that was won here: wake at the very instant next time."""
         belief = self._beliefs[name]
         belief.behind = False
         belief.last_us = belief.won_us = win.due_us
@@ -200,7 +200,7 @@ class Agenda:
         self._plan(belief, now_us)
 
     def lost(self, name: str, now_us: int) -> bool:
-        """A slot was not won; whether the row must be read to know what came of it."""
+        """Take in a slot that was not won; say whether the row must be read."""
         belief = self._beliefs[name]
         if not belief.behind:
             belief.behind = True

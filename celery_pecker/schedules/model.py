@@ -238,7 +238,7 @@ class Asked:
         return not self.epoch
 
     def over(self, now_us: int) -> bool:
-        """Whether it was sent, and its deadline is over."""
+        """Say whether it was sent, and its deadline is over."""
         sent = self.epoch > 0 and not self.taken
         return sent and (self.ends_us is None or self.ends_us <= now_us)
 

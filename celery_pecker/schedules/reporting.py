@@ -34,7 +34,7 @@ class Reporting:
         """Slots that a gate holds back, told once each."""
 
     def ready(self, holder: object) -> None:
-        """Tables and broker are there."""
+        """Announce that tables and broker are there."""
         logger.info("pecker: ready, %d entries, holder %s", len(self._agenda), holder)
 
     def fates(self) -> None:
@@ -53,7 +53,7 @@ class Reporting:
             self._history.note(name, due_us, era, 0, now_us, Report.HELD)
 
     def idle(self, until: float) -> None:
-        """Nothing is due before that moment."""
+        """Allow what may wait: nothing is due before that moment."""
         self._history.allow(until)
 
     def woke(

@@ -102,7 +102,7 @@ class Repository:
         self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
 
     def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
-        """The broker has these (name, epoch), at most CHUNK: pending no more."""
+        """Confirm these (name, epoch), at most CHUNK: the broker has them."""
         return self._database.change(
             "confirm",
             names=[name for name, _ in sent],
@@ -165,7 +165,7 @@ class Repository:
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
     def rest(self, sent: Sequence[tuple[str, int]]) -> int:
-        """The broker has these (name, epoch); they stay until their deadline."""
+        """Keep these (name, epoch) until their deadline: the broker has them."""
         return self._database.change(
             "rest_asked",
             names=[name for name, _ in sent],

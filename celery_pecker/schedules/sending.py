@@ -76,7 +76,7 @@ class Sending:
         return sum(len(kept.slots) for kept in self._kept)
 
     def reachable(self) -> bool:
-        """Whether the broker can be reached now; asked before a claim.
+        """Say whether the broker can be reached now; call it before a claim.
 
         A replica that cannot reach the broker leaves the slots to those that can.
         """

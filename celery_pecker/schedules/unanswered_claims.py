@@ -34,7 +34,7 @@ class UnansweredClaims:
         self._doubt: _Unanswered | None = None
 
     def note(self, entries: Sequence[Entry], sent_us: int) -> None:
-        """The answer to a claim of these, sent at that time, did not come."""
+        """Remember a claim of these, sent at that time, whose answer did not come."""
         self._doubt = _Unanswered(entries=[*entries], sent_us=sent_us)
 
     def resolve(self) -> list[Slot]:

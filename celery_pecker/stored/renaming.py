@@ -117,7 +117,7 @@ class Renaming:
 
 
 def _owns(current: Current) -> bool:
-    """Whether the entry's row is that of the stored schedule, and not of code."""
+    """Say whether the entry's row is the stored schedule's, and not one of code."""
     return current.hot_version == current.version
 
 

@@ -59,7 +59,7 @@ class _Life:
     process: ProcessContainer
 
     def says(self, *words: str) -> bool:
-        """The words stand in the log of this life, in this order."""
+        """Say whether the words stand in the log of this life, in this order."""
         log = self.process.life_log()
         at = 0
         for word in words:
@@ -70,7 +70,7 @@ class _Life:
         return True
 
     def await_words(self, *words: str, timeout: float = _READY_WITHIN) -> None:
-        """The words stand in the log of this life, or NotReadyError says why not."""
+        """Wait for the words in this life's log; raise NotReadyError without them."""
         deadline = SYSTEM.monotonic() + timeout
         while not self.says(*words):
             ended = self.process.exit_code
@@ -98,7 +98,7 @@ class ProcessNodeContainer(_Life, CeleryTestContainer):
         return True
 
     def teardown(self) -> None:
-        """The process has ended and its log is gone."""
+        """End the process and remove its log."""
         self.process.remove()
 
 
@@ -118,12 +118,12 @@ class BeatNode(CeleryTestNode):
         return process
 
     def woken(self) -> bool:
-        """This life is ready and has woken since: it counts as a survivor."""
+        """Say whether this life is ready and has woken since: a survivor."""
         alive = self.process.exit_code is None
         return alive and bool(self.container.says(READY, WOKE))
 
     def await_woken(self, timeout: float = _READY_WITHIN) -> None:
-        """The replica is ready and has woken once since."""
+        """Wait until the replica is ready and has woken once since."""
         self.container.await_words(READY, WOKE, timeout=timeout)
 
     def freeze(self) -> None:
@@ -131,7 +131,7 @@ class BeatNode(CeleryTestNode):
         self.process.kill("SIGSTOP")
 
     def thaw(self) -> None:
-        """The process goes on where it stood."""
+        """Let the process go on where it stood."""
         self.process.kill("SIGCONT")
 
 
@@ -150,7 +150,7 @@ class WorkerContainer(_Life, CeleryWorkerContainer):
         return self.process.name
 
     def worker_queue(self) -> str:
-        """The queue that this worker reads."""
+        """Return the queue that this worker reads."""
         return self._queue
 
     def _wait_ready(self, timeout: float = _READY_WITHIN) -> bool:
@@ -158,7 +158,7 @@ class WorkerContainer(_Life, CeleryWorkerContainer):
         return True
 
     def teardown(self) -> None:
-        """The process has ended and its log is gone."""
+        """End the process and remove its log."""
         self.process.remove()
 
 
@@ -180,7 +180,7 @@ class _Served:
         return "running" if self.server.running else "exited"
 
     def reload(self) -> None:
-        """Nothing is cached."""
+        """Do nothing: nothing is cached."""
 
     def kill(self, signal: str | int | None = None) -> None:
         """SIGKILL, SIGSTOP, SIGCONT or SIGTERM, to the server and its children."""
@@ -193,12 +193,12 @@ class _Served:
         act[Signals(signal).name if isinstance(signal, int) else signal or "SIGKILL"]()
 
     def restart(self, timeout: float = 0.0) -> None:  # noqa: ARG002 - docker-py's
-        """The server answers again on the same port, with its data."""
+        """Restart the server on the same port, with its data."""
         self.server.stop()
         self.server.start()
 
     def logs(self) -> bytes:
-        """What the server has written in all its lives."""
+        """Return what the server has written in all its lives."""
         return self.server.log.encode()
 
 
@@ -268,7 +268,7 @@ def worker(  # noqa: PLR0913 - a command line has many parts
 
 
 def start(nodes: Sequence[Any], wait: Callable[[Any], object] | None = None) -> None:
-    """All processes run, started at once; with `wait`, each is as it says."""
+    """Start all processes at once; with `wait`, until each is ready."""
     for node in nodes:
         node.container.process.start()
     if wait is not None:

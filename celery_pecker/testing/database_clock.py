@@ -42,7 +42,7 @@ class DatabaseClock:
         self.dsn = self._shadowed(dsn, schema)
 
     def step(self, ahead: timedelta) -> None:
-        """The clock is `ahead` of the server's from the next statement on."""
+        """Set the clock `ahead` of the server's from the next statement on."""
         with psycopg.connect(self._server, autocommit=True) as connection:
             connection.execute(
                 sql.SQL("update {}.shift set ahead = %s").format(
@@ -52,7 +52,7 @@ class DatabaseClock:
             )
 
     def close(self) -> None:
-        """The shadow is gone; connections of `dsn` have the server's clock again."""
+        """Remove the shadow: connections of `dsn` have the server's clock again."""
         self._execute("drop schema {schema} cascade")
 
     def __enter__(self) -> Self:

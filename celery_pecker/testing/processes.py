@@ -102,7 +102,7 @@ class ProcessContainer:
         self.reload()
 
     def reload(self) -> None:
-        """`status` and `attrs["State"]` say how the process is now."""
+        """Read `status` and `attrs["State"]` of the process anew."""
         if self._process is None:
             return
         code = self.exit_code
@@ -147,11 +147,11 @@ class ProcessContainer:
         return code
 
     def logs(self) -> bytes:
-        """All that the process has written, over all its lives (as docker does)."""
+        """Return what the process has written in all its lives (as docker does)."""
         return self._log.read_bytes() if self._log.exists() else b""
 
     def life_log(self) -> str:
-        """What this life of the process has written: no "ready" of an earlier one."""
+        """Return what this life has written: no "ready" of an earlier one."""
         return self.logs()[self._life_began_at :].decode(errors="replace")
 
     def exec_run(self, cmd: str | Sequence[str], **_: object) -> tuple[int, bytes]:
@@ -177,7 +177,7 @@ class ProcessContainer:
         _alive.discard(self)
 
     def _tell(self, pid: str) -> None:
-        """The companion knows which process to end if this one is killed."""
+        """Have the companion know which process to end if this one is killed."""
         if self._reaper is None:
             self._reaper = subprocess.Popen(
                 [

@@ -98,37 +98,37 @@ class Proxy:
         return self._way
 
     def open(self, delay: float = 0.0) -> None:
-        """Bytes pass again, those kept so far first; `delay` seconds each way."""
+        """Let bytes pass again, those kept so far first; `delay` seconds each way."""
         self.delay = delay
         self._set(Way.OPEN)
 
     def hang(self) -> None:
-        """Every connection is accepted, nothing arrives and nothing is answered."""
+        """Accept every connection; nothing arrives and nothing is answered."""
         self._set(Way.HANG)
 
     def mute(self) -> None:
-        """Requests arrive at the server, its answers do not come back."""
+        """Let requests arrive at the server, and no answers come back."""
         self._set(Way.MUTE)
 
     def drip(self, every: float = 0.02) -> None:
-        """Answers arrive one byte at a time, so many seconds apart."""
+        """Let answers arrive one byte at a time, so many seconds apart."""
         self.every = every
         self._set(Way.DRIP)
 
     def refuse(self) -> None:
-        """Nobody listens on the port; connections are reset."""
+        """Listen no more on the port; reset connections."""
         self._set(Way.REFUSE)
 
     def cut(self) -> None:
-        """The connections of this moment are reset, bytes on the way are lost."""
+        """Reset the connections of this moment; bytes on the way are lost."""
         self._order(self._drop_all)
 
     def connections(self) -> int:
-        """How many clients are connected now."""
+        """Return how many clients are connected now."""
         return sum(not pipe.answers for pipe in list(self._pipes.values()))
 
     def close(self) -> None:
-        """The port is free again and all connections are reset."""
+        """Free the port and reset all connections."""
         if self._thread.is_alive():
             self._orders.put(None)
             with contextlib.suppress(OSError):  # its thread may just have ended
@@ -139,7 +139,7 @@ class Proxy:
         self._order(lambda: self._become(way))
 
     def _order(self, order: Callable[[], None]) -> None:
-        """The order has been carried out by the proxy's own thread."""
+        """Have the proxy's own thread carry out the order; wait for it."""
         done = threading.Event()
 
         def carried_out() -> None:
@@ -198,7 +198,7 @@ class Proxy:
         return max(0.0, min(waits) - SYSTEM.monotonic()) if waits else None
 
     def _flows(self, pipe: _Pipe) -> bool:
-        """Bytes wait in the pipe, and the way lets them through."""
+        """Say whether bytes wait in the pipe that may pass."""
         held = self._way is Way.HANG or (self._way is Way.MUTE and pipe.answers)
         return bool(pipe.waiting) and not held
 

@@ -66,13 +66,13 @@ def send(pid: int, signum: int) -> None:
 
 
 def thaw(pid: int) -> None:
-    """The process and its children run (again)."""
+    """Let the process and its children run (again)."""
     for member in reversed(family(pid)):
         send(member, signal.SIGCONT)
 
 
 def slay(pid: int) -> None:
-    """The process and its children are killed; none outlives another for long.
+    """Kill the process and its children; none outlives another for long.
 
     Frozen first: a postmaster that sees a backend die would start crash recovery, and
     backends that outlive the postmaster keep the data directory busy: on a busy machine
@@ -88,7 +88,7 @@ def slay(pid: int) -> None:
 
 
 def _gone(pid: int) -> bool:
-    """Whether it runs no more; that nobody has asked for its end does not matter."""
+    """Say whether it runs no more, also where nobody has asked for its end."""
     if Path("/proc/self/stat").exists():
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -105,7 +105,7 @@ def _gone(pid: int) -> bool:
 
 
 def bury(pid: int, ending: int, directory: str) -> None:
-    """The orphaned server has ended and its directory is removed."""
+    """End the orphaned server and remove its directory."""
     if pid:
         thaw(pid)
         send(pid, ending)

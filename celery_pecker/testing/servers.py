@@ -125,7 +125,7 @@ class EmbeddedServer:
         return self._process.pid
 
     def start(self) -> Self:
-        """The server answers; with the data of its earlier lives, if there were any."""
+        """Start the server; with the data of its earlier lives, if there were any."""
         if self.running:
             return self
         first = self._directory is None
@@ -145,11 +145,11 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        """The process ended in good order; data and port are kept for `start()`."""
+        """End the process in good order; data and port are kept for `start()`."""
         self._end(self.stopping)
 
     def kill(self) -> None:
-        """The process and its children were killed with SIGKILL; data and port stay."""
+        """Kill the process and its children with SIGKILL; data and port stay."""
         process, self._process = self._process, None
         if process is not None:
             if process.poll() is None:
@@ -159,24 +159,24 @@ class EmbeddedServer:
         self._tell("0")
 
     def restart(self) -> Self:
-        """The server ended in good order and answers again on the same port."""
+        """End the server in good order and start it on the same port."""
         self.stop()
         return self.start()
 
     def freeze(self) -> None:
-        """The process and its children stand still: connections stay, none answers."""
+        """Stop the process and its children: connections stay, none answers."""
         reaper.send(self.pid, signal.SIGSTOP)
         for member in reaper.family(self.pid):
             reaper.send(member, signal.SIGSTOP)
         self._frozen = True
 
     def thaw(self) -> None:
-        """The server goes on where it was frozen."""
+        """Let the server go on where it was frozen."""
         reaper.thaw(self.pid)
         self._frozen = False
 
     def close(self) -> None:
-        """The server ended and its directory is removed; may be called again."""
+        """End the server and remove its directory; may be called again."""
         self._end(self.ending)
         self._bequeath()
         if self._directory is not None:
@@ -190,7 +190,7 @@ class EmbeddedServer:
     # What each server says of itself
 
     def _install(self) -> None:
-        """The directory holds what the program needs for its first start."""
+        """Put what the program needs for its first start into the directory."""
 
     def _command(self) -> Sequence[str | Path]:
         """Return the program and its arguments."""
@@ -201,7 +201,7 @@ class EmbeddedServer:
         raise NotImplementedError
 
     def _bequeath(self) -> None:
-        """Nothing of the ended server is left outside its directory."""
+        """Leave nothing of the ended server outside its directory."""
 
     # The child
 

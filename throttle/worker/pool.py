@@ -47,7 +47,7 @@ def prepare(worker: Any) -> None:
 
 
 def enter_spawned(**_: object) -> None:
-    """This fresh interpreter is a child of its worker, which reads what it counts."""
+    """Count for the worker: this fresh interpreter is a child of it."""
     if meter.join(MEMORY):
         this_process.become_child()
         meter.enter(current_process().index)  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def counted(consumer: Any) -> None:
 
 
 def tell_runs_apart(app: Any) -> None:
-    """What is counted from now on is the cost of the run that does it.
+    """Count what is done from now on as the cost of the run that does it.
 
     By what runs each task, not by signals: Celery takes 7 µs to send the two that
     stand around a task, also for tasks that no route names.

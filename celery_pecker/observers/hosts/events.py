@@ -35,12 +35,12 @@ class Events:
         self._loop.start()
 
     def begun(self, claimed: Claimed) -> None:
-        """An observer begins to run here."""
+        """Announce that an observer begins to run in this process."""
         kind = signals.ObserverMoved if claimed.moved else signals.ObserverStarted
         self._add(kind(name=claimed.name, kind=claimed.kind, epoch=claimed.epoch))
 
     def ended(self, claimed: Claimed, outcome: Outcome) -> None:
-        """The tables have what became of an observer."""
+        """Announce what became of an observer, once the tables have it."""
         one, epoch = claimed, claimed.epoch
         if outcome.report is Report.PARKED:
             self._add(

@@ -190,7 +190,7 @@ class Host:
         )
 
     def _buried(self) -> None:
-        """Others may have what is here: end all of it, and begin a new life."""
+        """End all that runs, which others may have taken, and begin a new life."""
         self._trust.end()
         self._unanswered.clear()
         self._lives.outcomes.clear()

@@ -47,7 +47,7 @@ class OnLoop:
         self._task.cancel()
 
     def kill(self) -> bool:
-        """Nothing ends a coroutine that does not end by itself."""
+        """Do nothing: it ends by itself or not at all."""
         return False
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -82,7 +82,7 @@ class InThread:
         """Ask nothing: the lease says that it is over."""
 
     def kill(self) -> bool:
-        """Nothing ends a thread that does not end by itself."""
+        """Do nothing: it ends by itself or not at all."""
         return False
 
 

@@ -64,10 +64,10 @@ def first_step(attempt: int, after: int | None) -> Step:
 
 
 def falls_to_emergency(attempt: int, after: int | None) -> bool:
-    """Whether the emergency follows a failure of the task in the same run."""
+    """Say whether the emergency follows a failure of the task in the same run."""
     return after is not None and attempt == after
 
 
 def is_last(attempt: int, attempts: int) -> bool:
-    """Whether a failure of this attempt parks the row."""
+    """Say whether a failure of this attempt parks the row."""
     return attempt >= attempts

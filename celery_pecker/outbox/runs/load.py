@@ -73,7 +73,7 @@ class Load:
             raise Misconfigured(message)
 
     def wants(self, task: str) -> bool:
-        """Whether rows of the task are run now."""
+        """Say whether rows of the task are run now."""
         return self.only is None or task in self.only
 
 
@@ -130,7 +130,7 @@ class Pace:
         return sum(one <= now for one in self._resting)
 
     def took(self, rows: int, asked: int, now: float) -> None:
-        """So many rows were taken of those that were asked for."""
+        """Count rows that were taken, of so many that were asked for."""
         for _ in range(rows):
             heapq.heappop(self._resting)
         self._busy += rows
@@ -138,7 +138,7 @@ class Pace:
             self._look_at = now + self._load.pause_empty / max(self._load.threads, 1)
 
     def ended(self, now: float, *, well: bool) -> None:
-        """A thread has ended its row."""
+        """Free a thread whose row has ended, after its pause."""
         self._busy -= 1
         if self._busy + len(self._resting) < self._load.threads:
             pause = self._load.pause_done if well else self._load.pause_error
