@@ -79,7 +79,9 @@ from (
 -- its kind declared: that this one is gone is the alarm. Else code may have dropped the entry
 -- meanwhile (unsure), and only who has that code can tell. What the gate of who looks holds back
 -- is held, and not silent: either is wanted. executed_at changes with each
--- slot, so no index may have it: a part of all names is read, and those that ring.
+-- slot, so no index may have it: a part of all names is read, and those that ring. A slot for
+-- which an entry rings is due until it is won, whether or not this process has worked its
+-- instant out yet: one that has just begun said of hundreds of crontabs that they had recovered.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -87,6 +89,11 @@ alive as materialized (
     select replica.kind = 'local' as local, max(replica.seen_at) as seen_at
     from {schema}.pecker_replicas as replica
     group by 1
+),
+open as materialized (
+    select alarm.subject, alarm.since
+    from {schema}.pecker_alarms as alarm
+    where alarm.rule = %(rule)s and alarm.state <> 'recovered'
 )
 select task.name, slot.due, extract(epoch from clock.now - slot.due)::float8,
        case when declared.declared_until - %(term)s * interval '1 second' >= slot.due
@@ -100,20 +107,17 @@ from clock,
     join {schema}.pecker_declarations as declared on declared.name = task.name
     left join unnest(%(names)s::text[], %(instants)s::timestamptz[])
         as given (name, due) on given.name = task.name
+    left join open on open.subject = task.name
     left join alive on alive.local = (declared.run = 'local'),
     lateral (
         select coalesce(
             task.executed_at + declared.period_us * interval '1 microsecond',
-            given.due) as due
+            greatest(given.due, open.since)) as due
     ) as slot
 where (task.name > %(low)s and task.name <= %(high)s
-        or task.name = any (array(
-            select alarm.subject from {schema}.pecker_alarms as alarm
-            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+        or task.name = any (array(select open.subject from open)))
     and (declared.name > %(low)s and declared.name <= %(high)s
-        or declared.name = any (array(
-            select alarm.subject from {schema}.pecker_alarms as alarm
-            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+        or declared.name = any (array(select open.subject from open)))
     and slot.due < clock.now - %(after)s * interval '1 second'
     and task.executed_at < slot.due
     and not task.paused

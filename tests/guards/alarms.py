@@ -209,6 +209,13 @@ GUARDS = (
         f"{INSTANTS}::test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one",
     ),
     Guard(
+        "alarms: who does not know an instant yet lets nothing recover",
+        SQL,
+        "            greatest(given.due, open.since)) as due\n",
+        "            given.due) as due\n",
+        f"{INSTANTS}::test_a_process_that_does_not_know_an_instant_yet_lets_nothing_recover",
+    ),
+    Guard(
         "alarms: a stored schedule that is no grid falls silent",
         "celery_pecker/alarms/evaluation.py",
         "for name, due in stored if due <= until}",

@@ -22,6 +22,7 @@ from tests.integration.schedules.stored import store
 
 Passing = Callable[[float], None]
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+RULES = {"silent": {"after": 60.0, "cooldown": 0}}
 
 
 def instants_of(schedules: dict[str, Any]) -> Instants:
@@ -57,6 +58,28 @@ def test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one() -> None:
     ours = [name for name in second if name.startswith("every minute")]
     assert len(first) == COMPUTED_AT_ONCE
     assert len(ours) == count
+
+
+def test_a_process_that_does_not_know_an_instant_yet_lets_nothing_recover(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """It has just begun, and works out a part of its crontabs in each look."""
+    instants: dict[str, datetime] = {}
+    knows, begins = watch(RULES, instants=lambda _: instants), watch(RULES)
+    rows.entry("cron", last=400.0, period=None)
+    rows.entry("won", last=400.0, period=None)
+    instants |= dict.fromkeys(("cron", "won"), rows.ago(100.0))
+    assert {notice.subject for notice in knows.turn()} == {"cron", "won"}
+    rows.entry("won", last=1.0, period=None)
+    pass_time(INTERVAL)
+    got = [(notice.subject, notice.event) for notice in begins.turn()]
+    assert got == [("won", "recovered")]
+    instants["cron"] = rows.ago(700.0)  # stale: it was worked out for an earlier look
+    pass_time(INTERVAL)
+    assert knows.turn() == []
+    rows.entry("cron", last=1.0, period=None)
+    pass_time(INTERVAL)
+    assert [notice.event for notice in begins.turn()] == ["recovered"]
 
 
 def test_silent_is_a_stored_schedule_that_is_no_grid(
