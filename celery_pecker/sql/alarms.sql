@@ -75,9 +75,9 @@ from (
 /* celery_pecker:find_silent */
 -- Entries of which no slot was won although one has been due for long: of a grid the next one
 -- after the last win, of other schedules the instant that code gives. Expected for sure is an
--- entry whose declaration was renewed after that slot was due, or which the last replica of
--- its kind declared: that this one is gone is the alarm. Else code may have dropped the entry
--- meanwhile (unsure), and only who has that code can tell. What the gate of who looks holds back
+-- entry whose declaration stands and was renewed after that slot was due, or which the last
+-- replica of its kind declared: that this one is gone is the alarm. Else code may have dropped
+-- the entry meanwhile (unsure), and only who has that code can tell. What the gate of who looks holds back
 -- is held, and not silent: either is wanted. executed_at changes with each
 -- slot, so no index may have it: a part of all names is read, and those that ring. A slot for
 -- which an entry rings is due until it is won, whether or not this process has worked its
@@ -96,7 +96,8 @@ open as materialized (
     where alarm.rule = %(rule)s and alarm.state <> 'recovered'
 )
 select task.name, slot.due, extract(epoch from clock.now - slot.due)::float8,
-       case when declared.declared_until - %(term)s * interval '1 second' >= slot.due
+       case when declared.declared_until >= clock.now
+                   and declared.declared_until - %(term)s * interval '1 second' >= slot.due
                or coalesce(
                    alive.seen_at < clock.now - interval '20 seconds'
                    and alive.seen_at < declared.declared_until, true)

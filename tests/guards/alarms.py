@@ -104,6 +104,13 @@ GUARDS = (
         f"{KINDS}::test_silent_is_not_what_code_has_dropped",
     ),
     Guard(
+        "alarms: an entry that code drops while it is silent rings no more",
+        SQL,
+        "       case when declared.declared_until >= clock.now\n",
+        "       case when true\n",
+        f"{KINDS}::test_an_entry_that_code_drops_while_it_is_silent_rings_no_more",
+    ),
+    Guard(
         "alarms: what was counted before the first look is no news",
         SQL,
         "case when %(first)s then counted.value else 0 end",

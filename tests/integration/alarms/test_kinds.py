@@ -62,6 +62,23 @@ def test_silent_is_not_what_code_has_dropped(watch: Starter, rows: Rows) -> None
     assert [*ringing(one)] == ["kept"]
 
 
+def test_an_entry_that_code_drops_while_it_is_silent_rings_no_more(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """Its row stays for a day; schedulers live, and none has renewed the declaration."""
+    declares = {"dropped", "kept"}
+    one = watch({"silent": {}}, declares=declares.__contains__)
+    replica(rows, kind="beat", seen=1.0)
+    for name in ("dropped", "kept"):
+        rows.entry(name, last=150.0, declared=100.0)
+    assert {*ringing(one)} == {"dropped", "kept"}
+    declares.remove("dropped")
+    pass_time(110.0)
+    rows.run("update pecker_replicas set seen_at = %s", rows.ago(1.0))
+    assert [notice.event for notice in one.turn()] == ["recovered"]
+    assert rows.states() == {"dropped": "recovered", "kept": "ringing"}
+
+
 def test_silent_is_a_crontab_whose_instant_has_passed(
     watch: Starter, rows: Rows
 ) -> None:
