@@ -91,6 +91,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
         history=history or NoHistory(),
         definitions=Definitions(app, publisher, elsewhere),
+        held=remembering.lately,
     )
     if runs is not None:
         # Else a run without a deadline would be reported by this host's clock.

@@ -206,7 +206,14 @@ class Repository:
         return [name for (name,) in rows]
 
     def announce(  # columns
-        self, *, host: str, pid: int, version: str, entries: int, unreadable: int = 0
+        self,
+        *,
+        host: str,
+        pid: int,
+        version: str,
+        entries: int,
+        unreadable: int = 0,
+        held: Sequence[str] = (),
     ) -> None:
         """Say that this process life is there."""
         self._database.change(
@@ -218,6 +225,7 @@ class Repository:
             version=version,
             entries=entries,
             unreadable=unreadable,
+            held=[*held],
             kind=self._kind,
         )
 

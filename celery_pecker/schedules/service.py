@@ -9,7 +9,7 @@ docs/explanation/delivery.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from celery_pecker.history import Historian, NoHistory
 from celery_pecker.kernel.backoff import Backoff
@@ -55,6 +55,7 @@ class Service:
         pace: Pace,
         history: Historian | None = None,
         definitions: Definitions | None = None,
+        held: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         self._repository = repository
         self._sending = sending
@@ -83,6 +84,7 @@ class Service:
             self._time,
             pace=pace,
             following=self._stored,
+            held=held,
         )
         self._requests = RequestedRuns(
             self._agenda,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -28,6 +29,8 @@ TERM = 180.0
 """Seconds for which a declaration counts; renewed after a third of it."""
 PENDING_LEASE = 15.0
 """Seconds after which an unconfirmed slot is published again by another replica."""
+MOST_HELD = 1_000
+"""Names that a replica says its gate holds back (I9)."""
 FORGET = 86_400.0
 """Seconds after which a row that nobody declares is removed."""
 
@@ -62,11 +65,13 @@ class Upkeep:
         *,
         pace: Pace,
         following: StoredSync | None = None,
+        held: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         self._agenda = agenda
         self._repository = repository
         self._timekeeper = timekeeper
         self._stored = following
+        self._held = held
         self._every = pace.round_every
         self._timeout = pace.timeout
         self._version = version("celery-pecker")
@@ -153,6 +158,7 @@ class Upkeep:
             version=self._version,
             entries=len(self._agenda),
             unreadable=0 if self._stored is None else self._stored.unreadable,
+            held=sorted(self._held())[:MOST_HELD],
         )
 
     def _take_over(self, names: list[str]) -> None:

@@ -77,8 +77,9 @@ from (
 -- after the last win, of other schedules the instant that code gives. Expected for sure is an
 -- entry whose declaration stands and was renewed after that slot was due, or which the last
 -- replica of its kind declared: that this one is gone is the alarm. Else code may have dropped
--- the entry meanwhile (unsure), and only who has that code can tell. What the gate of who looks holds back
--- is held, and not silent: either is wanted. executed_at changes with each
+-- the entry meanwhile (unsure), and only who has that code can tell. What the gate of any living
+-- replica holds back is held, and not silent: either is wanted. Each says so in its row: by the
+-- memory of who looks alone, alarms began and ended with each look of another. executed_at changes with each
 -- slot, so no index may have it: a part of all names is read, and those that ring. A slot for
 -- which an entry rings is due until it is won, whether or not this process has worked its
 -- instant out yet: one that has just begun said of hundreds of crontabs that they had recovered.
@@ -89,6 +90,13 @@ alive as materialized (
     select replica.kind = 'local' as local, max(replica.seen_at) as seen_at
     from {schema}.pecker_replicas as replica
     group by 1
+),
+held as materialized (
+    select unnest(%(held)s::text[]) as name
+    union
+    select unnest(replica.held)
+    from clock, {schema}.pecker_replicas as replica
+    where replica.seen_at > clock.now - interval '20 seconds'
 ),
 open as materialized (
     select alarm.subject, alarm.since
@@ -122,7 +130,7 @@ where (task.name > %(low)s and task.name <= %(high)s
     and slot.due < clock.now - %(after)s * interval '1 second'
     and task.executed_at < slot.due
     and not task.paused
-    and (task.name = any (%(held)s::text[])) = %(wanted)s::boolean
+    and (task.name in (select held.name from held)) = %(wanted)s::boolean
     and not exists (
         select from {schema}.pecker_schedules as stored
         where stored.name = task.name

@@ -255,13 +255,14 @@ forgotten as (
     where seen_at < clock.now - interval '1 day' and holder <> %(holder)s
 )
 insert into {schema}.pecker_replicas as replica
-    (holder, host, pid, version, entries, unreadable, kind, started_at, seen_at)
-select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(unreadable)s, %(kind)s,
-       clock.now, clock.now
+    (holder, host, pid, version, entries, unreadable, held, kind, started_at, seen_at)
+select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(unreadable)s,
+       %(held)s::text[], %(kind)s, clock.now, clock.now
 from clock
 on conflict (holder) do update
 set entries = excluded.entries,
     unreadable = excluded.unreadable,
+    held = excluded.held,
     seen_at = excluded.seen_at
 
 /* celery_pecker:forget_undeclared */

@@ -267,9 +267,24 @@ GUARDS = (
     Guard(
         "alarms: what a gate holds back is not silent",
         SQL,
-        "    and (task.name = any (%(held)s::text[])) = %(wanted)s::boolean\n",
+        "    and (task.name in (select held.name from held)) = %(wanted)s::boolean\n",
         "    and (0 = any ('{}'::integer[])) = (%(wanted)s::boolean and false)\n",
         f"{KINDS}::test_what_the_gate_holds_back_is_held_and_not_silent",
+    ),
+    Guard(
+        "alarms: what any gate holds back is held, whoever looks",
+        "celery_pecker/schedules/upkeep.py",
+        "            held=sorted(self._held())[:MOST_HELD],\n",
+        "",
+        "tests/integration/alarms/test_processes.py"
+        "::test_what_workers_hold_is_not_silent_to_a_beat_that_cannot_know",
+    ),
+    Guard(
+        "alarms: what a dead scheduler held is silent",
+        SQL,
+        "    where replica.seen_at > clock.now - interval '20 seconds'\n),\nopen as",
+        "    where true\n),\nopen as",
+        f"{KINDS}::test_what_any_gate_holds_back_is_held_whoever_looks",
     ),
     Guard(
         "alarms: an outbox that gives no answer lets nothing recover",

@@ -491,6 +491,29 @@ def test_what_the_gate_holds_back_is_held_and_not_silent(
     assert got == {("held", "recovered"), ("silent", "ringing")}
 
 
+def test_what_any_gate_holds_back_is_held_whoever_looks(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """It stands in the row of who holds it, for as long as that one lives."""
+    rules = {"silent": {"cooldown": 0}, "held": {"after": 90.0, "cooldown": 0}}
+    one, other = watch(rules, held=lambda: {"held"}), watch(rules)
+    replica(rows, kind="local", seen=1.0)
+    rows.run("update pecker_replicas set held = '{held}'")
+    rows.entry("held", last=200.0)
+    got = [(notice.rule, notice.event) for notice in one.turn()]
+    for _ in range(3):
+        for who in (other, one):
+            pass_time(INTERVAL)
+            rows.run("update pecker_replicas set seen_at = %s", rows.ago(1.0))
+            got += [(notice.rule, notice.event) for notice in who.turn()]
+    assert got == [("held", "ringing")]
+    pass_time(25.0)  # the holder is gone
+    assert {(notice.rule, notice.event) for notice in other.turn()} == {
+        ("held", "recovered"),
+        ("silent", "ringing"),
+    }
+
+
 def test_other_outboxes_are_asked_and_one_that_is_away_lets_nothing_recover(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:

@@ -18,6 +18,9 @@ pytestmark = pytest.mark.cluster
 APP = "tests.integration.alarms.duty_app"
 ROOT = Path(__file__).parents[3]
 RINGS = "alarm ringing: held: held: the gate holds back a slot of it"
+STILL_THERE = """
+update pecker_replicas set seen_at = now() + interval '1 hour' where held = '{held}'
+"""
 ROUNDS = "select epoch from pecker_alarm_rules where rule = 'silent'"
 
 Start = Callable[[], BeatNode]
@@ -39,6 +42,31 @@ def start(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> Iterator
             stack.callback(node.teardown)
             node.process.start()
             return node
+
+        yield make
+
+
+@pytest.fixture
+def worker_node(
+    dsn: str, redis_url: str, queue_name: str, tmp_path: Path
+) -> Iterator[Start]:
+    """Give a way to start workers that are schedulers, and end with the test."""
+    with ExitStack() as stack:
+
+        def make() -> Any:
+            env = {
+                "PECKER_TEST_QUEUE": queue_name,
+                "PECKER_TEST_BROKER": redis_url,
+                "PECKER_TEST_ALARMS_DSN": dsn,
+                "PECKER_TEST_ALARMS": str(tmp_path),
+            }
+            options = ["-c", "1"]
+            node: Any = worker(
+                APP, name="duty", queue=queue_name, cwd=ROOT, env=env, options=options
+            )
+            stack.callback(node.teardown)
+            node.container.process.start()
+            return node.container
 
         yield make
 
@@ -93,6 +121,32 @@ def test_what_is_held_is_not_silent_to_a_scheduler_that_has_just_begun(
     assert [call[3] for call in calls(tmp_path)].count("held") == 1
 
 
+def test_what_workers_hold_is_not_silent_to_a_beat_that_cannot_know(
+    start: Start,
+    worker_node: Start,
+    dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own gate is never asked for entries that run in workers."""
+    monkeypatch.setenv("PECKER_TEST_ALARMS_LOCAL", "1")
+    work = worker_node()
+    held = "select count(*) from pecker_replicas where held = '{held}'"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        eventually(
+            lambda: connection.execute(held).fetchone() == (1,), 60.0, "it says so"
+        )
+        beats = start()
+        beats.container.await_words(READY)
+        eventually(lambda: "held" in str(calls(tmp_path)), timeout=60.0)
+        work.process.kill("SIGTERM")  # now beat is who looks
+        work.process.wait(60.0)
+        connection.execute(STILL_THERE)
+        rounds_pass(dsn)
+    assert [call[2:] for call in calls(tmp_path)] == [["ringing", "held"]]
+    assert "silent: held" not in beats.process.life_log() + work.process.life_log()
+
+
 def test_a_sender_that_is_killed_in_the_call_loses_none(
     start: Start, tmp_path: Path
 ) -> None:
@@ -107,25 +161,10 @@ def test_a_sender_that_is_killed_in_the_call_loses_none(
     assert (event, subject) == ("ringing", "held")
 
 
-def test_a_worker_that_schedules_rings_too(
-    dsn: str, redis_url: str, queue_name: str, tmp_path: Path
-) -> None:
+def test_a_worker_that_schedules_rings_too(worker_node: Start, tmp_path: Path) -> None:
     """No beat is needed, and the worker ends in good order while it looks."""
-    env = {
-        "PECKER_TEST_QUEUE": queue_name,
-        "PECKER_TEST_BROKER": redis_url,
-        "PECKER_TEST_ALARMS_DSN": dsn,
-        "PECKER_TEST_ALARMS": str(tmp_path),
-    }
-    node = worker(
-        APP, name="duty", queue=queue_name, cwd=ROOT, env=env, options=["-c", "1"]
-    )
-    process: Any = node.container.process
-    try:
-        process.start()
-        eventually(lambda: calls(tmp_path), timeout=60.0)
-        process.kill("SIGTERM")
-        assert process.wait(60.0) == 0
-        assert process.life_log().count(RINGS) == 1
-    finally:
-        node.teardown()
+    process = worker_node().process
+    eventually(lambda: calls(tmp_path), timeout=60.0)
+    process.kill("SIGTERM")
+    assert process.wait(60.0) == 0
+    assert process.life_log().count(RINGS) == 1
