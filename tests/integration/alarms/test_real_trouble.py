@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,87 +14,12 @@ import pytest
 
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY
 from celery_pecker.testing.database_clock import DatabaseClock
 from celery_pecker.testing.processes import ProcessContainer
 from tests.integration.alarms import trouble_app as troubled
+from tests.integration.alarms.scene import WITHIN, Scene
 
 pytestmark = pytest.mark.cluster
-ROOT = Path(__file__).parents[3]
-WITHIN = 90.0
-
-
-class Scene:
-    """A worker of one app on one database, and what rings there."""
-
-    def __init__(self, conf: dict[str, Any]) -> None:
-        self.conf = conf
-        self.queue = str(conf["task_default_queue"])
-        """Named in each call: this process had its app before the settings."""
-        self.all: list[ProcessContainer] = []
-        self.rows = psycopg.connect(conf["pecker_dsn"], autocommit=True)
-
-    def worker(self, queue: str) -> ProcessContainer:
-        """Start a worker of a queue."""
-        process = ProcessContainer(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "tests.lean",
-                    "-A",
-                    troubled.__name__,
-                    "worker",
-                ),
-                *("-P", "threads", "-c", "8", "-l", "INFO", "-Q", queue),
-                *("-n", f"{queue}@{{id}}"),
-            ],
-            name=queue,
-            cwd=ROOT,
-            env={troubled.CONF: json.dumps(self.conf)},
-        )
-        self.all.append(process)
-        process.start()
-        return process
-
-    @staticmethod
-    def ready(process: ProcessContainer) -> None:
-        """Wait until a worker is ready."""
-        eventually(
-            lambda: READY in process.life_log() or process.exit_code is not None,
-            WITHIN,
-            "the worker is ready",
-        )
-        assert process.exit_code is None, process.life_log()
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        for one in self.all:
-            one.remove()
-        self.rows.close()
-
-    def told(self, rule: str, event: str = "ringing") -> list[str]:
-        """Return the lines of notices of a rule."""
-        words = f"pecker: alarm {event}: {rule}: "
-        logs = "\n".join(one.life_log() for one in self.all)
-        return [line for line in logs.splitlines() if words in line]
-
-    def until(self, rule: str, *words: str, event: str = "ringing") -> None:
-        """Wait until a notice of a rule has said all of these words."""
-        try:
-            eventually(
-                lambda: any(
-                    all(word in line for word in words)
-                    for line in self.told(rule, event)
-                ),
-                WITHIN,
-                f"{rule}: {words}",
-            )
-        except AssertionError as error:
-            error.add_note(f"{self.rows.execute('table pecker_alarms').fetchall()}")
-            for one in self.all:
-                error.add_note(f"{one.name}:\n{one.life_log()[-3000:]}")
-            raise
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +35,7 @@ def scene(postgres_server: Any, redis_server: Any) -> Iterator[Scene]:
             "throttle_redis_url": redis_server.url,
         }
         troubled.app.conf.update(conf)
-        made = Scene(conf)
+        made = Scene(troubled, conf)
         process = made.worker(queue)
         stack.callback(made.close)
         made.ready(process)
@@ -153,9 +76,35 @@ def test_a_message_that_failed_to_its_last_attempt_is_parked(scene: Scene) -> No
 
 
 def test_an_observer_that_fails_to_the_end_is_parked(scene: Scene) -> None:
-    """By its name, with the error."""
+    """By its name, with the error; and its signature, which nothing can write."""
     troubled.failing.start("doomed")
     scene.until("observer_parked", "doomed: it is parked after", "cannot go on")
+    failed = "select 1 from pecker_observer_notices where last_error is not null"
+    eventually(lambda: scene.rows.execute(failed).fetchone(), WITHIN, "it was tried")
+    scene.rows.execute("update pecker_observer_notices set held_until = now()")
+    scene.until("observer_notices", "parked doomed #", "not sent: TypeError")
+
+
+def test_a_host_of_observers_that_is_killed_rings_until_it_is_back(
+    scene: Scene,
+) -> None:
+    """With what would start it anew: nobody says goodbye for it."""
+    up = "select pid from pecker_observer_nodes where name = 'other-0' and state = 'up'"
+
+    def begun() -> tuple[ProcessContainer, int]:
+        words = ("pecker", "observe", "--name", "other", "--hosts", "1")
+        process = scene.start("other", *words)
+        eventually(lambda: scene.rows.execute(up).fetchall(), WITHIN, "it is up")
+        [(pid,)] = scene.rows.execute(up).fetchall()
+        return process, pid
+
+    supervisor, pid = begun()
+    supervisor.kill("SIGSTOP")
+    os.kill(pid, signal.SIGKILL)
+    supervisor.kill("SIGKILL")
+    scene.until("observer_host", "other-0: the host of observers stopped without")
+    begun()
+    scene.until("observer_host", "other-0", event="recovered")
 
 
 def test_a_run_that_waited_while_its_schedule_was_edited_is_overtaken(
@@ -209,7 +158,7 @@ def test_a_database_whose_clock_steps_back_rings(
     ):
         queue = f"{scene.queue}-clock"
         conf = {**scene.conf, "pecker_dsn": clock.dsn, "task_default_queue": queue}
-        late = Scene(conf)
+        late = Scene(troubled, conf)
         try:
             late.ready(late.worker(queue))
             looked = "select recorded from pecker_alarm_rules where rule = 'clock'"

@@ -42,6 +42,8 @@ app.conf.update(
         "job_failed": {},
         "outbox_parked": {},
         "observer_parked": {},
+        "observer_host": {"after": 0.0},
+        "observer_notices": {"count": 1},
     },
     sharding_sweep=0.5,
     pecker_gate="throttle.gate.schedules:gate",
@@ -108,7 +110,7 @@ def no_plan(job: object, items: object) -> None:
     raise FileNotFoundError(message)
 
 
-@observers.observer(retry=Retry(1, (0.05,)))
+@observers.observer(retry=Retry(1, (0.05,)), on_parked=nothing.s())
 async def failing(lease: Lease) -> None:
     """Fail each time."""
     message = f"{lease.name} cannot go on"
