@@ -160,6 +160,33 @@ def test_both_versions_are_seen_before_one_is_replaced(
     assert (row.schedule, row.version) == ({"every": 120}, 3)
 
 
+def test_another_name_in_the_form_renames(screen: Screen, schedules: Schedules) -> None:
+    """A name that somebody has is refused at its field; history says where from."""
+    schedules.set("report", task="proj.report", schedule=60, by="alice")
+    schedules.set("taken", task="proj.report", schedule=60, by="alice")
+    screen.open("report/change/")
+    name = "#id_name"
+    screen.find(name).clear()
+    screen.find(name).send_keys("taken")
+    screen.find("[name='_save']").click()
+    screen.until(lambda: "schedule has it" in screen.text("#id_name_error"), "refused")
+    screen.find(name).clear()
+    screen.find(name).send_keys(STRANGE)
+    screen.find("[name='_save']").click()
+    screen.until(lambda: "was changed successfully" in screen.text("body"), "saved")
+    row = schedules.get(STRANGE)
+    assert row is not None
+    assert (row.schedule, row.version) == ({"every": 60}, 2)
+    assert schedules.get("report") is None
+    screen.open("report/history/")
+    assert f"renamed to {STRANGE}" in screen.text("#pecker-changes")
+    links = "#result_list th a"
+    screen.open()
+    screen.until(lambda: screen.find(links), "the list")
+    shown = screen.driver.find_elements(By.CSS_SELECTOR, links)
+    assert [link.text for link in shown] == sorted([STRANGE, "taken"])
+
+
 def test_a_schedule_is_paused_and_run_by_its_buttons(
     screen: Screen, schedules: Schedules
 ) -> None:

@@ -177,6 +177,48 @@ def test_a_conflict_shows_both_versions_and_keeps_what_was_typed(
     assert saved.paused
 
 
+def test_another_name_in_the_form_renames(
+    screen: Screen, schedules: Schedules, shared_dsn: str
+) -> None:
+    """A name that somebody has is refused at its field; the list has both."""
+    schedules.set("bills", task="shop.bill", schedule=30, by="anna")
+    schedules.set("taken", task="shop.bill", schedule=60, by="anna")
+    screen.open("/schedules/edit?name=bills")
+    fill(screen, name="taken")
+    screen.find("#save").click()
+    screen.until(lambda: "schedule has it" in screen.text("#e-name"), "it is refused")
+    fill(screen, name=STRANGE)
+    screen.find("#save").click()
+    screen.until(lambda: screen.text("#name") == STRANGE, "under its new name")
+    screen.until(
+        lambda: "renamed it from bills" in screen.text("#changes tbody"), "by whom"
+    )
+    assert "added it" in screen.text("#changes tbody"), "its history came with it"
+    assert one(shared_dsn, STORED, n=STRANGE) == ("shop.bill", '{"every": 30}', 2)
+    screen.open("/schedules")
+    screen.until(lambda: "Removed" in screen.row("bills").text, "the old one is gone")
+    assert STRANGE in screen.names()
+    screen.open("/schedules/entry?name=bills")
+    screen.until(
+        lambda: f"renamed it to {STRANGE}" in screen.text("#changes tbody"), "where to"
+    )
+
+
+def test_a_form_of_a_name_that_went_loses_nothing_that_was_typed(
+    screen: Screen, schedules: Schedules, shared_dsn: str
+) -> None:
+    """Somebody has renamed it since: nothing is stored under the old name."""
+    schedules.set("bills", task="shop.bill", schedule=30, by="anna")
+    screen.open("/schedules/edit?name=bills")
+    fill(screen, value="45")
+    schedules.rename("bills", "other", by="bob")
+    screen.find("#save").click()
+    screen.until(lambda: "removed" in screen.text("#conflict"), "it is said")
+    assert screen.find("[name=value]").get_attribute("value") == "45"
+    assert one(shared_dsn, STORED, n="other") == ("shop.bill", '{"every": 30}', 2)
+    assert schedules.get("bills") is None
+
+
 def test_the_form_fits_a_phone_and_each_field_has_a_name(
     screen: Screen, schedules: Schedules
 ) -> None:
