@@ -15,6 +15,7 @@ from celery_pecker.alarms.targets import read_targets
 from celery_pecker.cli.context import NO, Context, as_json, seconds
 from celery_pecker.cli.observers import limited, refuse_unknown
 from celery_pecker.console import instants
+from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.lease import SECOND
@@ -29,7 +30,7 @@ TEXT = "a trial of `celery -A proj pecker alarms test`: nothing is wrong"
 @click.pass_context
 def alarms(ctx: click.Context, /, *, every: bool, limit: int, json: bool) -> None:
     """Show what rings, the newest first, and targets that fail."""
-    if ctx.invoked_subcommand is not None:
+    if subcommand_follows(ctx):
         return
     with opened(ctx, json=json) as (context, overview):
         rows = overview.alarms(every=every, limit=limit)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from celery_pecker.cli.context import Context, as_json, seconds
 from celery_pecker.console import instants
+from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SECOND
@@ -58,7 +59,7 @@ def observers(  # what a row may be chosen by
     json: bool,
 ) -> None:
     """Show hosts with their load, and observers: those that need a look first."""
-    if ctx.invoked_subcommand is not None:
+    if subcommand_follows(ctx):
         return
     with opened(ctx, json=json) as (context, database):
         overview = Overview(database)

@@ -13,6 +13,7 @@ from celery.bin.base import CeleryCommand
 from celery_pecker.cli.context import NO, Context, as_json, seconds
 from celery_pecker.cli.outboxes import known
 from celery_pecker.console import instants
+from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
@@ -23,7 +24,12 @@ from celery_pecker.outbox.overview import MessageRow, Overview, Summary
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 
 of_outbox = click.option(
-    "--name", default="default", show_default=True, help="Which outbox of the app."
+    "--outbox",
+    "name",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Which outbox of the app.",
 )
 
 
@@ -49,7 +55,7 @@ def due(command: Any) -> Any:
     seconds = click.FloatRange(0.0, LONGEST_DELAY)
     for option in (
         click.option("--delay", type=seconds, help="Seconds from now on; 0: at once."),
-        click.option("--at", help="When they are due: ISO 8601, with a zone."),
+        click.option("--at", help="When they are due, in ISO 8601; naive: app's zone."),
     ):
         command = option(command)
     return command
@@ -61,7 +67,7 @@ def due(command: Any) -> Any:
 @click.pass_context
 def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     """Show what waits in an outbox: how deep it is, and when it will be empty."""
-    if ctx.invoked_subcommand is not None:
+    if subcommand_follows(ctx):
         return
     with opened(ctx, name, json=json) as (context, database):
         summary = Overview(database).summary()
@@ -117,7 +123,7 @@ def retry(
     """
     with opened(ctx, name, json=json) as (context, database):
         count = operations.retry(
-            database, chosen(**which), at=_instant(at), delay=delay
+            database, chosen(**which), at=_instant(at, context), delay=delay
         )
         _done(context, count, "to be tried again")
 
@@ -188,7 +194,7 @@ def reschedule(  # noqa: PLR0913  # what can be changed
         count = operations.reschedule(
             database,
             chosen(**which),
-            at=_instant(at),
+            at=_instant(at, context),
             delay=delay,
             attempt=attempt,
             ended=ended,
@@ -204,7 +210,8 @@ def opened(
     with Context.open(ctx, json=json) as context:
         known_ones = known(context)
         if name not in known_ones:
-            message = f"--name {name!r}: the app has {', '.join(sorted(known_ones))}"
+            names = ", ".join(sorted(known_ones))
+            message = f"--outbox {name!r}: the app has {names}"
             raise Misconfigured(message)
         database = Database.of(known_ones[name], role="cli")
         try:
@@ -235,7 +242,7 @@ def chosen(
     return Which(**which)  # type: ignore[arg-type]  # one by one as above
 
 
-def _instant(text: str | None) -> datetime | None:
+def _instant(text: str | None, context: Context) -> datetime | None:
     if text is None:
         return None
     try:
@@ -243,10 +250,7 @@ def _instant(text: str | None) -> datetime | None:
     except ValueError as error:
         message = f"--at {text!r} is no instant as ISO 8601 has it"
         raise click.UsageError(message) from error
-    if instant.utcoffset() is None:
-        message = f"--at {text!r} has no time zone: add Z or +02:00"
-        raise click.UsageError(message)
-    return instant
+    return instant if instant.tzinfo else instant.replace(tzinfo=context.zone)
 
 
 def _done(context: Context, count: int, what: str) -> None:

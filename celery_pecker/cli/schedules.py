@@ -10,6 +10,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NONE, Context, as_json
 from celery_pecker.console import instants
+from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
 from celery_pecker.stored import Change, ScheduleRow
 
@@ -40,7 +41,7 @@ def schedules(
     json: bool,
 ) -> None:
     """List stored schedules by name: when they run, who changed them."""
-    if ctx.invoked_subcommand is not None:
+    if subcommand_follows(ctx):
         return
     with Context.open(ctx, json=json) as context:
         rows = context.schedules.list(

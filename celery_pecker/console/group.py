@@ -7,6 +7,30 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import click
+from click.core import ParameterSource
+
+
+def subcommand_follows(ctx: click.Context) -> bool:
+    """Return whether a command of the group is called, and not the group itself.
+
+    Options of the group that stand before it would be dropped without a word: rows of
+    another outbox than the one that was named would be changed.
+
+    Raises:
+        click.UsageError: an option stands before the command.
+
+    """
+    command = ctx.invoked_subcommand
+    if command is None:
+        return False
+    for param in ctx.command.params:
+        if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+            message = (
+                f"{param.opts[0]} stands before {command!r}, where it says nothing;"
+                f" options of a command stand behind it"
+            )
+            raise click.UsageError(message, ctx)
+    return True
 
 
 class LazyGroup(click.Group):

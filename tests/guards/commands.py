@@ -64,6 +64,13 @@ GUARDS = (
         "::test_each_celery_command_loads_next_to_nothing_of_ours",
     ),
     Guard(
+        "pecker: an option before a command is not dropped without a word",
+        "celery_pecker/console/group.py",
+        "is ParameterSource.COMMANDLINE:\n",
+        "is None:\n",
+        "tests/integration/cli/test_outbox.py::test_another_outbox_is_another_table",
+    ),
+    Guard(
         "set: what somebody has changed since it was read is not overwritten",
         "celery_pecker/cli/schedules_edit.py",
         "version=known if version is None else version",

@@ -208,10 +208,9 @@ def test_what_is_not_understood_changes_nothing(
         refused = line("outbox", name, *more)
         assert refused.exit_code == 2, name
         assert "--all" in refused.stderr
-    for at in ("soon", "2026-01-01T00:00:00"):
-        assert line("outbox", "reschedule", "--all", "--at", at).exit_code == 2
+    assert line("outbox", "reschedule", "--all", "--at", "soon").exit_code == 2
     assert line("outbox", "reschedule", "--all").exit_code == 2
-    unknown = line("outbox", "--name", "eu")
+    unknown = line("outbox", "--outbox", "eu")
     assert unknown.exit_code == 1
     assert "the app has default" in unknown.stderr
     assert column(table, "select count(*) from pecker_outbox") == [7]
@@ -225,8 +224,23 @@ def test_another_outbox_is_another_table(
     Outbox(line.app)
     with postgres_server.fresh(migrated=True) as other:
         Outbox(line.app, dsn=other, name="eu")
-        assert line.json("outbox", "--name", "eu")["depth"] == 0
+        assert line.json("outbox", "--outbox", "eu")["depth"] == 0
         assert line.json("outbox")["depth"] == 4
+        refused = line("outbox", "--outbox", "eu", "drop", "--all")
+        assert refused.exit_code == 2, "it would have dropped those of the first one"
+        assert "--outbox stands before 'drop'" in refused.stderr
+        assert line("outbox", "drop", "--all", "--outbox", "eu").exit_code == 1
+    assert column(table, "select count(*) from pecker_outbox") == [7]
+
+
+def test_an_instant_without_an_offset_is_one_of_the_apps_zone(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """As everywhere on the command line."""
+    line = make_line(dsn, timezone="Europe/Berlin")
+    line.json("outbox", "reschedule", "--all", "--at", "2031-07-01 12:00")
+    due = "select count(*) from pecker_outbox where due_at = '2031-07-01 10:00Z'"
+    assert column(table, due) == [6]  # but for the one that a relay has in hand
 
 
 def test_a_deep_table_is_reckoned(
