@@ -75,8 +75,8 @@ soak: install ## all tests, longer chaos and more examples, for HOURS; lists fla
 	$(BIN)/python -m tests.soak --hours $(HOURS) --jobs $(JOBS) $(TESTS)
 
 GUARD_JOBS ?= 2
-guards: install ## takes out each guard in turn: a test must go red (WORDS: of their names; RESUME=1)
-	$(BIN)/python -m tests.guards --jobs $(GUARD_JOBS) $(if $(RESUME),--resume) $(WORDS)
+guards: install ## takes out each guard in turn: a test must go red (WORDS: of their names; PART=1/8; RESUME=1)
+	$(BIN)/python -m tests.guards --jobs $(GUARD_JOBS) $(if $(PART),--part $(PART)) $(if $(RESUME),--resume) $(WORDS)
 
 smoke: install # the README's commands, once, as a newcomer types them
 	$(BIN)/python -m tests.smoke.bare

@@ -7,6 +7,7 @@ stands there without it, and the tests that must fail then.
     python -m tests.guards                  all of them, two at a time
     python -m tests.guards throttle:        those whose names have these words
     python -m tests.guards --jobs 4 --resume     go on with what was interrupted
+    python -m tests.guards --part 2/8       every eighth of them, from the second one on
     python -m tests.guards --list held      their names, and nothing is run
 """
 
@@ -61,6 +62,15 @@ GUARDS = (
     *stored.GUARDS,
     *throttle.GUARDS,
 )
+
+
+def part_of(guards: Sequence[Guard], part: str) -> Sequence[Guard]:
+    """Return the guards of a part, as "2/8"; all parts together have each once."""
+    nth, _, parts = part.partition("/")
+    if not (nth.isdecimal() and parts.isdecimal() and 1 <= int(nth) <= int(parts)):
+        message = f"the part is {part!r}; allowed is 1/8 to 8/8, or of another number"
+        raise argparse.ArgumentTypeError(message)
+    return guards[int(nth) - 1 :: int(parts)]
 
 
 def key(guard: Guard) -> str:
@@ -132,9 +142,11 @@ def main() -> int:
     parser.add_argument(
         "--resume", action="store_true", help="leave out what went red and is unchanged"
     )
+    parser.add_argument("--part", default="1/1", help="one part of several, as 2/8")
     options = parser.parse_args()
     wanted = " ".join(options.words)
     guards = [guard for guard in GUARDS if wanted in guard.name]
+    guards = [*part_of(guards, options.part)]
     if options.resume:
         before = known()
         guards = [guard for guard in guards if key(guard) not in before]

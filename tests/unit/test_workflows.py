@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.guards.__main__ import GUARDS, part_of
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -46,6 +48,32 @@ def test_a_change_must_pass_all_that_make_check_does() -> None:
     wanted = re.findall(r"\$\(MAKE\) (\w+)", checked[1])
     [path] = [path for path in WORKFLOWS if path.stem == "check"]
     assert [made for one in commands(path) for made in targets(one)] == wanted
+
+
+def test_each_guard_is_taken_out_every_night() -> None:
+    """The parts of the workflow have each of them once: by words some were left out."""
+    [path] = [path for path in WORKFLOWS if path.stem == "nightly"]
+    job = yaml.safe_load(path.read_text())["jobs"]["guards"]
+    parts = job["strategy"]["matrix"]["part"]
+    assert len(parts) > 1
+    some = [guard.name for part in parts for guard in part_of(GUARDS, part)]
+    assert sorted(some) == sorted(guard.name for guard in GUARDS)
+
+
+def test_every_minor_of_celery_is_tried_every_night() -> None:
+    """Those that may be installed, but for the one that is locked."""
+    [path] = [path for path in WORKFLOWS if path.stem == "nightly"]
+    job = yaml.safe_load(path.read_text())["jobs"]["compat"]
+    tried = {
+        version
+        for row in job["strategy"]["matrix"]["include"]
+        for version in row["versions"].split()
+    }
+    project = (ROOT / "pyproject.toml").read_text()
+    found = re.search(r"celery\[redis\]>=5\.(\d+),<5\.(\d+)", project)
+    assert found is not None
+    least, beyond = map(int, found.groups())
+    assert {f"5.{minor}" for minor in range(least, beyond - 1)} <= tried
 
 
 def test_hooks_before_a_commit_make_targets_that_exist() -> None:
