@@ -32,8 +32,35 @@ CHANGES = """
 insert into pecker_schedule_changes (name, version, change, changed_at, changed_by)
 select name, 1, 'created', now(), 'ann' from pecker_schedules, generate_series(1, 3);
 """
+AROUND = """
+insert into pecker_pending (name, due_at, era, epoch, holder, claimed_at)
+select name, now(), 0, 1, gen_random_uuid(), now() from pecker_schedules;
+insert into pecker_outcomes (name) select name from pecker_schedules;
+insert into pecker_history (name, first_due, era, holder, last_due, written_at, due_us,
+    epoch, at_us, report)
+select name, now(), 0, gen_random_uuid(), now(), now(), '{}', '{}', '{}', '{}'
+from pecker_schedules;
+"""
+"""What hangs on the name of an entry: slots on their way, outcomes, reports."""
 PLANS = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 NAME = "name 025001"
+RENAME: dict[str, object] = {
+    "old": NAME,
+    "new": "another",
+    "owns": True,
+    "version": 3,
+    "gone": 2,
+    "at": "2026-01-01T00:00:00Z",
+    "by": "ann",
+    "described": "every minute",
+    "delivery": "at_most_once",
+    "period": 60_000_000,
+    "timeout": None,
+    "executed_at": "2026-01-01T00:00:00Z",
+    "ran": True,
+    "asked": [],
+    "definition": "{}",
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +71,7 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         connection.execute(FILL, {"stored": STORED})
-        for text in (HOT, COLD, CHANGES, "vacuum analyze"):
+        for text in (HOT, COLD, CHANGES, AROUND, "vacuum analyze"):
             connection.execute(text)
         yield connection
 
@@ -57,6 +84,9 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
         ("read_stored", {"now": None, "names": [NAME]}),
         ("pause_entry", {"now": None, "name": NAME, "paused": True, "by": None}),
         ("read_schedule_changes", {"name": NAME, "most": 100}),
+        ("find_underway", {"name": NAME}),
+        ("clear_name", {"name": NAME}),
+        ("rename_schedule", RENAME),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
