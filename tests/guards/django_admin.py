@@ -26,6 +26,13 @@ GUARDS = (
         "::test_the_page_of_a_message_is_of_the_same_outbox",
     ),
     Guard(
+        "django: problems behind thousands of schedules are found",
+        "celery_pecker/django/stored/filters.py",
+        "        if key not in known:\n",
+        "        if True:\n",
+        f"{TESTS}::test_a_problem_is_found_behind_thousands_or_it_is_said",
+    ),
+    Guard(
         "django: an edit is part of the request's transaction",
         STORE,
         "if project.elsewhere(alias) is not None:",

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Exists, F, Q
 
-from celery_pecker.django.stored.rows import hot, row
+from celery_pecker.django.read_only_admin import MOST
+from celery_pecker.django.stored.rows import hot, readable
 from celery_pecker.stored.fields import KINDS
 
 STATES = ("active", "paused", "done", "problem")
 MOST_TASKS = 200
 """Names in the filter by task."""
 EXAMINED = 5_000
-"""Schedules that are read for those with a problem: only reading shows it."""
+"""Different schedules that are read for those with a problem: only reading shows it,
+and of many thousands most are alike."""
+CHUNK = 2_000
+CUT = (
+    "Only the first {read:,} different schedules were read for problems, up to"
+    " {name!r}: choose a task or a kind to see those behind it."
+)
 _DONE = Q(once=True, once_at__lte=F("executed_at"))
 
 
@@ -31,12 +39,10 @@ class StateFilter(admin.SimpleListFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the schedules in the state."""
-        del request
         paused = Exists(hot(paused=True))
         if self.value() == "problem":
-            some = queryset.order_by("name")[:EXAMINED]
-            bad = [one.pk for one in some if row(one).problem is not None]
-            return queryset.filter(pk__in=bad)
+            bad = unreadable(request, queryset)
+            return queryset.filter(Q(by_code=True) | Q(pk__in=bad))
         if self.value() == "paused":
             return queryset.filter(paused).exclude(_DONE)
         if self.value() == "done":
@@ -44,6 +50,27 @@ class StateFilter(admin.SimpleListFilter):
         if self.value() == "active":
             return queryset.exclude(paused).exclude(_DONE)
         return queryset
+
+
+def unreadable(request: Any, queryset: Any) -> list[str]:
+    """Return the schedules that cannot be read, by name; say if not all were read."""
+    columns = ("schedule", "policies", "run", "starts_at", "ends_at")
+    rows = queryset.order_by("name").values_list("pk", *columns, "once", "once_at")
+    known: dict[str, bool] = {}
+    bad: list[str] = []
+    for name, *parts, once, once_at in rows.iterator(chunk_size=CHUNK):
+        parts.append(once_at if once else None)
+        key = json.dumps(parts, default=str, sort_keys=True)
+        if key not in known:
+            if len(known) == EXAMINED:
+                messages.warning(request, CUT.format(read=EXAMINED, name=name))
+                break
+            known[key] = readable(*parts)
+        if not known[key]:
+            bad.append(name)
+        if len(bad) > MOST:
+            break  # the list says that there are more
+    return bad
 
 
 class KindFilter(admin.SimpleListFilter):

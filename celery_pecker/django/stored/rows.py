@@ -10,8 +10,9 @@ from django.db.models.functions import Now
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Declaration, HotRow
-from celery_pecker.django.stored.store import reading
+from celery_pecker.django.stored.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.stored.model import ScheduleRow
 from celery_pecker.stored.reading import Current
 
@@ -42,6 +43,29 @@ def row(schedule: Any) -> ScheduleRow:
     if known is None:
         known = schedule.pecker_row = reading().row(_current(schedule))
     return known
+
+
+def readable(*parts: Any) -> bool:
+    """Return whether schedulers can read a definition.
+
+    Args:
+        parts: schedule, policies, run, starts_at, ends_at; once_at of a single run.
+    """
+    schedule, policies, run, start, end, once_at = parts
+    try:
+        schedules().timings.entry(
+            "any",
+            task="",
+            schedule=schedule,
+            policies=policies,
+            run=run,
+            start=start,
+            end=end,
+            once_at=once_at,
+        )
+    except Misconfigured:
+        return False
+    return True
 
 
 def state_of(known: ScheduleRow) -> str:

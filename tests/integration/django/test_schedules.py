@@ -346,6 +346,34 @@ def test_filters_and_search(site: Site, schedules: Schedules) -> None:
     assert "full moon" in html.unescape(page["html"])
 
 
+@pytest.mark.parametrize(
+    ("schedule", "cut"), [("60", False), ("n", True)], ids=["alike", "each of its own"]
+)
+def test_a_problem_is_found_behind_thousands_or_it_is_said(
+    site: Site, schedules: Schedules, schedule: str, cut: bool
+) -> None:
+    """Of schedules that are alike one is read; of very many others the first ones."""
+    store(schedules, "a broken one")
+    store(schedules, "zz broken, too")
+    store(schedules, "zz hidden by code")
+    spoil = """update pecker_schedules set schedule = '{"phase": "full moon"}'
+        where name like '%broken%'"""
+    many = f"""insert into pecker_schedules (name, task, schedule, version, created_at,
+            changed_at, changed_by)
+        select 'name ' || n, 'proj.report', jsonb_build_object('every', {schedule}), 1,
+            now(), now(), 'ann'
+        from generate_series(1, 5001) as n"""  # noqa: S608  # a test's own
+    by_code = """update pecker_declarations set stored = false
+        where name = 'zz hidden by code'"""
+    with psycopg.connect(site.dsn) as connection:
+        for statement in (spoil, many, by_code):
+            connection.execute(statement.encode())
+    page = site.get(LIST, state="problem")
+    last = [] if cut else ["zz broken, too"]
+    assert sorted(column(page, 1)) == ["a broken one", *last, "zz hidden by code"]
+    assert ("5,000 different schedules were read" in page["html"]) == cut
+
+
 def test_a_name_of_any_letters_has_its_pages(site: Site, schedules: Schedules) -> None:
     """Slashes, quotes, dots, blanks around it and what looks like an address."""
     name = " a/../b?c=d&e#f %2F\"'_5F "
