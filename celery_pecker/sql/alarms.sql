@@ -298,7 +298,8 @@ limit 1000
 
 /* celery_pecker:find_hanging_jobs */
 -- Sharded jobs of which something stands still. The codes are those of list_shards: 401 ready,
--- and nobody claims; 402 claimed, and not begun; 403 claimed by a process that is gone.
+-- and nobody claims; 402 claimed, and not begun, by a process that lives: its lease is not over;
+-- 403 claimed by a process that is gone.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -335,7 +336,7 @@ from job, clock,
             and ticket.seq = shard.epoch and ticket.state = 'held'
         where shard.job = job.job and shard.status = 201
             and shard.cursor = 0 and shard.deaths = 0
-            and shard.claimed_at < edge.at and ticket.leased_until >= edge.at
+            and shard.claimed_at < edge.at and ticket.leased_until >= clock.now
         having count(*) > 0
         union all
         select 401, waiting.shards, last.at

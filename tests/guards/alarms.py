@@ -287,6 +287,13 @@ GUARDS = (
         f"{KINDS}::test_what_any_gate_holds_back_is_held_whoever_looks",
     ),
     Guard(
+        "alarms: shards of a worker that is gone do not wait to be begun",
+        SQL,
+        "shard.claimed_at < edge.at and ticket.leased_until >= clock.now\n",
+        "shard.claimed_at < edge.at and ticket.leased_until >= edge.at\n",
+        f"{KINDS}::test_jobs_hang_by_their_codes",
+    ),
+    Guard(
         "alarms: an outbox that gives no answer lets nothing recover",
         "celery_pecker/alarms/evaluation.py",
         "            whole = whole and complete\n",

@@ -65,7 +65,7 @@ def test_silent_is_not_what_code_has_dropped(watch: Starter, rows: Rows) -> None
 def test_an_entry_that_code_drops_while_it_is_silent_rings_no_more(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:
-    """Its row stays for a day; schedulers live, and none has renewed the declaration."""
+    """Its row stays for a day; schedulers live, and none has renewed what it says."""
     declares = {"dropped", "kept"}
     one = watch({"silent": {}}, declares=declares.__contains__)
     replica(rows, kind="beat", seen=1.0)
@@ -361,7 +361,9 @@ def ticket(rows: Rows, number: int, *, left: float) -> None:
     )
 
 
-def test_jobs_hang_by_their_codes(watch: Starter, rows: Rows) -> None:
+def test_jobs_hang_by_their_codes(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
     """401 nobody claims, 402 not begun, 403 its worker is gone; the others work."""
     one = watch({"job_hangs": {"only": ["proj.imp*"]}})
     shard(rows, job(rows, "untaken"), 100, None)
@@ -371,6 +373,9 @@ def test_jobs_hang_by_their_codes(watch: Starter, rows: Rows) -> None:
     dead = job(rows, "dead")
     shard(rows, dead, 202, 200.0)
     ticket(rows, dead, left=-100.0)
+    lapsed = job(rows, "lapsed")
+    shard(rows, lapsed, 201, 200.0)
+    ticket(rows, lapsed, left=-10.0)
     works = job(rows, "works")
     shard(rows, works, 202, 200.0)
     ticket(rows, works, left=10.0)
@@ -384,6 +389,13 @@ def test_jobs_hang_by_their_codes(watch: Starter, rows: Rows) -> None:
         "proj.import stalled": "(402)",
         "proj.import dead": "(403)",
     }
+    pass_time(55.0)  # by now its lease has been over for long enough
+    rows.run("update pecker_tickets set leased_until = %s", rows.ago(-5.0))
+    rows.run(
+        "update pecker_tickets set leased_until = %s where job = %s",
+        *(rows.ago(65.0), lapsed),
+    )
+    assert ringing(one)["proj.import lapsed"].endswith("(403)")
 
 
 def test_jobs_fail_and_are_late(watch: Starter, rows: Rows, pass_time: Passing) -> None:
