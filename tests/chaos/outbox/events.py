@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 RELAY_WINDOWS = (
-    *("after claim", "before read", "after read"),
+    *("after claim", "before reclaim", "after reclaim", "before read", "after read"),
     *("before push", "after push", "before close"),
 )
 """Where a relay has something in hand that the table does not know yet."""
 WORKER_WINDOWS = (
     *("after claim_pushes", "before push", "after push"),
-    *("before start", "after start", "after take"),
-    *("before run", "after run", "before end", "after end", "before fail"),
+    *("before start", "after start", "before take", "after take"),
+    *("before run", "after run", "before end", "after end"),
+    *("before fail", "after fail"),
 )
 """The same of a worker that runs rows: between a start, a run and its end."""
 CALLER_WINDOWS = (
@@ -42,7 +43,8 @@ class Event:
     victim: float = 0.0
     """Which of them, as a share of their number."""
     seconds: float = 0.0
-    """How long it lasts: shorter and longer than a hold."""
+    """How long it lasts: shorter and longer than a hold; where it is aimed also for so
+    long that another one has begun with what the victim has in hand."""
 
     def __str__(self) -> str:
         """Return it for a report."""
@@ -72,4 +74,5 @@ def events(
             point = chance.choice(CALLER_WINDOWS if caller else windows)
         elif standby and chance.random() < FAILOVERS:
             kind = "fail over"
-        yield Event(kind, point, chance.random(), chance.choice((0.2, 1.0, 3.0)))
+        lasts = (0.2, 3.0, 10.0) if point else (0.2, 1.0, 3.0)
+        yield Event(kind, point, chance.random(), chance.choice(lasts))

@@ -40,9 +40,6 @@ def runs(
     ended = {(task, attempt) for task, attempt, to_the_end in ran if to_the_end}
     closed = Counter(task for task, _ in done)
     known = {*ordered}
-    newest: dict[str, int] = {}
-    for task, attempt in began:
-        newest[task] = max(attempt, newest.get(task, 0))
     return {
         "lost": sorted(known - closed.keys()),
         "made up": sorted(({task for task, _ in began} | closed.keys()) - known),
@@ -51,9 +48,6 @@ def runs(
             **{one: times for one, times in closed.items() if times > 1},
         },
         "done, and not run": sorted({*done} - ended),
-        "done by a run that was overtaken": sorted(
-            one for one in {*done} if one[1] < newest.get(one[0], 0)
-        ),
         "runs that were cut off": len(began) - len(ended),
     }
 

@@ -23,7 +23,7 @@ def main(dsn: str, broker: str, _queue: str, folder: str) -> None:
     """Deliver until somebody ends the process."""
     made = Made(dsn, broker, hold=HOLD, timeout=0.5, decode=decode)
     strikes = Strikes(folder)
-    strikes.watch(made.batches, "claim", "read", "close")
+    strikes.watch(made.batches, "claim", "reclaim", "read", "close")
     strikes.watch(made.publisher, "push")
 
     def step() -> float:

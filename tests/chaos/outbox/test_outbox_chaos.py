@@ -39,7 +39,7 @@ def test_the_oracle_accounts_for_each_message() -> None:
 
 
 def test_the_oracle_accounts_for_each_run() -> None:
-    """A row goes once, after its newest run came to its end; no attempt runs twice."""
+    """A row goes once, after a run that came to its end; no attempt runs twice."""
     ran = [("a", 1, False), ("a", 2, True), ("b", 1, True)]
     done = [("a", 2), ("b", 1)]
     assert oracle.wrong(oracle.runs({"a", "b"}, ran, done)) == []
@@ -48,12 +48,7 @@ def test_the_oracle_accounts_for_each_run() -> None:
     assert oracle.wrong(oracle.runs({"a", "b"}, [*ran, ran[0]], done)) == ["doubled"]
     assert oracle.wrong(oracle.runs({"a", "b"}, ran, [*done, done[1]])) == ["doubled"]
     early = [("a", 1), ("b", 1)]
-    late = "done by a run that was overtaken"
-    assert oracle.wrong(oracle.runs({"a", "b"}, ran, early)) == [
-        *("done, and not run", late)
-    ]
-    thawed = [("a", 1, True), *ran[1:]]
-    assert oracle.wrong(oracle.runs({"a", "b"}, thawed, early)) == [late]
+    assert oracle.wrong(oracle.runs({"a", "b"}, ran, early)) == ["done, and not run"]
 
 
 @pytest.mark.chaos
@@ -73,6 +68,14 @@ def test_each_order_is_done(
     """Its message comes, once on Redis; or its task runs until it has succeeded.
 
     Longer: `PECKER_CHAOS_OUTBOX_EVENTS=100`; by itself: `long_run`.
+
+    Tried with guards taken out (`tests.guards`), 40 to 60 events, seed 12: it fails
+    without the token of a batch, where a batch may have what another has, where a claim
+    that was overtaken keeps its ids, and where the end of a run that was overtaken
+    deletes its row. It does not see who closes a batch that another relay took over,
+    nor a relay that sends after its hold: on Redis the token hides both, and on
+    RabbitMQ a message may come twice. Nor does it see a second run for one epoch, which
+    is another attempt. Those have tests of their own.
     """
     url = request.getfixturevalue("amqp_url") if "rabbitmq" in kind else ""
     kinds = {"runs": "workers" in kind, "standby": "standby" in kind}
