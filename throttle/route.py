@@ -34,6 +34,8 @@ class Route:
         once: OnceAMinute | None = None,
     ) -> None:
         self._function = function
+        self.asks = function is not None
+        """Whether tasks without an option may have a target, too."""
         self._databases = frozenset(databases)
         self._once = once or OnceAMinute(logger, prefix="throttle: ")
         self.failures = 0

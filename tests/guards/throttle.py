@@ -125,6 +125,13 @@ GUARDS = (
         f"{ADMISSION}::test_what_was_let_in_ahead_is_void_when_the_store_is_away",
     ),
     Guard(
+        "throttle: a task without an option is asked of the route",
+        "throttle/worker/runtime.py",
+        "        return not self.route.asks and getattr(",
+        "        return None is getattr(",
+        "tests/integration/throttle/worker/test_starts.py::test_tenants_take_turns",
+    ),
+    Guard(
         "throttle: what no route names is no run of anybody's",
         "throttle/worker/pool.py",
         "        if not number:\n",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
@@ -26,6 +26,8 @@ from throttle.worker.runtime import Runtime
 state: Any = _state  # its stubs lack half of it
 logger = logging.getLogger("throttle.worker")
 
+ASK: Any = object()
+"""In place of a target that has to be asked for."""
 PERIOD = 0.05
 """Seconds between two looks at what is held."""
 TURN = 0.02
@@ -69,7 +71,9 @@ class Hook:
         self._first = 0
         self._smaller_first = True
         self._broker: Broker | None = None
+        self._targets: Mapping[str, Any] = runtime.targets
         self._pace = Pace(consumer)
+        self._paced = self._pace.waiting
         self._ended = RevokedOrExpired(self._all, self._strike, clock)
         self._running = Running(runtime.accounts)
         runtime.collect = self._collect
@@ -131,11 +135,14 @@ class Hook:
     def offer(self, request: Any) -> None:
         """Pass the request to the pool, or hold it, or park it."""
         task = request.task.name
-        target = self.runtime.target(request, task)
+        # In dicts, not by calls: most tasks are of no database, or nothing waits
+        target = self._targets.get(task, ASK)
+        if target is ASK:
+            target = self.runtime.target(request, task)
         if target is None:
             self._through(request)
             return
-        if self._pace.waits(task):
+        if task in self._paced:
             self._follow(self._held(request, target))
         elif self._hold.must_wait(target):
             self._keep(self._held(request, target))

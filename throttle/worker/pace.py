@@ -24,13 +24,14 @@ class Pace:
         self._lock = RLock()
         """Where there is no event loop, a timer's thread takes out what the consumer's
         puts in."""
-        self._waiting: dict[str, deque[Held]] = {}
+        self.waiting: dict[str, deque[Held]] = {}
+        """By their task; one that none waits of is not in it."""
 
     def __len__(self) -> int:
-        return sum(len(line) for line in self._waiting.values())
+        return sum(len(line) for line in self.waiting.values())
 
     def __iter__(self) -> Iterator[Held]:
-        for line in list(self._waiting.values()):
+        for line in list(self.waiting.values()):
             yield from list(line)
 
     def count(self, database: str) -> int:
@@ -43,7 +44,7 @@ class Pace:
         bucket = self._bucket(held.task)
         if bucket is None:
             return False
-        return held.task in self._waiting or bucket.expected_time(1) > 0
+        return held.task in self.waiting or bucket.expected_time(1) > 0
 
     def pay(self, held: Held) -> None:
         """Use a token of the task."""
@@ -51,33 +52,29 @@ class Pace:
         if bucket is not None:
             bucket.can_consume(1)
 
-    def waits(self, task: str) -> bool:
-        """Return whether some of that task wait in this worker."""
-        return task in self._waiting
-
     def add(self, held: Held) -> None:
         """Let it wait, behind those of its task."""
         with self._lock:
-            self._waiting.setdefault(held.task, deque()).append(held)
+            self.waiting.setdefault(held.task, deque()).append(held)
 
     def remove(self, held: Held) -> bool:
         """Remove it; return whether it waited."""
         with self._lock:
-            line = self._waiting.get(held.task)
+            line = self.waiting.get(held.task)
             if line is None or held not in line:
                 return False
             line.remove(held)
             if not line:
-                del self._waiting[held.task]
+                del self.waiting[held.task]
             return True
 
     def clear(self) -> None:
         """Remove all that waits."""
-        self._waiting.clear()
+        self.waiting.clear()
 
     def due(self, admit: Callable[[Held], bool]) -> Iterator[Held]:
         """Give those that their `rate_limit` lets pass, and that are admitted."""
-        for task in list(self._waiting):
+        for task in list(self.waiting):
             while True:
                 bucket = self._bucket(task)
                 if bucket is not None and bucket.expected_time(1) > 0:
@@ -92,12 +89,12 @@ class Pace:
     def first(self, task: str, admit: Callable[[Held], bool]) -> Held | None:
         """Return the one of that task that has waited longest, if it is admitted."""
         with self._lock:
-            line = self._waiting.get(task)
+            line = self.waiting.get(task)
             if not line or not admit(line[0]):
                 return None
             held = line.popleft()
             if not line:
-                del self._waiting[task]
+                del self.waiting[task]
             return held
 
     def _bucket(self, task: str) -> Any:

@@ -72,11 +72,12 @@ class Runtime:
         )
         # Before the pool forks: a child must know that its parent reports for it.
         this_process.take(self.exchanger, settings)
-        self._always = {
+        self.targets = {
             name: target
             for name, task in worker.app.tasks.items()
-            if (target := self._option(task)) is not None
+            if (target := self._option(task)) is not None or self._free(task)
         }
+        """Of tasks for which it is the same whatever the message; None: through."""
         self._started = False
 
     def start(self) -> None:
@@ -100,10 +101,10 @@ class Runtime:
             self.store.close()
 
     def target(self, request: Any, name: str) -> Target | None:
-        """Return where the traffic of the task of that name goes; None: through."""
-        always = self._always.get(name)
-        if always is not None:
-            return always
+        """Return where the traffic of a task goes; None: through.
+
+        Of one that `targets` lacks.
+        """
         # Celery has decoded the arguments already: to ask for them costs nothing.
         return self.route.target(
             name,
@@ -118,6 +119,9 @@ class Runtime:
         if option is None:
             return None
         return self.route.target(task.name, (), {}, {}, option=option)
+
+    def _free(self, task: Any) -> bool:
+        return not self.route.asks and getattr(task, "throttle", None) is None
 
     def holdings(self) -> Mapping[str, Holding]:
         """Return what the worker says of itself, by database."""

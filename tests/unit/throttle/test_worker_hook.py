@@ -88,6 +88,7 @@ class Bench:
             settings=Settings(limits=LIMITS),
             hold=self.hold,
             accounts=self.accounts,
+            targets={},
             target=lambda one, _: one.database and Target(one.database),
         )
         consumer = SimpleNamespace(
@@ -130,6 +131,17 @@ def test_what_has_no_database_passes(bench: Bench) -> None:
     """Nobody is asked."""
     bench.come("a", database=None)
     assert bench.through == ["a"]
+
+
+def test_what_is_known_of_a_task_is_not_asked_for_each_message(bench: Bench) -> None:
+    """Most tasks touch no database that has a limit."""
+    bench.runtime.targets["t"] = None
+    bench.runtime.target = None
+    bench.come("a")
+    bench.runtime.targets["t"] = Target("main")
+    bench.come("b")
+    assert bench.through == ["a"]
+    assert [one.request.id for one in bench.hold.items()] == ["b"]
 
 
 def test_a_newcomer_does_not_overtake(bench: Bench) -> None:

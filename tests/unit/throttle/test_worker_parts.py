@@ -253,7 +253,7 @@ def test_each_leaves_with_a_token_of_its_own() -> None:
     assert line.count("main") == 1
     assert line.remove(third)
     assert not line.remove(third)
-    assert not line.waits("limited")
+    assert "limited" not in line.waiting
 
 
 def test_a_token_is_kept_if_the_database_says_no() -> None:
