@@ -15,6 +15,8 @@ from celery_pecker.outbox.operations import Which
 MOST_COUNTED = 5_000
 """Rows that are counted by each index. How many a deeper one has is reckoned: a million
 rows took 1.4 s to count."""
+RATED_SECONDS = 60.0
+"""For how long rates look back at most."""
 MOST_TASKS = 1_000
 """Tasks of modes 1 and 2 that are counted."""
 
@@ -81,7 +83,8 @@ class Summary:
     rate: float
     """Sent or done per second, lately, by all."""
     drained_in: float | None
-    """Seconds until nothing is due at this rate, if nothing comes; None: never."""
+    """Seconds until nothing is due, if nothing comes: at the rate of all, or of the
+    task that takes longest at its own. None: never."""
     more: bool
     """Whether there are messages that were not counted: `depth`, `later` and `parked`
     are reckoned from PostgreSQL's statistics then, and tasks have at least so many."""
@@ -186,7 +189,6 @@ def summed(
 ) -> Summary:
     """Return the summary of counts by task."""
     depth = of_all.depth
-    drained_in = 0.0 if not depth else depth / rate if rate > 0 else None
     return Summary(
         depth=depth,
         later=of_all.later,
@@ -194,11 +196,31 @@ def summed(
         counted=of_all.counted,
         oldest=_most(one.oldest for one in tasks),
         rate=rate,
-        drained_in=drained_in,
+        drained_in=drained_in(tasks, depth, rate),
         more=of_all.more,
         tasks=[*tasks],
         relays=[*relays],
     )
+
+
+def drained_in(tasks: Iterable[TaskRow], depth: int, rate: float) -> float | None:
+    """Return the seconds until nothing is due, if nothing comes; None: never.
+
+    A task that is sent fast hides one that stands still. So each task counts by its own
+    rate, and one of which some have been due for longer than rates look back, and none
+    was sent, done or is in hand, is never done.
+    """
+    if not depth:
+        return 0.0
+    if rate <= 0:
+        return None
+    longest = depth / rate
+    for one in tasks:
+        if one.waiting and one.rate > 0:
+            longest = max(longest, (one.waiting + one.held) / one.rate)
+        elif one.waiting and not one.held and (one.oldest or 0.0) > RATED_SECONDS:
+            return None
+    return longest
 
 
 def _most(values: Iterable[float | None]) -> float | None:

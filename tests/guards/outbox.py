@@ -469,6 +469,13 @@ GUARDS = (
         "tests/integration/cli/test_outbox.py::test_a_deep_table_is_reckoned",
     ),
     Guard(
+        "outbox: a task that stands still is not hidden by a fast one",
+        "celery_pecker/outbox/overview.py",
+        "            return None\n    return longest\n",
+        "            pass\n    return longest\n",
+        "tests/unit/outbox/test_counts.py",
+    ),
+    Guard(
         "outbox: what waits in the broker is due, and not for later",
         "celery_pecker/sql/outbox_seen.sql",
         "                   when o.pushes > 0 then o.held_at\n",

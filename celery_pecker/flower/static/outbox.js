@@ -108,7 +108,7 @@
             summary.depth ? "active" : "success");
         const never = summary.drained_in === null;
         card("drain", never ? "never" : summary.depth ? seconds(summary.drained_in) : "now",
-            rate(summary.rate) + " a second" + (summary.later ? ", " + plural(summary.later, "message") + " later" : ""),
+            (never && summary.rate ? "a task stands still; " : "") + rate(summary.rate) + " a second" + (summary.later ? ", " + plural(summary.later, "message") + " later" : ""),
             never ? "danger" : "success");
         card("parked", count(summary.parked), summary.parked ? "somebody has to look" : "none", summary.parked ? "warning" : "success");
         const away = summary.relays.filter(one => one.broker !== null);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery_pecker.outbox.counts import Counted, indexes_to_ask, totals
 from celery_pecker.outbox.model import mode_name
-from celery_pecker.outbox.overview import by_task
+from celery_pecker.outbox.overview import TaskRow, by_task, drained_in
 
 
 def counted(kind: str, *, full: bool = False, task: str = "t", **how: int) -> Counted:
@@ -67,3 +67,27 @@ def test_kinds_of_one_task_are_one_row() -> None:
 def test_a_mode_of_a_newer_version_has_a_name() -> None:
     """Its row can be shown."""
     assert (mode_name(1), mode_name(9)) == ("until_done", "mode 9")
+
+
+def task_row(**how: float) -> TaskRow:
+    """Return what waits of one task."""
+    none: dict[str, float] = dict.fromkeys(
+        ("waiting", "held", "later", "parked", "attempt", "rate"), 0
+    )
+    return TaskRow(task="t", **{"oldest": 1.0, **none, **how})  # type: ignore[arg-type]
+
+
+def test_a_task_that_stands_still_is_not_hidden_by_a_fast_one() -> None:
+    """Ten seconds for all of it, and the slow one needs ten minutes, or for ever."""
+    fast = task_row(waiting=400, rate=99.0)
+    assert drained_in([fast, task_row(waiting=600, rate=1.0)], 1_000, 100.0) == 600.0
+    still = task_row(waiting=600, oldest=61.0)
+    assert drained_in([fast, still], 1_000, 100.0) is None
+    # It has just come, or a long run of it is under way: nothing says that it stands.
+    for other in (
+        task_row(waiting=600, oldest=59.0),
+        task_row(waiting=599, held=1, oldest=61.0),
+    ):
+        assert drained_in([fast, other], 1_000, 100.0) == 10.0
+    assert drained_in([], 0, 0.0) == 0.0
+    assert drained_in([fast], 400, 0.0) is None
