@@ -56,6 +56,8 @@ def test_the_published_example_comes_out_to_the_instant() -> None:
         datetime(2022, 5, 5, 10, tzinfo=UTC),
         datetime(2022, 5, 23, 10, tzinfo=UTC),
     ]
+    between = published.instant_after(datetime(2022, 4, 10, tzinfo=UTC))
+    assert between == datetime(2022, 5, 3, 10, tzinfo=UTC), "April has none"
 
 
 def test_swapped_working_days_of_china_count() -> None:
