@@ -1,7 +1,8 @@
 """People edit while schedulers are killed and frozen, and the database restarts.
 
 What a scheduler sent tells what it knew: its messages in the order of their epochs are
-the order of the claims, and no claim may know less than one before it.
+the order of the claims, and no claim may know less than one before it. Two write at
+once: of what both have written the version says which came later.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import base64
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,11 @@ import redis
 from celery import Celery
 
 from celery_pecker.kernel.clock import pause
-from celery_pecker.kernel.errors import DatabaseUnavailable, SlotUnderway
+from celery_pecker.kernel.errors import (
+    DatabaseUnavailable,
+    SlotUnderway,
+    VersionConflict,
+)
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from celery_pecker.testing.cluster import READY, BeatNode, beat
@@ -29,6 +37,9 @@ pytestmark = pytest.mark.chaos
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("a", "b", "c")
+EACH_SECOND = {"cron": "* * * * * *", "zone": "Europe/Paris"}
+SCHEDULES = (0.2, 0.3, 0.5, 1, EACH_SECOND, {"every": 0.5, "jitter": 0.2})
+"""Of several kinds: a grid, a calendar, instants that are moved."""
 CALM = 8
 """Slots of each name that are looked at when all is over."""
 Message = dict[str, Any]
@@ -43,9 +54,9 @@ class Stage:
         self.postgres = postgres
         self.client = redis.Redis.from_url(broker.url, decode_responses=True)
         self.dice = random.Random(seed)
-        app = Celery("tasks", broker="memory://", set_as_current=False)
-        app.conf.update(pecker_dsn=postgres.dsn)
-        self.schedules = Schedules(app)
+        self.app = Celery("tasks", broker="memory://", set_as_current=False)
+        self.app.conf.update(pecker_dsn=postgres.dsn)
+        self.schedules = Schedules(self.app)
         env = {
             "PECKER_TEST_QUEUE": "edits",
             "PECKER_TEST_BROKER": broker.url,
@@ -59,33 +70,47 @@ class Stage:
             one.process.start()
         for one in self.beats:
             one.container.await_words(READY)
-        self.edits = self.renamed = 0
+        self.numbers, self.renamed = count(1), 0
+        self.versions: dict[int, int] = {}
+        """Of each edit that is known to be stored: the version that it made."""
+        self.second = Writer(self)
         self.called = {name: name for name in NAMES}
         """What each is called by now."""
 
     def close(self) -> None:
         """Leave nothing."""
+        self.second.stop()
         for one in self.beats:
             one.teardown()
         self.schedules.close()
         self.client.close()
 
-    def edit(self, name: str, period: float) -> None:
-        """Store a definition whose number is above all before it."""
-        self.edits += 1
-        number = self.edits
+    def edit(self, name: str, schedule: Any) -> None:
+        """Store a definition, whoever else has edited it."""
+        eventually(
+            lambda: self.store(self.schedules, name, schedule),
+            30,
+            ignoring=(DatabaseUnavailable,),
+        )
 
-        def store() -> bool:
-            self.schedules.set(
-                self.called[name],
-                task="tasks.test",
-                schedule=period,
-                args=[number],
-                paused=False,
-            )
-            return True
+    def store(
+        self, schedules: Schedules, name: str, schedule: Any, **fields: Any
+    ) -> bool:
+        """Store a definition with a number that no other try has.
 
-        eventually(store, 30, ignoring=(DatabaseUnavailable,))
+        One without an answer may be stored: its version is not known.
+        """
+        number = next(self.numbers)
+        row = schedules.set(
+            self.called[name],
+            task="tasks.test",
+            schedule=schedule,
+            args=[number],
+            paused=False,
+            **fields,
+        )
+        self.versions[number] = row.version
+        return True
 
     def rename(self, name: str) -> None:
         """Give it a name that it never had, or its first one; no other is its own."""
@@ -113,7 +138,7 @@ class Stage:
         name = self.dice.choice(NAMES)
         what = self.dice.random()
         if what < 0.4:
-            self.edit(name, self.dice.choice([0.2, 0.3, 0.5, 1]))
+            self.edit(name, self.dice.choice(SCHEDULES))
         elif what < 0.55:
             self.rename(name)
         elif what < 0.62:
@@ -146,6 +171,44 @@ class Stage:
                 [args, *_] = json.loads(base64.b64decode(message["body"]))
                 found.append({**header, "name": name, "number": args[0]})
         return sorted(found, key=lambda one: one["epoch"])
+
+
+class Writer(threading.Thread):
+    """Edits the same schedules all the while, each for the version that it has read."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(name="second writer", daemon=True)
+        self._stage = stage
+        self._dice = random.Random(stage.dice.random())
+        self._stopped = threading.Event()
+        self.stored = 0
+        self.failed: Exception | None = None
+
+    def run(self) -> None:
+        """Edit until the end."""
+        schedules = Schedules(self._stage.app)
+        try:
+            while not self._stopped.wait(self._dice.random() / 4):
+                with suppress(DatabaseUnavailable, VersionConflict):
+                    self._edit(schedules)
+        except Exception as error:  # noqa: BLE001  # the test says what it was
+            self.failed = error
+        finally:
+            schedules.close()
+
+    def _edit(self, schedules: Schedules) -> None:
+        name, when = self._dice.choice(NAMES), self._dice.choice(SCHEDULES)
+        row = schedules.get(self._stage.called[name])
+        if row is not None:  # else it is removed, or has another name by now
+            pause(self._dice.random() / 20)
+            self._stage.store(schedules, name, when, version=row.version)
+            self.stored += 1
+
+    def stop(self) -> None:
+        """Leave off, after the edit in hand."""
+        self._stopped.set()
+        if self.is_alive():
+            self.join(60.0)
 
 
 @pytest.fixture
@@ -188,10 +251,14 @@ def test_no_slot_doubles_and_no_claim_knows_less_than_one_before(
     one = stage(seed)
     for name in NAMES:
         one.edit(name, 0.3)
+    one.second.start()
     for _ in range(actions):
         one.act()
+    one.second.stop()
+    assert one.second.failed is None
     assert one.renamed
-    last, missed = one.edits, one.missed()
+    assert one.second.stored
+    last, missed = next(one.numbers), one.missed()
     for name in NAMES:
         one.edit(name, 0.5)
 
@@ -206,6 +273,10 @@ def test_no_slot_doubles_and_no_claim_knows_less_than_one_before(
     lacking = sum(_lacking([m for m in sent if m["number"] > last], n) for n in NAMES)
     assert lacking <= one.missed() - missed, "a slot that nobody ran or counted"
     for name in NAMES:
-        numbers = [m["number"] for m in sent if m["name"] == name]
-        assert numbers == sorted(numbers), "an older definition after a newer one"
-        assert len({*numbers}) > 1
+        versions = [
+            one.versions[m["number"]]
+            for m in sent
+            if m["name"] == name and m["number"] in one.versions
+        ]
+        assert versions == sorted(versions), "an older definition after a newer one"
+        assert len({*versions}) > 1
