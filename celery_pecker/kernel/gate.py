@@ -25,14 +25,6 @@ class Gate(Protocol):
         ...
 
 
-class Shutter(Protocol):
-    """What a gate may have beside: asked for alarms, on another thread."""
-
-    def shut(self) -> Collection[str]:
-        """Return the names of what nothing gets through to now."""
-        ...
-
-
 class OpenGate:
     """Holds nothing."""
 

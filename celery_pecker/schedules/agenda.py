@@ -146,7 +146,7 @@ class Agenda:
 
     def due(self, now_us: int) -> list[Entry]:
         """Take off the heap every entry whose wake-up has come."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         heap = self._heap
         while heap and heap[0][0] <= now_us:
             wake_us, name = heappop(heap)
@@ -154,8 +154,8 @@ class Agenda:
             # Else a later plan replaced this one.
             if belief is not None and belief.wake_us == wake_us:
                 belief.wake_us = 0
-                found.append(belief.entry)
-        return found
+                entries.append(belief.entry)
+        return entries
 
     def soon(self, until_us: int) -> Iterator[str]:
         """Yield the names that are planned to wake by then, in no order.
@@ -219,8 +219,8 @@ class Agenda:
         self._plan(belief, now_us)
         return False
 
-    def again(self, name: str, wake_us: int) -> None:
-        """Ask for the entry again at that instant; its slot stays where it is."""
+    def wake_at(self, name: str, wake_us: int) -> None:
+        """Wake for the entry at that instant; its slot stays where it is."""
         belief = self._beliefs.get(name)
         if belief is not None:  # else it was removed meanwhile
             self._wake(belief, wake_us)

@@ -55,10 +55,10 @@ class Bounded:
         """Return the first slot after the last that lies within."""
         if self.start_us is not None:
             last_us = max(last_us, self.start_us - 1)
-        found_us = self.inner.next(last_us, now_us)
-        if self.end_us is not None and found_us > self.end_us:
+        next_us = self.inner.next(last_us, now_us)
+        if self.end_us is not None and next_us > self.end_us:
             return NEVER_US
-        return found_us
+        return next_us
 
 
 def following(

@@ -250,8 +250,8 @@ def task_id(schema: str, name: str, due_us: int, era: int) -> str:
     the UUID object and printing it cost three times as much (5 us of the 20 that a
     message takes in all).
     """
-    told = f"{schema}\0{name}\0{due_us}\0{era}".encode()
-    text = sha1(NAMESPACE.bytes + told, usedforsecurity=False).hexdigest()
+    slot = f"{schema}\0{name}\0{due_us}\0{era}".encode()
+    text = sha1(NAMESPACE.bytes + slot, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(text[16], 16) & 3]
     return (
         f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"

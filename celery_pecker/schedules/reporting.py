@@ -31,7 +31,7 @@ class Reporting:
         self._timekeeper = timekeeper
         self._history = history
         self._held: dict[str, int] = {}
-        """Slots that a gate holds back, told once each."""
+        """Slots that a gate holds back, each reported once."""
 
     def ready(self, holder: object) -> None:
         """Announce that tables and broker are there."""

@@ -147,7 +147,7 @@ class Repository:
     ) -> list[tuple[str, int, int, int]]:
         """Take runs with their deadlines; return (name, due_us, epoch, era) of each.
 
-        Only where the entry's row says what it said when it was read: no slot and no
+        Only where the entry's row is as it was when it was read: no slot and no
         other question came in between. ``versions`` are those of the entries.
         """
         rows = self._database.run(

@@ -1,4 +1,4 @@
-"""Runs that people ask for, found and taken.
+"""Take the runs that people ask for, once they may be sent.
 
 "Run now" is a row of pecker_pending that nobody has claimed: whoever declares the
 entry and comes first takes it, under an epoch above the last slot's. From then on it is
@@ -24,7 +24,7 @@ logger = logging.getLogger("celery_pecker.beat")
 
 Taken = tuple[Asked, int | None]
 """A run and its deadline."""
-Given = tuple[Asked, str]
+Dropped = tuple[Asked, str]
 """A run that is given up, and why."""
 
 
@@ -66,14 +66,14 @@ class RequestedRuns:
         self.postpone()
         time = self._timekeeper
         sent = time.now()
-        now_us, found = self._repository.asked()
+        now_us, waiting = self._repository.asked()
         time.observe(now_us, sent=sent)
         time.tell()
-        over = [one for one in found if one.over(now_us)]
+        over = [one for one in waiting if one.over(now_us)]
         if over:
             self._repository.drop_asked(over)
-        self._recall(one.name for one in found)
-        ours = [one for one in found if self._agenda.knows(one.name)]
+        self._recall(one.name for one in waiting)
+        ours = [one for one in waiting if self._agenda.knows(one.name)]
         take, give_up = self._sort(ours, now_us)
         if give_up:
             self._give_up(give_up)
@@ -84,25 +84,27 @@ class RequestedRuns:
             self._sending.send(slots, time.now_us())
         return bool(take or give_up)
 
-    def _sort(self, found: list[Asked], now_us: int) -> tuple[list[Taken], list[Given]]:
+    def _sort(
+        self, asked: list[Asked], now_us: int
+    ) -> tuple[list[Taken], list[Dropped]]:
         """Return what to take, one of each entry, and what to give up."""
         busy: dict[str, int] = {}
-        for one in found:
+        for one in asked:
             if not one.waits:
                 busy[one.name] = max(busy.get(one.name, 0), one.ends_us or 0)
         take: dict[str, Taken] = {}
-        give_up: list[Given] = []
-        for one in found:
+        give_up: list[Dropped] = []
+        for one in asked:
             if not one.waits or one.name in take:
                 continue
             entry, busy_us = self._agenda.entry(one.name), busy.get(one.name, 0)
-            said = request_timing.decide(entry, one, busy_us=busy_us, now_us=now_us)
-            if isinstance(said, request_timing.Take):
-                take[one.name] = one, said.ends_us
-            elif isinstance(said, request_timing.Drop):
-                give_up.append((one, said.reason))
-            elif said.until_us is not None:
-                self.next = min(self.next, self._timekeeper.until(said.until_us))
+            decided = request_timing.decide(entry, one, busy_us=busy_us, now_us=now_us)
+            if isinstance(decided, request_timing.Take):
+                take[one.name] = one, decided.ends_us
+            elif isinstance(decided, request_timing.Drop):
+                give_up.append((one, decided.reason))
+            elif decided.until_us is not None:
+                self.next = min(self.next, self._timekeeper.until(decided.until_us))
         return [*take.values()], give_up
 
     def _take(self, take: list[Taken], sent: float) -> list[Slot]:
@@ -121,7 +123,7 @@ class RequestedRuns:
             for name, due_us, epoch, era in wins
         ]
 
-    def _give_up(self, drop: list[Given]) -> None:
+    def _give_up(self, drop: list[Dropped]) -> None:
         """Count what nobody else gave up before."""
         why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
         for gone in self._repository.drop_asked([one for one, _ in drop]):

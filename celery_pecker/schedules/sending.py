@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 class _Kept:
     token: str
     slots: list[Slot]
-    again: bool = False
+    resent: bool = False
     """Whether it was tried before: then the next slot's turn ends it."""
 
 
@@ -62,7 +62,7 @@ class Sending:
         self.rested: list[tuple[str, int]] = []
         """Runs asked for that the broker has, and whose deadline is to come."""
         self.fates: list[tuple[Sequence[Slot], Report]] = []
-        """What became of slots, not yet told to the history."""
+        """What became of slots, not yet in the history."""
         self.before: Callable[[int], float] | None = None
         """By which moment of this process an instant of the database has not come."""
         self.unready: Callable[[Iterable[str]], set[str]] = lambda _: set()
@@ -185,7 +185,7 @@ class Sending:
                 len(slots),
                 error,
             )
-            self._kept.append(_Kept(kept.token, slots, again=True))
+            self._kept.append(_Kept(kept.token, slots, resent=True))
             return 0
         except PublishUncertain as error:
             return self._uncertain(kept, error)
@@ -208,7 +208,7 @@ class Sending:
                 len(rest),
                 error,
             )
-            self._kept.append(_Kept(kept.token, rest, again=True))
+            self._kept.append(_Kept(kept.token, rest, resent=True))
         else:
             self._give_up(rest, error.why)
         return len(done)
@@ -263,7 +263,7 @@ class Sending:
         late: list[Slot] = []
         over: list[Slot] = []
         for slot in kept.slots:
-            if (slot.turn_us if kept.again else slot.until_us) > now_us:
+            if (slot.turn_us if kept.resent else slot.until_us) > now_us:
                 timely.append(slot)
             elif not slot.kept:
                 late.append(slot)

@@ -2,7 +2,7 @@
 
 Pure decisions are made elsewhere (grid, misfire, agenda); this is the doing, in order.
 The statement of a claim is the only point where replicas meet. What happens if the
-process dies or freezes, or an answer is lost, at each line is told in
+process dies or freezes, or an answer is lost, at each line stands in
 docs/explanation/delivery.md.
 """
 
@@ -171,7 +171,7 @@ class Service:
             except BaseException:
                 # Whatever it was: an entry off the agenda would never wake again.
                 for entry in due[start:]:
-                    self._agenda.again(entry.name, self._time.now_us())
+                    self._agenda.wake_at(entry.name, self._time.now_us())
                 raise
 
     def _fire(self, chunk: list[Entry], due: int) -> None:
@@ -181,7 +181,7 @@ class Service:
         unready = self._sending.prepare([name for name in names if name not in held])
         if unready is None:
             for name in names:
-                self._agenda.again(name, self._time.now_us())
+                self._agenda.wake_at(name, self._time.now_us())
             return
         now_us = self._time.now_us()
         wanted: list[Wanted] = []
@@ -191,7 +191,7 @@ class Service:
             if entry.name in held:
                 self._reporting.held(entry.name, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
-                self._agenda.again(entry.name, now_us + pause_us)
+                self._agenda.wake_at(entry.name, now_us + pause_us)
                 continue
             one = want(
                 entry,
@@ -202,7 +202,7 @@ class Service:
             if isinstance(one, Wanted):
                 wanted.append(one)
             else:
-                self._agenda.again(entry.name, one)
+                self._agenda.wake_at(entry.name, one)
         if not wanted:
             return
         sent = self._time.now()
@@ -258,10 +258,10 @@ class Service:
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
         self._reporting.fates()
-        found = self._unanswered.resolve()
-        if found:
-            logger.info("pecker: %d slots won by a claim without answer", len(found))
-            self._sending.send(found, self._time.now_us())
+        slots = self._unanswered.resolve()
+        if slots:
+            logger.info("pecker: %d slots won by a claim without answer", len(slots))
+            self._sending.send(slots, self._time.now_us())
             self._reporting.fates()
         confirmations.pay(self._sending, self._repository)
 

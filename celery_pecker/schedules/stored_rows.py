@@ -89,9 +89,9 @@ class StoredRows:
         )
         return [name for (name,) in rows]
 
-    def read_given_up(self) -> list[str]:
+    def read_abandoned(self) -> list[str]:
         """Return stored schedules whose name was code's and is not any more."""
-        rows = self._database.run("read_given_up", now=self._now())
+        rows = self._database.run("read_abandoned", now=self._now())
         return [name for (name,) in rows]
 
     def give_back(self, entries: Sequence[Entry]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The database's time, told between two answers of the database."""
+"""The database's time, estimated between two answers of the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from celery_pecker.schedules.repository import Repository
 logger = logging.getLogger("celery_pecker.beat")
 
 NOTICED = 0.1
-"""Seconds: a smaller step of the clock is not told of."""
+"""Seconds: a smaller step of the clock is not logged."""
 
 
 class Timekeeper:
@@ -86,8 +86,8 @@ class Timekeeper:
         missing = [name for name in names if name not in rows and not stored(name)]
         if missing:  # new, removed by hand, or forgotten: an entry of ours comes back
             self._repository.enroll(missing)
-            now_us, again = self.read(missing)
-            rows |= again
+            now_us, missed = self.read(missing)
+            rows |= missed
         self._agenda.learn(rows, now_us)
         return [
             name

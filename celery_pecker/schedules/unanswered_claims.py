@@ -49,7 +49,7 @@ class UnansweredClaims:
             return []
         now_us, rows = self._timekeeper.read([one.name for one in doubt.entries])
         self._doubt = None
-        found: list[Slot] = []
+        slots: list[Slot] = []
         for entry in doubt.entries:
             row = rows.get(entry.name)
             if row is None:
@@ -60,7 +60,7 @@ class UnansweredClaims:
                 win = Win(0, row.executed_us, row.epoch, row.era, 0, row.paused)
                 self._agenda.won(entry.name, win, now_us)
                 if not row.paused:
-                    found.append(slot_of(entry, win, doubt.sent_us))
+                    slots.append(slot_of(entry, win, doubt.sent_us))
             else:
                 self._agenda.learn({entry.name: row}, now_us)
-        return found
+        return slots

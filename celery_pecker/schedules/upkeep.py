@@ -176,15 +176,15 @@ class Upkeep:
         """Let stored definitions count whose name no living code declares any more."""
         if self._stored is None:
             return
-        names = self._repository.stored.read_given_up()
+        names = self._repository.stored.read_abandoned()
         entries = self._stored.read(names) if names else []
-        given = self._repository.stored.give_back(entries) if entries else []
-        if given:
+        taken_back = self._repository.stored.give_back(entries) if entries else []
+        if taken_back:
             logger.warning(
                 "pecker: %d stored schedules are declared by no code any more, and"
                 " count from now on: %s",
-                len(given),
-                sample(given),
+                len(taken_back),
+                sample(taken_back),
             )
 
     def _declare(self) -> None:
@@ -197,10 +197,10 @@ class Upkeep:
         self._declared += CHUNK
 
     def _orphans(self) -> list[Orphan]:
-        found = self._repository.orphaned(lease=PENDING_LEASE)
+        names = self._repository.orphaned(lease=PENDING_LEASE)
         if self._stored is not None:
-            self._stored.recall(found)
-        ours = [name for name in found if self._agenda.knows(name)]
+            self._stored.recall(names)
+        ours = [name for name in names if self._agenda.knows(name)]
         if not ours:
             return []
         sent = self._timekeeper.now()

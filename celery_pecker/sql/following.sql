@@ -215,7 +215,7 @@ from held
 where task.name = held.name
 returning task.name
 
-/* celery_pecker:read_given_up */
+/* celery_pecker:read_abandoned */
 -- Stored schedules whose name was code's, and no living code declares it any more.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

@@ -81,6 +81,3 @@ class DatabaseClock:
         params = conninfo_to_dict(dsn)
         options = f"{params.pop('options', '')} {option}".strip()
         return make_conninfo(**{k: str(v) for k, v in params.items()}, options=options)
-
-
-NO_SHIFT = timedelta()

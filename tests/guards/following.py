@@ -119,14 +119,14 @@ GUARDS = (
     Guard(
         "stored: no slot after the end",
         "celery_pecker/schedules/bounds.py",
-        "found_us > self.end_us",
+        "next_us > self.end_us",
         "False",
         f"{RULES}::test_no_slot_before_the_start_and_none_after_the_end",
     ),
     Guard(
         "stored: who had forgotten a single run finds it once more",
         "celery_pecker/schedules/upkeep.py",
-        "            self._stored.recall(found)\n",
+        "            self._stored.recall(names)\n",
         "            pass\n",
         f"{RULES}::test_the_only_run_of_a_replica_that_died_is_sent_again",
     ),

@@ -556,22 +556,22 @@ GUARDS = (
     Guard(
         "outbox: a row is found under another name of its outbox",
         "celery_pecker/outbox/runs/messages.py",
-        "self.service(told.outbox) or self._elsewhere(task, told)",
-        "self.service(told.outbox)",
+        "self.service(ref.outbox) or self._elsewhere(task, ref)",
+        "self.service(ref.outbox)",
         f"{UNTIL_DONE}::test_a_row_is_found_where_its_outbox_has_another_name_here",
     ),
     Guard(
         "outbox: a row of the same number in another table is another task's",
         "celery_pecker/outbox/runs/service.py",
-        "        return [one.task_id for one in found] == [task_id]\n",
-        "        return bool(found)\n",
+        "        return [one.task_id for one in stored] == [task_id]\n",
+        "        return bool(stored)\n",
         f"{UNTIL_DONE}"
         "::test_a_message_of_an_outbox_that_nobody_knows_here_starts_nothing",
     ),
     Guard(
         "outbox: a run that a task's options forbid counts an attempt",
         "celery_pecker/outbox/runs/messages.py",
-        "            service.turn_away(told, task.name, str(error))\n",
+        "            service.turn_away(ref, task.name, str(error))\n",
         "",
         f"{UNTIL_DONE}::test_what_a_task_cannot_say_is_refused_at_the_run",
     ),

@@ -334,8 +334,8 @@ GUARDS = (
     Guard(
         "a claim without answer is looked up",
         "celery_pecker/schedules/service.py",
-        "found = self._unanswered.resolve()",
-        "found: list[Slot] = []",
+        "slots = self._unanswered.resolve()",
+        "slots: list[Slot] = []",
         f"{REPLICAS}/test_failures.py",
     ),
     Guard(

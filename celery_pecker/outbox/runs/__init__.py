@@ -29,6 +29,6 @@ Under failure
     it is frozen and wakes          its end finds a newer epoch, and changes nothing
     a message is lost by a broker   the row is pushed again
     it comes twice, or late         the second one starts nothing
-    the database is away            no run starts; the end of one is told later, or the
-                                    task runs again
+    the database is away            no run starts; the end of one is written later,
+                                    or the task runs again
 """

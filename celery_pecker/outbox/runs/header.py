@@ -13,7 +13,7 @@ HEADER = "pecker_outbox"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RowRef:
     """The row that a message was sent for."""
 
     row: int
@@ -22,7 +22,7 @@ class Told:
     """The name of its outbox."""
 
 
-def add(headers: str, told: Told, task_id: str) -> str:
+def add(headers: str, ref: RowRef, task_id: str) -> str:
     """Return a message's headers, as JSON, that name its row.
 
     Raises:
@@ -33,23 +33,23 @@ def add(headers: str, told: Told, task_id: str) -> str:
         message = "the headers are no JSON object"
         raise ValueError(message)  # noqa: TRY004  # as of what is no JSON at all
     known[HEADER] = {
-        "id": told.row,
-        "epoch": told.epoch,
-        "outbox": told.outbox,
+        "id": ref.row,
+        "epoch": ref.epoch,
+        "outbox": ref.outbox,
         "task_id": task_id,
     }
     return json.dumps(known, separators=(",", ":"))
 
 
-def read(header: object, task_id: object) -> Told | None:
-    """Return what a header tells; None if it is not of this task.
+def read(header: object, task_id: object) -> RowRef | None:
+    """Return the row that a header names; None if it is not of this task.
 
     Whoever hands the headers of his task on to its subtasks makes no new runs.
     """
     if not isinstance(header, Mapping) or header.get("task_id") != task_id:
         return None
     try:
-        return Told(int(header["id"]), int(header["epoch"]), str(header["outbox"]))
+        return RowRef(int(header["id"]), int(header["epoch"]), str(header["outbox"]))
     except (KeyError, TypeError, ValueError) as error:
         logger.warning("pecker: header %r cannot be read: %r", HEADER, error)
         return None

@@ -23,7 +23,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs import header, holds, options
-from celery_pecker.outbox.runs.header import HEADER, Told
+from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.service import Service, Started
 
@@ -109,47 +109,47 @@ class Messages:
         expired: bool = False,
         **_: object,
     ) -> None:
-        told = None if request is None else self.read(request)
-        service = self.service(told.outbox) if isinstance(told, Told) else None
-        if service is not None and isinstance(told, Told):
+        ref = None if request is None else self.read(request)
+        service = self.service(ref.outbox) if isinstance(ref, RowRef) else None
+        if service is not None and isinstance(ref, RowRef):
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
-            self._parking.submit(service.park, told, name, why)
+            self._parking.submit(service.park, ref, name, why)
 
     def _on_refused(
         self, message: Any = None, exc: BaseException | None = None, **_: object
     ) -> None:
         headers = getattr(message, "headers", None) or {}
-        told = header.read(headers.get(HEADER), headers.get("id"))
-        service = None if told is None else self.service(told.outbox)
-        if service is not None and told is not None:
+        ref = header.read(headers.get(HEADER), headers.get("id"))
+        service = None if ref is None else self.service(ref.outbox)
+        if service is not None and ref is not None:
             why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
             name = str(headers.get("task", ""))
-            self._parking.submit(service.turn_away, told, name, why)
+            self._parking.submit(service.turn_away, ref, name, why)
 
     @staticmethod
-    def read(request: Any) -> Told | tuple[Service, Started] | None:
+    def read(request: Any) -> RowRef | tuple[Service, Started] | None:
         """Return what the message says of its row, or the run that began with it."""
-        told = vars(request).get(HEADER)
-        if told is None or isinstance(told, tuple):
-            return told
-        if isinstance(told, Mapping):
-            return header.read(told, request.id)
+        ref = vars(request).get(HEADER)
+        if ref is None or isinstance(ref, tuple):
+            return ref
+        if isinstance(ref, Mapping):
+            return header.read(ref, request.id)
         return None
 
     def run(
         self,
         task: Any,
-        told: Told | tuple[Service, Started],
+        ref: RowRef | tuple[Service, Started],
         call: Call,
         bounded: Callable[..., Any],
     ) -> Any:
         """Run the task, or not."""
-        if isinstance(told, tuple):
-            service, started = told
+        if isinstance(ref, tuple):
+            service, started = ref
             known = options.read(task, attempts=service.attempts)
         else:
-            service, started, known = self._start(task, told)
+            service, started, known = self._start(task, ref)
         request = task.request
         request.pecker_no_retries = True
         request.retries = started.begun.attempt - 1
@@ -165,27 +165,27 @@ class Messages:
         setattr(request, DONE, (service, started, attempt.emergency))
         return result
 
-    def _start(self, task: Any, told: Told) -> tuple[Service, Started, Options]:
+    def _start(self, task: Any, ref: RowRef) -> tuple[Service, Started, Options]:
         try:
-            service = self.service(told.outbox) or self._elsewhere(task, told)
+            service = self.service(ref.outbox) or self._elsewhere(task, ref)
         except PeckerError as error:
             raise _refused(task, f"unknown ({error})") from error
         if service is None:
-            raise _refused(task, UNKNOWN.format(told.outbox), logging.WARNING)
+            raise _refused(task, UNKNOWN.format(ref.outbox), logging.WARNING)
         try:
             known = options.read(task, attempts=service.attempts)
         except Misconfigured as error:
-            service.turn_away(told, task.name, str(error))
+            service.turn_away(ref, task.name, str(error))
             raise
         try:
-            started, verdict = service.start(told.row, told.epoch, known)
+            started, verdict = service.start(ref.row, ref.epoch, known)
         except PeckerError as error:  # no answer, no tables: no run either
             raise _refused(task, f"unknown ({error})") from error
         if started is None:
             raise _refused(task, verdict)
         return service, started, known
 
-    def _elsewhere(self, task: Any, told: Told) -> Service | None:
+    def _elsewhere(self, task: Any, ref: RowRef) -> Service | None:
         """Return the outbox whose table has the row, where it has another name here.
 
         Raises:
@@ -195,15 +195,15 @@ class Messages:
         for name in self._names():
             service = self.service(name)
             try:
-                found = service is not None and service.has(told, task.request.id)
+                there = service is not None and service.has(ref, task.request.id)
             except PeckerError as error:
                 silent = error
                 continue
-            if found:
+            if there:
                 logger.warning(
                     "pecker: the recorded task %s[%s] is of outbox %r, which has the"
                     " name %r here: give it one name everywhere",
-                    *(task.name, task.request.id, told.outbox, name),
+                    *(task.name, task.request.id, ref.outbox, name),
                 )
                 return service
         if silent is not None:
@@ -218,7 +218,7 @@ class Messages:
         known: Options,
         error: Exception,
     ) -> Exception:
-        """Write how it failed; return what Celery is told."""
+        """Write how it failed; return what Celery raises."""
         begun = started.begun
         last = holds.is_last(begun.attempt, known.attempts)
         written = service.fail(started, safe_repr(error), park=last)
@@ -234,9 +234,9 @@ class Messages:
         )
         if last:
             return error
-        again = Retry(exc=error, when=left)  # type: ignore[arg-type]  # a float is Real
-        again.__cause__ = error
-        return again
+        retry = Retry(exc=error, when=left)  # type: ignore[arg-type]  # a float is Real
+        retry.__cause__ = error
+        return retry
 
 
 class _Attempt:

@@ -19,7 +19,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.messages import Messages
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import header
-from celery_pecker.outbox.runs.header import Told
+from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.rows import MAX_PUSHES, Pushed, Rows
@@ -127,8 +127,8 @@ class Pushes:
 
     def _message(self, row: Row, epoch: int) -> Stored:
         """Return a row as a message that names its epoch; raise ValueError."""
-        told = Told(row.id, epoch, self._name)
-        return self._messages.read(row, header.add(row.headers, told, row.task_id))
+        ref = RowRef(row.id, epoch, self._name)
+        return self._messages.read(row, header.add(row.headers, ref, row.task_id))
 
 
 def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:

@@ -14,7 +14,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
-from celery_pecker.outbox.runs.header import Told
+from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Begun, Rows
 
@@ -92,17 +92,17 @@ class Service:
 
     def read(self, begun: Begun) -> Row | None:
         """Return the message of a run; None: the row is not this run's any more."""
-        found = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
-        return found[0] if found else None
+        stored = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
+        return stored[0] if stored else None
 
-    def has(self, told: Told, task_id: str) -> bool:
+    def has(self, ref: RowRef, task_id: str) -> bool:
         """Say whether this table has the row of a message, as it was when it was sent.
 
         Raises:
             DatabaseUnavailable: there is no answer.
         """
-        found = self._ask(lambda rows: rows.read([(told.row, told.epoch)]), _QUEUE)
-        return [one.task_id for one in found] == [task_id]
+        stored = self._ask(lambda rows: rows.read([(ref.row, ref.epoch)]), _QUEUE)
+        return [one.task_id for one in stored] == [task_id]
 
     def end(self, started: Started, *, emergency: bool) -> bool:
         """Delete the row of a run that succeeded; whether it is known to be gone.
@@ -126,14 +126,14 @@ class Service:
             lambda rows: rows.fail(begun.id, begun.epoch, error, park=park),
         )
 
-    def park(self, told: Told, task: str, why: str) -> None:
+    def park(self, ref: RowRef, task: str, why: str) -> None:
         """Park a row whose message is not run; without an answer it is sent again.
 
         One that was run meanwhile stays: Celery calls revoked, too, what it ended.
         """
         try:
             if not self._ask(
-                lambda rows: rows.fail(told.row, told.epoch, why, park=True),
+                lambda rows: rows.fail(ref.row, ref.epoch, why, park=True),
                 _FAIL_TIMEOUT,
             ):
                 return
@@ -141,17 +141,17 @@ class Service:
         except PeckerError as error:
             why = f"not parked, and is sent again after its hold ({why}): {error}"
         logger.warning(
-            "pecker: the recorded task %s (row %d) is %s", task, told.row, why
+            "pecker: the recorded task %s (row %d) is %s", task, ref.row, why
         )
 
-    def turn_away(self, told: Told, task: str, why: str) -> None:
+    def turn_away(self, ref: RowRef, task: str, why: str) -> None:
         """Count an attempt that no worker could begin; the last one parks the row.
 
         Another worker may have the task: it is due again after its hold.
         """
         options = Options(timeout=None, attempts=self.attempts)
         try:
-            started, verdict = self.start(told.row, told.epoch, options)
+            started, verdict = self.start(ref.row, ref.epoch, options)
             if started is not None:
                 last = holds.is_last(started.begun.attempt, self.attempts)
                 self.fail(started, why, park=last)
@@ -160,7 +160,7 @@ class Service:
             verdict = f"due again, and no attempt may be counted: {error}"
         logger.warning(
             "pecker: the recorded task %s (row %d) cannot be run here (%s): %s",
-            *(task, told.row, why, verdict),
+            *(task, ref.row, why, verdict),
         )
 
     def close(self) -> None:

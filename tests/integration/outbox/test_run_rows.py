@@ -10,7 +10,7 @@ import pytest
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.runs.header import Told
+from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Begun, Rows
@@ -271,11 +271,11 @@ def test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be(
 ) -> None:
     """Celery calls a task revoked, too, that ran and was ended by force."""
     service = Service(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
-    told = Told(bench.table.add("a"), 0, "default")
+    told = RowRef(bench.table.add("a"), 0, "default")
     bench.begun(told.row)
     service.park(told, "a", "it was revoked")
     assert "parked" not in caplog.text
-    waits = Told(bench.table.add("a"), 0, "default")
+    waits = RowRef(bench.table.add("a"), 0, "default")
     service.park(waits, "a", "it was revoked")
     assert f"a (row {waits.row}) is parked: it was revoked" in caplog.text
     service.close()
@@ -291,6 +291,6 @@ def test_that_nothing_could_be_parked_is_said_whatever_the_reason(
         dsn=bench.table.dsn, app="a", database_timeout=30.0, schema="elsewhere"
     )
     service = Service(settings)
-    service.park(Told(1, 0, "default"), "a", "it has expired")
+    service.park(RowRef(1, 0, "default"), "a", "it has expired")
     service.close()
     assert "a (row 1) is not parked" in caplog.text

@@ -17,7 +17,7 @@ from celery_pecker import deadline
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs import service
-from celery_pecker.outbox.runs.header import HEADER, Told
+from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.testing.proxy import Proxy
 from celery_pecker.worker.runs import messages_of
@@ -386,7 +386,7 @@ def test_a_table_that_does_not_answer_holds_up_no_row_of_another(hall: Hall) -> 
     def found(row: int) -> Any:
         task.push_request(id=headers["id"])
         try:
-            return messages._elsewhere(task, Told(row, told["epoch"], "eu"))
+            return messages._elsewhere(task, RowRef(row, told["epoch"], "eu"))
         finally:
             task.pop_request()
 
