@@ -10,17 +10,15 @@ from typing import Any
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.context import NO, Context, as_json
+from celery_pecker.cli.outbox_tables import print_summary, rows_listing
 from celery_pecker.cli.outboxes import known
-from celery_pecker.console import instants
 from celery_pecker.console.group import subcommand_follows
-from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
-from celery_pecker.outbox.overview import MessageRow, Overview, Summary
+from celery_pecker.outbox.overview import Overview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 
 of_outbox = click.option(
@@ -72,7 +70,7 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     with opened(ctx, name, json=json) as (context, database):
         summary = Overview(database).summary()
         if not context.print_json(summary):
-            _print(context, summary)
+            print_summary(context, summary)
 
 
 @outbox.command(cls=CeleryCommand)
@@ -96,7 +94,7 @@ def show(
     with opened(ctx, name, json=json) as (context, database):
         shown = Overview(database).rows(chosen(**which), limit=limit)
         if not context.print_json({"rows": shown}):
-            context.console.print(_listing(context, shown))
+            context.console.print(rows_listing(context, shown))
         if not shown:
             context.leave(NO)
 
@@ -258,69 +256,3 @@ def _done(context: Context, count: int, what: str) -> None:
         click.echo(f"{count} rows are {what}" if count != 1 else f"1 row is {what}")
     if not count:
         context.leave(NO)
-
-
-def _print(context: Context, summary: Summary) -> None:
-    least = "about " if summary.more else ""
-    click.echo(
-        f"{least}{summary.depth} due, the oldest for {_length(summary.oldest)};"
-        f" {summary.rate:.1f}/s; empty in {_empty(summary)};"
-        f" {summary.later} later, {summary.parked} parked"
-    )
-    if summary.more:
-        click.echo(
-            f"over {summary.counted} messages: by task the first of them are counted,"
-            " the rest is reckoned by PostgreSQL's statistics"
-        )
-    away = [one for one in summary.relays if one.broker is not None]
-    click.echo(f"{len(summary.relays)} relays live")
-    for one in away:
-        context.print("", f"the broker is away for {one.host} {one.pid}: {one.broker}")
-    heads = (
-        "task",
-        "waiting",
-        "held",
-        "later",
-        "parked",
-        "oldest",
-        "per s",
-        "attempts",
-    )
-    listing = Listing(*heads, right=heads[1:])
-    for task in summary.tasks:
-        listing.add_row(
-            task.task,
-            *map(str, (task.waiting, task.held, task.later, task.parked)),
-            _length(task.oldest),
-            f"{task.rate:.1f}",
-            str(task.attempt),
-        )
-    if summary.tasks:
-        context.console.print(listing)
-
-
-def _empty(summary: Summary) -> str:
-    if summary.drained_in is None:
-        return "never, as it is"
-    return _length(summary.drained_in)
-
-
-def _length(length: float | None) -> str:
-    return seconds(None if length is None else round(length * SECOND))
-
-
-def _listing(context: Context, rows: Sequence[MessageRow]) -> Listing:
-    heads = ("id", "task", "state", "attempts", "due", "queue", "task id", "error")
-    listing = Listing(*heads, right={"id", "attempts"})
-    for one in rows:
-        listing.add_row(
-            str(one.id),
-            one.task,
-            one.state,
-            str(one.attempt),
-            instants.for_people(one.due_at, context.zone),
-            one.exchange or one.routing_key,
-            one.task_id,
-            one.last_error or "",
-        )
-    return listing

@@ -17,6 +17,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.overview import Overview
 from celery_pecker.stored import fields as form
+from celery_pecker.stored.form_fields import FIELDS
 
 if TYPE_CHECKING:
     from celery_pecker.stored import ScheduleRow
@@ -38,9 +39,9 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
         "now": now,
         "name": name,
         "why": why_read_only(source.app),
-        "fields": [asdict(field) for field in form.FIELDS],
+        "fields": [asdict(field) for field in FIELDS],
         "tasks": proposed(source),
-        "texts": {field.name: NEW.get(field.name, "") for field in form.FIELDS},
+        "texts": {field.name: NEW.get(field.name, "") for field in FIELDS},
         "stored": None,
         "code": None,
         "changes": [],
@@ -69,7 +70,7 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
 
 def texts(row: ScheduleRow) -> dict[str, str]:
     """Return the fields of a form as the row fills them in."""
-    empty = {field.name: "" for field in form.FIELDS}
+    empty = {field.name: "" for field in FIELDS}
     if row.problem is None or row.declared_by_code:
         return {**empty, **form.texts(row)}
     # What somebody wrote by hand may be anything: it is shown as it is, to be mended.
@@ -152,7 +153,7 @@ def _require_editing(source: Source) -> None:
 
 
 def _known(fields: Fields) -> dict[str, str]:
-    return {one.name: fields[one.name] for one in form.FIELDS if one.name in fields}
+    return {one.name: fields[one.name] for one in FIELDS if one.name in fields}
 
 
 def _conflict(source: Source, error: VersionConflict) -> Refused:

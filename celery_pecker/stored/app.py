@@ -16,15 +16,9 @@ from celery_pecker.declarations import storable
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 from celery_pecker.stored.arguments import POLICIES, Arguments
+from celery_pecker.stored.checks import check_by, check_name, check_version, refuse
 from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.definition import (
-    Definition,
-    Validator,
-    check_by,
-    check_name,
-    check_version,
-    refuse,
-)
+from celery_pecker.stored.definition import Definition, Validator
 from celery_pecker.stored.edits import Edits, Outcomes
 from celery_pecker.stored.model import Changes, Rows, ScheduleRow
 from celery_pecker.stored.timing import Timings, next_runs

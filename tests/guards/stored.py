@@ -204,7 +204,7 @@ GUARDS = (
     ),
     Guard(
         "stored: floats that would come back as whole numbers are refused",
-        "celery_pecker/stored/definition.py",
+        "celery_pecker/stored/checks.py",
         "    if _has_whole_float(document):\n",
         "    if False:\n",
         "tests/unit/stored/test_forms.py::test_every_other_field_is_refused_by_name",

@@ -18,7 +18,8 @@ from celery_pecker.django.stored.rows import row, state_of
 from celery_pecker.django.stored.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
 from celery_pecker.stored import fields
-from celery_pecker.stored.fields import FIELDS, Field, Preview
+from celery_pecker.stored.fields import Preview
+from celery_pecker.stored.form_fields import FIELDS, NAMES, Field
 from celery_pecker.stored.model import ScheduleRow
 
 LISTS = {"task": "pecker-names", "zone": "pecker-zones"}
@@ -182,7 +183,7 @@ def texts(known: ScheduleRow) -> dict[str, str]:
     try:
         return fields.texts(known)
     except (AttributeError, KeyError, TypeError, ValueError):
-        plain = dict.fromkeys(fields.NAMES, "")
+        plain = dict.fromkeys(NAMES, "")
         named = {"name": known.name, "task": known.task, "version": str(known.version)}
         filled = {"kind": "json", "value": json.dumps(known.schedule)}
         return {**plain, **named, **filled}

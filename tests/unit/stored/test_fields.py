@@ -11,6 +11,7 @@ from celery import Celery
 
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.stored import ScheduleRow, Schedules, fields
+from celery_pecker.stored.form_fields import FIELDS
 from tests.unit.stored.documents import DOCUMENTS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -167,7 +168,7 @@ def test_a_preview_checks_the_task(schedules: Schedules) -> None:
 
 def test_every_field_has_a_label_and_errors_of_set_have_a_field() -> None:
     """Forms are made of them."""
-    assert len({one.name for one in fields.FIELDS}) == len(fields.FIELDS)
-    assert all(one.label for one in fields.FIELDS)
+    assert len({one.name for one in FIELDS}) == len(FIELDS)
+    assert all(one.label for one in FIELDS)
     for field, shown in (("schedule", "value"), ("grace", "grace"), ("by", "name")):
         assert fields.form_field(InvalidField("x", field=field)) == shown
