@@ -138,7 +138,6 @@ class Database:
 
         Raises:
             TooManyRows: It changed more than one, which is a bug.
-
         """
         return self.one_row(label, self.change(label, **params))
 
@@ -147,7 +146,6 @@ class Database:
 
         Raises:
             TooManyRows: There were more than one, which is a bug.
-
         """
         rows = self.run(label, **params)
         return rows[0] if self.one_row(label, len(rows)) else None
@@ -157,7 +155,6 @@ class Database:
 
         Raises:
             TooManyRows: There were more than one, which is a bug.
-
         """
         if rows > 1:
             message = f"{self._package}:{label} changed {rows} rows instead of one"
@@ -194,10 +191,7 @@ class Database:
         written = 0
         try:
             connection = self._connected()
-            with (
-                connection.cursor() as cursor,
-                cursor.copy(text.encode()) as copy,
-            ):
+            with connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
                 copy.set_types(types)
                 for row in rows:
                     copy.write_row(row)

@@ -161,10 +161,7 @@ class Sending:
         names = [slot.entry.name for slot in slots]
         self.missed.update(names)
         logger.warning(
-            "pecker: %d slots missed (%s): %s",
-            len(names),
-            reason,
-            sample(names),
+            "pecker: %d slots missed (%s): %s", len(names), reason, sample(names)
         )
         signals.missed.send(
             signals.Missed(names=tuple(names), slots=len(names), reason=reason)
@@ -240,10 +237,7 @@ class Sending:
                 done.append((slot.entry.name, slot.epoch))
 
     def refuse(
-        self,
-        slots: Sequence[Slot],
-        reason: str,
-        report: Report = Report.MISFIRED,
+        self, slots: Sequence[Slot], reason: str, report: Report = Report.MISFIRED
     ) -> None:
         """Count slots that are not run, and let nobody else run them."""
         self.miss(slots, reason, report)

@@ -131,9 +131,8 @@ def test_the_reference_is_in_plain_words() -> None:
 
 
 LONG = {
-    *("accounts", "account", "admin", "app", "course", "database", "definition"),
-    *("fields", "forms", "hook", "host", "lives", "outbox", "overflow", "runner"),
-    *("service", "stored_sync", "sending"),
+    *("account", "admin", "app", "course", "forms", "hook", "host", "lives"),
+    *("overflow", "runner", "service", "stored_sync"),
 }
 """Modules that are longer than 300 lines, or nearly: no other becomes one of them."""
 
