@@ -63,7 +63,9 @@ GUARDS = (
         "observers seen: a worker drains its own hosts alone",
         "celery_pecker/worker/remote_observers.py",
         "order(database, node) for node in nodes",
-        "order(database, one.node) for one in Overview(database).hosts()",
+        "order(database, one.node) for one in __import__("
+        '"celery_pecker.observers.overview", fromlist=["Overview"])'
+        ".Overview(database).hosts()",
         f"{REMOTE}::test_the_hosts_of_one_worker_are_drained",
     ),
     Guard(

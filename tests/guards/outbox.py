@@ -528,7 +528,7 @@ GUARDS = (
     Guard(
         "outbox: a block that has ended takes nothing",
         HOOK,
-        "    sink.over = True\n",
+        "            sink.over = True\n",
         "",
         f"{ODD_USES}::test_a_task_that_outlives_an_awaited_block_cannot_send_into_it",
     ),
