@@ -105,9 +105,9 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             advice="an interval counts from when it was first seen: import the last"
             " runs of the scheduler before, if there was one",
         )
-    ended = _ended_lately(detail)
-    if ended is not None:
-        yield reported(ended, at)
+    known = _known_by_now(detail)
+    if known is not None:
+        yield reported(known, at)
     yield from of_slot(asked, detail, row.last_us, at)
 
 
@@ -132,19 +132,21 @@ def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Ans
         )
 
 
-def _ended_lately(detail: EntryDetail) -> SlotRow | None:
+def _known_by_now(detail: EntryDetail) -> SlotRow | None:
     """Return the newest run that is known to have ended, while the last one may go on.
 
     A worker reports within seconds of a run's end: of an entry that runs each second
-    the last slot is always one that nobody has reported of yet.
+    the last slot is always one that nobody has reported of yet. If none has ended, it
+    is the newest one whose message nobody has reported of for longer than that.
     """
     for slot in detail.slots:
         if slot.state in ENDED:
             return slot
-        if slot.state not in UNDER_WAY or (
-            detail.now_us - slot.due_us >= WRITTEN_WITHIN_US
-        ):
+        if slot.state not in UNDER_WAY:
             return None
+        if detail.now_us - slot.due_us >= WRITTEN_WITHIN_US:
+            last = detail.slots[0].due_us >= detail.row.last_us
+            return slot if last and slot.state == "published" else None
     return None
 
 

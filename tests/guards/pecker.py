@@ -829,6 +829,14 @@ GUARDS = (
         f"{WORKERS}/test_outcomes.py",
     ),
     Guard(
+        "explain: messages that nobody reports of are told of, however often it runs",
+        "celery_pecker/overview/explain.py",
+        '            return slot if last and slot.state == "published" else None\n',
+        "            return None\n",
+        "tests/unit/test_explain.py"
+        "::test_the_verdict_is_the_nearest_root[nobody takes its messages]",
+    ),
+    Guard(
         "runs: a message that no task is known for is a run that failed",
         "celery_pecker/runs/outcomes.py",
         "            signal.connect(self._on_dropped, weak=True)\n",

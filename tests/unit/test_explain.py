@@ -176,6 +176,12 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         {},
         "its run of t-2 ended well",
     ),
+    "nobody takes its messages": (
+        "published",
+        detail(slots=[slot("published"), slot("published", NOW - 20 * SECOND)]),
+        {},
+        "slot of t-20 was handed to the broker at t-19.995, 5.0 ms late; no worker has",
+    ),
     "well, and nothing has ended yet": (
         "published",
         detail(slots=[slot("published")]),
