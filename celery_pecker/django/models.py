@@ -30,6 +30,7 @@ class OutboxMessage(models.Model):
     attempt = models.IntegerField(null=True, verbose_name="attempts")
     running = models.BooleanField(null=True)
     pushes = models.SmallIntegerField(null=True)
+    held_at = models.DateTimeField(null=True)
     held_until = models.DateTimeField(null=True)
     parked_at = models.DateTimeField(null=True)
     last_error = models.TextField(null=True)  # noqa: DJ001

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import BigIntegerField, Case, Func, Q, TextField, Value, When
+from django.db.models import BigIntegerField, Case, F, Func, Q, TextField, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from celery_pecker.django.models import OutboxBatch
@@ -29,7 +29,11 @@ def with_state(rows: Any) -> Any:
         default=Value("waiting"),
         output_field=TextField(),
     )
-    return rows.annotate(state=state, due=Coalesce("due_at", "created_at"))
+    due = Case(
+        When(pushes__gt=0, then=F("held_at")),  # when it was sent last
+        default=Coalesce("due_at", "created_at"),
+    )
+    return rows.annotate(state=state, due=due)
 
 
 class StateFilter(admin.SimpleListFilter):

@@ -140,7 +140,8 @@ group by task
 
 /* celery_pecker:show_outbox */
 -- Rows for people: those with the most attempts first, then the oldest. Both halves
--- walk an index, and only `most` rows of each are read whole.
+-- walk an index, and only `most` rows of each are read whole. What was sent and started
+-- no run has been due since then, as in count_outbox.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -178,7 +179,12 @@ select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
            when o.due_at > clock.now then 'later'
            else 'waiting'
        end as state,
-       coalesce(o.due_at, o.created_at) as due_at, o.created_at, o.parked_at,
+       case
+           when o.pushes > 0 then o.held_at
+               - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))
+           else coalesce(o.due_at, o.created_at)
+       end as due_at,
+       o.created_at, o.parked_at,
        o.exchange, o.routing_key, octet_length(o.body) as size, o.dedupe_key,
        o.last_error
 from {schema}.pecker_outbox as o, clock

@@ -189,6 +189,8 @@ def test_what_was_sent_and_no_worker_has_begun_is_due(
         " held_until = now() + interval '60 s'"
     )
     assert 360.0 <= line.json("outbox")["oldest"] < 420.0
+    [row] = line.json("outbox", "show")["rows"]
+    assert row["due_at"] < row["created_at"], "six minutes ago"
     assert not line.json("health", "--outbox", "--within", "300", code=1)["healthy"]
     begun, _ = rows.start(number, 0, Options(timeout=None, attempts=3))
     assert begun is not None

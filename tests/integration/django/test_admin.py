@@ -107,7 +107,10 @@ def test_counts_of_each_task_stand_above(site: Site) -> None:
 
 def test_what_waits_in_the_broker_is_waiting(site: Site) -> None:
     """Its row is held until it is sent again; that is not for later."""
-    change = b"update pecker_outbox set running = %s, pushes = %s where mode = 1"
+    change = (
+        b"update pecker_outbox set running = %s, pushes = %s, held_at = now()"
+        b" where mode = 1"
+    )
     with psycopg.connect(site.dsn, autocommit=True) as connection:
         connection.execute(change, [None, 2])
         try:
