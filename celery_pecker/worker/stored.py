@@ -9,7 +9,7 @@ from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.stored import StoredRunner
 from celery_pecker.outbox.app import outboxes
-from celery_pecker.outbox.runs.messages import DEFAULT
+from celery_pecker.outbox.runs.services import DEFAULT
 from celery_pecker.worker.pools import kind_of
 from celery_pecker.worker.runs import messages_of
 

@@ -555,9 +555,9 @@ GUARDS = (
     ),
     Guard(
         "outbox: a row is found under another name of its outbox",
-        "celery_pecker/outbox/runs/messages.py",
-        "self.service(ref.outbox) or self._elsewhere(task, ref)",
-        "self.service(ref.outbox)",
+        "celery_pecker/outbox/runs/services.py",
+        "        if known is not None:\n            return known\n",
+        "        return known\n",
         f"{UNTIL_DONE}::test_a_row_is_found_where_its_outbox_has_another_name_here",
     ),
     Guard(

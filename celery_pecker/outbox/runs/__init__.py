@@ -17,6 +17,7 @@ Modules
     header   what a message says of its row (pure)
     rows     the statements
     service  starts and ends runs in bounded time
+    services which outbox has the row of a message
     pushes   sends the messages of what is due
     messages what stands around a task: start, deadline, emergency, end
 

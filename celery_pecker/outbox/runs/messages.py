@@ -26,6 +26,7 @@ from celery_pecker.outbox.runs import header, holds, options
 from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.service import Service, Started
+from celery_pecker.outbox.runs.services import DEFAULT, UNKNOWN, Services
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -33,12 +34,6 @@ DONE = "pecker_outbox_done"
 """On a request: the run that has succeeded, once all that follows from it is sent."""
 EXPIRED = "it has expired before it was run"
 REVOKED = "it was revoked before it was run"
-UNKNOWN = (
-    "its outbox {!r} is not known to this worker, and none that is has its row; it"
-    " is sent again after its hold, for a worker whose code makes that outbox"
-)
-DEFAULT = "default"
-"""The name of the outbox of an app that names none."""
 
 Call = Callable[[], Any]
 
@@ -59,10 +54,8 @@ class Messages:
         names: Callable[[], Iterable[str]] = lambda: (DEFAULT,),
         refuse_retries: Callable[[Any], None] = lambda _task: None,
     ) -> None:
-        self._settings = settings
-        self._names = names
+        self._services = Services(settings, names)
         self._refuse_retries = refuse_retries
-        self._services: dict[str, Service] = {}
 
     def connect(self) -> None:
         """Let rows hear how their tasks ended, or that none runs; may be called again.
@@ -79,12 +72,7 @@ class Messages:
 
     def service(self, outbox: str) -> Service | None:
         """Return what starts and ends runs of an outbox; None: it is not known here."""
-        if outbox not in self._services:
-            settings = self._settings(outbox)
-            if settings is None:
-                return None
-            self._services.setdefault(outbox, Service(settings))
-        return self._services[outbox]
+        return self._services.named(outbox)
 
     def close(self) -> None:
         """Let go of the databases."""
@@ -93,8 +81,7 @@ class Messages:
         signals.task_rejected.disconnect(self._on_refused)
         if "_parking" in vars(self):
             self._parking.shutdown(cancel_futures=True)
-        for service in self._services.values():
-            service.close()
+        self._services.close()
 
     @cached_property
     def _parking(self) -> ThreadPoolExecutor:
@@ -110,22 +97,47 @@ class Messages:
         **_: object,
     ) -> None:
         ref = None if request is None else self.read(request)
-        service = self.service(ref.outbox) if isinstance(ref, RowRef) else None
-        if service is not None and isinstance(ref, RowRef):
+        if isinstance(ref, RowRef):
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
-            self._parking.submit(service.park, ref, name, why)
+            self._parking.submit(
+                self._give_up, Service.park, ref, name, request.id, why
+            )
 
     def _on_refused(
         self, message: Any = None, exc: BaseException | None = None, **_: object
     ) -> None:
         headers = getattr(message, "headers", None) or {}
         ref = header.read(headers.get(HEADER), headers.get("id"))
-        service = None if ref is None else self.service(ref.outbox)
-        if service is not None and ref is not None:
+        if ref is not None:
             why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
             name = str(headers.get("task", ""))
-            self._parking.submit(service.turn_away, ref, name, why)
+            self._parking.submit(
+                self._give_up, Service.turn_away, ref, name, headers["id"], why
+            )
+
+    def _give_up(
+        self,
+        settle: Callable[[Service, RowRef, str, str], None],
+        ref: RowRef,
+        task: str,
+        task_id: str,
+        why: str,
+    ) -> None:
+        """Have the row of a message that is not run parked, or count an attempt."""
+        try:
+            service = self._services.of(ref, task, task_id)
+        except PeckerError as error:
+            service, text = None, f"unknown ({error})"
+        else:
+            text = UNKNOWN.format(ref.outbox)
+        if service is not None:
+            settle(service, ref, task, why)
+            return
+        logger.warning(
+            "pecker: the recorded task %s[%s] is not started (%s): %s",
+            *(task, task_id, why, text),
+        )
 
     @staticmethod
     def read(request: Any) -> RowRef | tuple[Service, Started] | None:
@@ -167,7 +179,7 @@ class Messages:
 
     def _start(self, task: Any, ref: RowRef) -> tuple[Service, Started, Options]:
         try:
-            service = self.service(ref.outbox) or self._elsewhere(task, ref)
+            service = self._services.of(ref, task.name, task.request.id)
         except PeckerError as error:
             raise _refused(task, f"unknown ({error})") from error
         if service is None:
@@ -184,31 +196,6 @@ class Messages:
         if started is None:
             raise _refused(task, verdict)
         return service, started, known
-
-    def _elsewhere(self, task: Any, ref: RowRef) -> Service | None:
-        """Return the outbox whose table has the row, where it has another name here.
-
-        Raises:
-            PeckerError: no other has it, and one of them did not answer.
-        """
-        silent: PeckerError | None = None
-        for name in self._names():
-            service = self.service(name)
-            try:
-                there = service is not None and service.has(ref, task.request.id)
-            except PeckerError as error:
-                silent = error
-                continue
-            if there:
-                logger.warning(
-                    "pecker: the recorded task %s[%s] is of outbox %r, which has the"
-                    " name %r here: give it one name everywhere",
-                    *(task.name, task.request.id, ref.outbox, name),
-                )
-                return service
-        if silent is not None:
-            raise silent
-        return None
 
     def _failed(
         self,

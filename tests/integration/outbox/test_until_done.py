@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from celery.app.task import Context
 from celery.exceptions import Ignore
 from psycopg.conninfo import make_conninfo
 
@@ -18,7 +19,8 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs import service
 from celery_pecker.outbox.runs.header import HEADER, RowRef
-from celery_pecker.outbox.runs.messages import Messages
+from celery_pecker.outbox.runs.messages import REVOKED
+from celery_pecker.outbox.runs.services import Services
 from celery_pecker.testing.proxy import Proxy
 from celery_pecker.worker.runs import messages_of
 from tests.integration.outbox.runners import Hall
@@ -377,23 +379,33 @@ def test_a_table_that_does_not_answer_holds_up_no_row_of_another(hall: Hall) -> 
     hall.task(mail)
     away = Outbox(hall.app, dsn="postgresql://127.0.0.1:1/nowhere", name="away")
     settings = {"away": away.settings, "default": hall.settings}
-    messages = Messages(settings.get, names=lambda: settings)
+    services = Services(settings.get, lambda: settings)
     hall.table.add("mail")
     [(headers, _)] = hall.push()
-    told = {**headers[HEADER], "outbox": "eu"}
-    task = hall.app.tasks["mail"]
-
-    def found(row: int) -> Any:
-        task.push_request(id=headers["id"])
-        try:
-            return messages._elsewhere(task, RowRef(row, told["epoch"], "eu"))
-        finally:
-            task.pop_request()
-
-    assert found(told["id"]) is messages.service("default")
+    told = headers[HEADER]
+    ref = RowRef(told["id"], told["epoch"], "eu")
+    found = services.of(ref, "mail", headers["id"])
+    assert found is services.named("default")
     with pytest.raises(DatabaseUnavailable):
-        found(told["id"] + 1)
-    messages.close()
+        services.of(ref, "mail", "another")
+    services.close()
+
+
+def test_what_is_not_run_is_parked_where_its_outbox_has_another_name_here(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Revoked: its row is found all the same; one that nobody has is named."""
+    hall.task(broken)
+    number = hall.table.add("broken")
+    [(headers, _)] = hall.push()
+    for outbox, task_id in (("eu", "another"), ("eu", headers["id"])):
+        told = {**headers[HEADER], "outbox": outbox, "task_id": task_id}
+        request = Context({"id": task_id, HEADER: told})
+        hall.messages._on_revoked(hall.app.tasks["broken"], request)
+    hall.messages._parking.shutdown()
+    row = hall.table.row(number)
+    assert (row["parked_at"] is not None, row["last_error"]) == (True, REVOKED)
+    assert "broken[another] is not started (it was revoked" in caplog.text
 
 
 def test_a_worker_knows_the_outboxes_of_its_app_by_their_names(hall: Hall) -> None:
@@ -403,4 +415,4 @@ def test_a_worker_knows_the_outboxes_of_its_app_by_their_names(hall: Hall) -> No
     services = [known.service(name) for name in ("default", "eu", "us")]
     assert [one is not None for one in services] == [True, True, False]
     assert services[0] is not services[1]
-    assert [*known._names()] == ["default", "eu"]
+    assert [*known._services._names()] == ["default", "eu"]
