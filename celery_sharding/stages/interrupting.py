@@ -1,7 +1,8 @@
 """PreProcess is ended from outside: its job was decided, or its worker is to stop.
 
-prefork, solo, gevent   wherever it is, but in C
-all pools               when its generator, or another iterable, gives its next item
+prefork, solo   wherever it is, but in C
+gevent          where it waits
+all pools       when its generator, or another iterable, gives its next item
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import Any, Protocol
 
 from celery_pecker import deadline
 from celery_pecker.deadline.budget import ENDLESS
-from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.clock import monotonic, pause
+
+TURN, LET = 0.05, 0.001
+"""Seconds after which a greenlet that gives items without waiting lets others run, and
+for how long. The whole worker stood still otherwise."""
 
 
 class Worker(Protocol):
@@ -36,6 +41,7 @@ class Interruption:
     def __init__(self, pool: str, seconds: float | None) -> None:
         """Take the ``seconds`` until the code's own deadline; None: it has none."""
         self._pool = pool
+        self._greenlet = pool in {"gevent", "eventlet"}
         self._seconds = ENDLESS if seconds is None else seconds
         self._turn = threading.Lock()
         self._scope: deadline.Scope | None = None
@@ -83,6 +89,11 @@ class Interruption:
         return self._looked_at(data)
 
     def _looked_at(self, items: Iterable[Any]) -> Iterator[Any]:
+        turn = monotonic()
         for item in items:
+            if self._greenlet and monotonic() - turn > TURN:
+                # Who looks whether the job was decided is a greenlet, too.
+                pause(LET)
+                turn = monotonic()
             self.check()
             yield item

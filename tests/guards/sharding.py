@@ -1331,6 +1331,13 @@ select layer""",
         f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
     ),
     Guard(
+        "sharding: PreProcess without end lets other greenlets run",
+        "celery_sharding/stages/interrupting.py",
+        "                pause(LET)\n",
+        "",
+        f"{DEATHS}::test_pre_process_without_end_stops_no_greenlet",
+    ),
+    Guard(
         "sharding: an iterable without end is ended as a generator is",
         "celery_sharding/stages/interrupting.py",
         "        if isinstance(data, Collection) or not isinstance(data, Iterable):\n",

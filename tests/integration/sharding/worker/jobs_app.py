@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from itertools import repeat
 from threading import Event
 from typing import Any
 
@@ -23,7 +24,7 @@ OUTBOX = "jobs_outbox"
 SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
 
 
-def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
+def make(conf: dict[str, Any]) -> Celery:  # noqa: C901, PLR0915  # many small tasks
     """Return the app, its sharded task under `app.tasks["jobs.note"]`."""
     app = Celery("jobs", set_as_current=False)
     app.conf.update(conf)
@@ -87,6 +88,15 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901  # many small tasks
         begin(what)
         if job.attempt == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    @sharding.task(name="jobs.endless")
+    def endless(shard: Shard) -> None:
+        """Its PreProcess gives items without end, and waits for nothing."""
+
+    @endless.pre_process
+    def repeat_one(job: Job) -> Iterator[int]:
+        begin("endless")
+        return repeat(1)
 
     @app.task(name="jobs.blamed", shared=False)
     def blamed(request: Any, error: Any, traceback: Any) -> None:

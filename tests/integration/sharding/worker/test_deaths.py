@@ -132,6 +132,20 @@ def test_pause_and_cancel_hold_at_the_next_item(jobs: Make, pool: str) -> None:
     assert len(made.seen()) < 200
 
 
+def test_pre_process_without_end_stops_no_greenlet(jobs: Make) -> None:
+    """A generator that waits for nothing; its job is cancelled, and others run."""
+    made = jobs()
+    worker = made.worker("-P", "gevent", "-c", "4")
+    endless: Any = made.app.tasks["jobs.endless"]
+    result = endless.delay()
+    eventually(lambda: made.seen()["endless"] > 0, 30.0, "it gives items")
+    result.cancel()
+    other = made.note.delay([1, 2])
+    assert other.get(timeout=30.0) == {"total": 2, "done": 2, "failed": 0}
+    os.kill(worker.pid, signal.SIGTERM)
+    assert worker.wait(30.0) == 0
+
+
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 def test_a_worker_that_is_to_stop_begins_no_further_item(jobs: Make, pool: str) -> None:
     """Its shards are given back as they are, and nobody is blamed."""
