@@ -19,7 +19,7 @@ ENDED = {"stage": Stage.ENDED}
     [
         ({}, State.RUNNING, "layer 1 of 2: 2 of at most 4 shards run"),
         ({"held": 0}, State.WAITING, "wait for a worker that is free"),
-        ({"held": 0, "executors": 0}, State.STARVED, "k_sc_ec_300006: no worker"),
+        ({"held": 0, "executors": 0}, State.STARVED, "k_sc_ec_300006: no live worker"),
         ({"paused": True}, State.PAUSED, "somebody paused it"),
         ({"stage": Stage.SUBMITTED}, State.SUBMITTED, "no worker has begun it"),
         (
