@@ -148,6 +148,8 @@ def main() -> int:
     options = parser.parse_args()
     wanted = " ".join(options.words)
     guards = [guard for guard in GUARDS if wanted in guard.name]
+    if not guards:
+        parser.error(f"no guard has {wanted!r} in its name: see --list")
     guards = [*part_of(guards, options.part)]
     if options.resume:
         before = known()
