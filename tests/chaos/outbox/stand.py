@@ -229,7 +229,7 @@ class Stand:
             if pid and os.WIFSTOPPED(status):
                 return True
             if pid:
-                victim.returncode = -os.WTERMSIG(status)
+                victim.returncode = os.waitstatus_to_exitcode(status)
                 return True
             pause(0.01)
         order.unlink(missing_ok=True)
