@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, LiteralString, cast
 
+import click
 import psycopg
 from rich.console import Console
 from rich.progress import Progress
@@ -24,7 +25,7 @@ from celery_pecker.cli.health import rows_of
 from celery_pecker.cli.peers import rows
 from celery_pecker.cli.peers.model import Foreign
 from celery_pecker.cli.peers.plan import VERDICTS, Step, plan
-from celery_pecker.cli.peers.redbeat import PREFIX, redbeat
+from celery_pecker.cli.peers.redbeat import PREFIX, redbeat, runs
 from celery_pecker.cli.peers.tables import opened
 from celery_pecker.cli.stored import stored_rows
 from celery_pecker.console.listing import Listing
@@ -75,6 +76,8 @@ def import_schedules(
     )
     _write(context, schedules, steps, dry_run=dry_run)
     _print(context, steps, dry_run=dry_run)
+    if not dry_run:
+        _warn(context, peer, place)
     if not any(step.verdict != "refused" for step in steps):
         context.leave(NO)
 
@@ -82,9 +85,7 @@ def import_schedules(
 def _read(context: Context, peer: str, place: Place) -> Iterator[Foreign]:
     conf = context.app.conf
     if peer == "redbeat":
-        url = place.url or conf.get("redbeat_redis_url") or conf.broker_url
-        prefix = place.prefix or conf.get("redbeat_key_prefix") or PREFIX
-        yield from redbeat(_required(url, "redbeat_redis_url"), prefix)
+        yield from redbeat(*_of_redbeat(context, place))
         return
     plain = zone_of("pecker import", place.zone)
     zones = rows.Zones(cast("tzinfo", plain), str(context.zone))
@@ -98,6 +99,27 @@ def _read(context: Context, peer: str, place: Place) -> Iterator[Foreign]:
         schemas = (own,) if own else (None, SCHEMA)
     with opened(url, schemas, context.settings.database_timeout) as read:
         yield from [*ways(read, zones)]
+
+
+def _of_redbeat(context: Context, place: Place) -> tuple[str, str]:
+    """Return the Redis of RedBeat, and the prefix of its keys."""
+    conf = context.app.conf
+    url = place.url or conf.get("redbeat_redis_url") or conf.broker_url
+    prefix = place.prefix or conf.get("redbeat_key_prefix") or PREFIX
+    return _required(url, "redbeat_redis_url"), prefix
+
+
+def _warn(context: Context, peer: str, place: Place) -> None:
+    """Say if the other scheduler still runs: with ours, each slot would come twice."""
+    if peer != "redbeat":
+        return  # the tables of the others do not say so
+    lock = context.app.conf.get("redbeat_lock_key")
+    if runs(*_of_redbeat(context, place), lock):
+        message = (
+            "note: RedBeat runs, by its lock: stop it and import once more before"
+            " a scheduler of ours starts, or slots come twice"
+        )
+        click.echo(message, err=True)
 
 
 def _required(place: str | None, setting: str) -> str:

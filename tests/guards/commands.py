@@ -55,6 +55,13 @@ GUARDS = (
         f"{READ}::test_tables_come_over",
     ),
     Guard(
+        "import of schedules: a RedBeat that still runs is named",
+        "celery_pecker/cli/schedules_import.py",
+        "    if runs(*_of_redbeat(context, place), lock):\n",
+        "    if False:\n",
+        "tests/integration/cli/test_redbeat_hands_over.py",
+    ),
+    Guard(
         "celery: no command waits for PostgreSQL's driver before it is read",
         "celery_pecker/worker/remote.py",
         "from celery_pecker.kernel.settings import Settings\n",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -32,6 +32,19 @@ SCHEMES = ("redis://", "rediss://", "unix://")
 
 def redbeat(url: str, prefix: str = PREFIX) -> Iterator[Foreign]:
     """Give the schedules of RedBeat."""
+    with _opened(url) as client:
+        yield from _entries(client, prefix)
+
+
+def runs(url: str, prefix: str = PREFIX, lock: str | None = None) -> bool:
+    """Return whether a RedBeat runs: it holds its lock, which lapses when it died."""
+    key = lock or f"{prefix}:lock"
+    with _opened(url) as client:
+        return bool(client.exists(key if key.startswith(prefix) else f"{prefix}{key}"))
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
     if not url.startswith(SCHEMES):
         message = f"the Redis of RedBeat is {url!r}; allowed is {', '.join(SCHEMES)}"
         raise Misconfigured(message)
@@ -43,7 +56,7 @@ def redbeat(url: str, prefix: str = PREFIX) -> Iterator[Foreign]:
             socket_connect_timeout=TIMEOUT,
         )
         with closing(client):
-            yield from _entries(client, prefix)
+            yield client
     except RedisError as error:
         message = f"no answer from the Redis to read from: {error}"
         raise BrokerUnavailable(message) from error
