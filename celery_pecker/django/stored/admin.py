@@ -13,20 +13,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from django.utils import timezone
 from django.utils.html import format_html
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
-from celery_pecker.django.read_only_admin import Bounded, Looking
-from celery_pecker.django.stored import rows
-from celery_pecker.django.stored.differences import differences
-from celery_pecker.django.stored.filters import (
-    MOST_TASKS,
-    KindFilter,
-    StateFilter,
-    TaskFilter,
-)
+from celery_pecker.django.read_only_admin import Bounded
+from celery_pecker.django.stored import filters, rows
+from celery_pecker.django.stored.changes import compared, instant
 from celery_pecker.django.stored.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored.store import Store, schedules
 from celery_pecker.kernel.errors import PeckerError
@@ -39,13 +32,7 @@ DONE = {
     "resume": "Resumed {name}, with the next slot.",
 }
 """The message after each button or action, by its name."""
-INSTANT = "%Y-%m-%d %H:%M:%S"
 DAY = "%Y-%m-%d"
-PARTS = (
-    *("task", "schedule", "start", "end", "once", "args", "kwargs", "options"),
-    *("policies", "run"),
-)
-"""Of a definition, in the order in which people look for them."""
 
 
 @cache
@@ -72,7 +59,7 @@ class ScheduleAdmin(Bounded):
     list_display = (
         *("name", "task", "words", "state_shown", "next_run", "last_run", "who"),
     )
-    list_filter = (TaskFilter, KindFilter, StateFilter)
+    list_filter = (filters.TaskFilter, filters.KindFilter, filters.StateFilter)
     search_fields = ("name", "task")
     search_help_text = "Part of the name, or of the task's"
     window_order = ("name",)
@@ -104,7 +91,7 @@ class ScheduleAdmin(Bounded):
         stored = Schedule.objects.using(databases.alias())
         stored = stored.filter(removed_at__isnull=True)
         names = stored.order_by("task").values_list("task", flat=True).distinct()
-        return [*names[:MOST_TASKS]]
+        return [*names[: filters.MOST_TASKS]]
 
     # Columns
 
@@ -131,22 +118,22 @@ class ScheduleAdmin(Bounded):
     @admin.display
     def next_run(self, schedule: Any) -> str | None:
         """Return when its next slot is."""
-        return _instant(rows.row(schedule).next_due)
+        return instant(rows.row(schedule).next_due)
 
     @admin.display
     def last_run(self, schedule: Any) -> str | None:
         """Return its last slot that was won."""
-        return _instant(rows.row(schedule).last_slot)
+        return instant(rows.row(schedule).last_slot)
 
     @admin.display(description="changed by")
     def who(self, schedule: Any) -> str:
         """Return who changed the definition last, and on which day."""
-        return f"{schedule.changed_by}, {_instant(schedule.changed_at, DAY)}"
+        return f"{schedule.changed_by}, {instant(schedule.changed_at, DAY)}"
 
     @admin.display(description="changed")
     def changed(self, schedule: Any) -> str:
         """Return who changed the definition last, and when."""
-        return f"{schedule.changed_by}, {_instant(schedule.changed_at)}"
+        return f"{schedule.changed_by}, {instant(schedule.changed_at)}"
 
     # The form
 
@@ -191,12 +178,9 @@ class ScheduleAdmin(Bounded):
         return reply
 
     def _address(self, name: str) -> str:
-        address: str = reverse(
-            f"admin:{self.opts.app_label}_{self.opts.model_name}_change",
-            args=[quote(name)],
-            current_app=self.admin_site.name,
-        )
-        return address
+        view = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+        site = self.admin_site.name
+        return str(reverse(view, args=[quote(name)], current_app=site))
 
     def delete_view(
         self, request: Any, object_id: str, extra_context: Any = None
@@ -311,43 +295,3 @@ class ScheduleAdmin(Bounded):
         elif done:
             some = f"{len(done)} schedules: {', '.join(done[:5])}"
             self.message_user(request, DONE[word].format(name=some))
-
-
-@admin.register(ScheduleChange)
-class ScheduleChangeAdmin(Looking):
-    """Who changed which schedule, newest first."""
-
-    list_display = ("name", "change", "version", "changed_by", "at")
-    list_filter = ("change",)
-    search_fields = ("name", "changed_by")
-    search_help_text = "Part of a schedule's name, or of who changed it"
-    window_order = ("-id",)
-    fields = readonly_fields = (*list_display, "definition")
-
-    @admin.display(description="changed at")
-    def at(self, change: Any) -> str | None:
-        """Return when it was changed."""
-        return _instant(change.changed_at)
-
-
-def compared(changes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return changes, newest first, each with what it made different."""
-    rows: list[dict[str, Any]] = []
-    before: dict[str, Any] = {}
-    for change in reversed(changes):
-        kept = change.definition
-        after = None if kept is None else {part: kept.get(part) for part in PARTS}
-        rows.append(
-            {
-                "change": change,
-                "at": _instant(change.changed_at),
-                "differences": [] if after is None else differences(before, after),
-            }
-        )
-        before = before if after is None else after
-    return rows[::-1]
-
-
-def _instant(value: Any, form: str = INSTANT) -> str | None:
-    """Return an instant in the time zone of the page."""
-    return None if value is None else timezone.localtime(value).strftime(form)
