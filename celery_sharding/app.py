@@ -8,7 +8,7 @@ from typing import Any, overload
 from celery import Celery
 
 from celery_sharding import runner, stages, sweeper, worker
-from celery_sharding.canvas import ShardedTask, each, revoked
+from celery_sharding.canvas import ShardedTask, each_item, revoked
 from celery_sharding.canvas.declaring import declared, known
 from celery_sharding.errors import Misconfigured
 from celery_sharding.messages import NOTIFY, PURGE, SWEEP, WORK
@@ -129,5 +129,5 @@ def _own_tasks(app: Celery) -> None:
     def purge() -> None:
         sweeper.purge(app)
 
-    for processor in each.processors(app):
-        known(app, processor, {}, base=each.EachTask)
+    for processor in each_item.processors(app):
+        known(app, processor, {}, base=each_item.EachTask)

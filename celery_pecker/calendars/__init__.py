@@ -12,11 +12,11 @@ docs/how-to/calendars.md, decided in ``zones``.
 """
 
 from celery_pecker.calendars.cron import Cron, cron
-from celery_pecker.calendars.moved import Jittered, Splayed, jitter, splay
 from celery_pecker.calendars.plain import in_words
 from celery_pecker.calendars.recurrence import Recurrence, recurrence
 from celery_pecker.calendars.rules import RRule, rrule
 from celery_pecker.calendars.schedule import CalendarSchedule
+from celery_pecker.calendars.spread import Jittered, Splayed, jitter, splay
 from celery_pecker.calendars.workdays import WorkingDays
 
 __all__ = [

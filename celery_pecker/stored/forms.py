@@ -18,7 +18,7 @@ from celery.schedules import ParseException, crontab, schedule, solar
 from celery_pecker import calendars
 from celery_pecker.calendars import CalendarSchedule, Jittered, Splayed
 from celery_pecker.calendars.fields import parse
-from celery_pecker.calendars.moved import Every
+from celery_pecker.calendars.spread import Every
 from celery_pecker.declarations import check_schedule
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 

@@ -12,7 +12,7 @@
 ``submission``     a call becomes a row before its message is sent
 ``result``         `ShardedResult`: progress, pause, cancel, retry, errors
 ``eager``          a job that runs in the caller, with no database
-``each``           the sharded task that stands behind `sharded`
+``each_item``      the sharded task that stands behind `sharded`
 =================  =========================================================
 
 Behaviour stands in the task, not in the signature: on the wire a sharded signature is

@@ -18,7 +18,7 @@ from celery.canvas import Signature
 from celery.exceptions import Ignore, Reject, Retry
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_sharding.canvas.carried import refuse_rate_limit
+from celery_sharding.canvas.task_options import refuse_rate_limit
 from celery_sharding.errors import ProcessorNotRegistered, ShardingError
 
 if TYPE_CHECKING:

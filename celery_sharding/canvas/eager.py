@@ -16,7 +16,7 @@ from typing import Any
 
 from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
-from celery_sharding.canvas.ended import EagerShardedResult
+from celery_sharding.canvas.eager_result import EagerShardedResult
 from celery_sharding.canvas.lists import Outcomes
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import JobDeadlineExceeded

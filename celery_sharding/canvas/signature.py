@@ -8,7 +8,7 @@ from typing import Any, Self
 from celery import Task
 from celery.canvas import Signature
 
-from celery_sharding.canvas import carried, inline
+from celery_sharding.canvas import inline, task_options
 from celery_sharding.canvas.overrides import changes_as_json
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
@@ -133,24 +133,24 @@ def sharded(
             "sharded() needs Sharding(app) first: it registers the tasks behind it"
         )
         raise Misconfigured(message)
-    carried.refuse_options(target)
+    task_options.refuse_options(target)
     called = app.tasks.get(str(target.task))
     if called is not None:
-        carried.refuse_rate_limit(called)
-        carried.refuse_arguments(called, target)
+        task_options.refuse_rate_limit(called)
+        task_options.refuse_arguments(called, target)
     kwargs: dict[str, Any] = {
         "each": {**target, "options": {}},
-        "options": changes_as_json(carried.carried(called, target, options)),
+        "options": changes_as_json(task_options.carried(called, target, options)),
     }
     if then is not None:
-        carried.refuse_post_options(then)
+        task_options.refuse_post_options(then)
         kwargs["post"] = {**then}
     if key is not None:
         kwargs["key"] = key
     task: Any = app.tasks[EACH if then is None else EACH_THEN]
     of_job = {
         name: target.options[name]
-        for name in carried.OF_THE_JOB
+        for name in task_options.OF_THE_JOB
         if name in target.options
     }
     if items is FROM_BEFORE:
@@ -172,5 +172,5 @@ def _as_signature(candidate: Any) -> Signature:
         if isinstance(candidate, Signature)
         else Signature.from_dict({**candidate})
     )
-    carried.one_task(made)
+    task_options.one_task(made)
     return made

@@ -13,7 +13,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.ledger.control import Control
 from celery_sharding.ledger.outcomes import Outcomes
-from celery_sharding.ledger.placing import Placing
+from celery_sharding.ledger.placements import Placing
 from celery_sharding.ledger.plans import Plans
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.shards import Shards

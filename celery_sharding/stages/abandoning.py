@@ -15,7 +15,7 @@ from typing import Any
 from celery_pecker.kernel.user_code import survive
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
-from celery_sharding.stages.judging import ends
+from celery_sharding.stages.stage_end import ends
 
 LEFT = "sharding_left"
 """The header of a retry's message: job, epoch, and how often it was so."""

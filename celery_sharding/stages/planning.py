@@ -30,9 +30,9 @@ from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.abandoning import leaving
 from celery_sharding.stages.interrupting import Interruption, Worker
-from celery_sharding.stages.judging import judged
 from celery_sharding.stages.lease_renewal import LeaseRenewal
 from celery_sharding.stages.spool import Spool
+from celery_sharding.stages.stage_end import judged
 
 logger = logging.getLogger(__name__)
 

@@ -104,7 +104,7 @@ GUARDS = (
     ),
     Guard(
         "calendars: a jitter keeps the order of instants",
-        "celery_pecker/calendars/moved.py",
+        "celery_pecker/calendars/spread.py",
         "        longest = base.shortest\n",
         "        longest = LONGEST\n",
         f"{CALENDAR_UNITS}/test_moved.py",

@@ -912,7 +912,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a message of an earlier run does nothing",
-        "celery_sharding/stages/conducting.py",
+        "celery_sharding/stages/job_messages.py",
         "    if run != int(headers.get(RUN, 1)):\n",
         "    if False:\n",
         f"{POST}::test_a_job_that_is_run_again_has_a_new_result_and_nothing_follows",
@@ -1056,7 +1056,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a called task that fails an item fails the job",
-        "celery_sharding/canvas/carried.py",
+        "celery_sharding/canvas/task_options.py",
         '"on_error": Isolate(max_failed=0)',
         '"on_error": Isolate()',
         f"{EAGER}::test_shape[a_task_that_fails]",
@@ -1259,7 +1259,7 @@ select layer""",
     ),
     Guard(
         "sharding: a SIGTERM in Post is no failure of the job",
-        "celery_sharding/stages/judging.py",
+        "celery_sharding/stages/stage_end.py",
         "    return isinstance(error, SystemExit) and error.code in BY_SIGNAL\n",
         "    return False\n",
         f"{POST}::test_a_worker_that_ends_in_post_has_not_failed_the_job",

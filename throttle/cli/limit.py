@@ -7,8 +7,8 @@ import socket
 
 import click
 
-from throttle.adjusting import LONGEST, adjust
 from throttle.cli.context import Context, as_json
+from throttle.limit_override import LONGEST, adjust
 
 
 @click.command()

@@ -13,7 +13,7 @@ another, and a tenant that was away has saved nothing up.
 
 Where things are
     ``hold``     all databases, bounds, counts
-    ``lanes``    one database: whose turn it is
+    ``fair_queue``  one database: whose turn it is
 """
 
 from throttle.hold.hold import Hold, Waiting

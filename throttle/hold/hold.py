@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from throttle.clock import Monotonic, monotonic
-from throttle.hold.lanes import Entry, Lanes
+from throttle.hold.fair_queue import Entry, Lanes
 from throttle.model import NOTHING, Admission, Amount, Limit, Target
 
 Item = TypeVar("Item")
