@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from celery import Celery
 
+from celery_pecker import deadline
 from celery_sharding import runner, stages, sweeper, worker
 from celery_sharding.canvas import ShardedTask, each_item, revoked
 from celery_sharding.canvas.declaring import declared, known
@@ -121,7 +122,7 @@ def _own_tasks(app: Celery) -> None:
     def notify(task_id: str) -> None:
         stages.notify(app, task_id)
 
-    @app.task(name=SWEEP, **INTERNAL)
+    @app.task(name=SWEEP, throws=(deadline.DeadlineExceeded,), **INTERNAL)
     def sweep() -> None:
         sweeper.sweep(app)
 

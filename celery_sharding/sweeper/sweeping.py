@@ -58,6 +58,10 @@ def sweep(app: Any) -> dict[str, int]:
         except DatabaseUnavailable as error:
             logger.warning("sharding: a sweep ended early, the next goes on: %s", error)
             return {}
+        except deadline.DeadlineExceeded as error:
+            at(app, role="sweeper").close()  # struck in the middle of a statement
+            logger.warning("sharding: a sweep ended early, the next goes on: %s", error)
+            return {}
 
 
 def _sweep(app: Any, end: float) -> dict[str, int]:
@@ -97,6 +101,9 @@ def _go_on(app: Any, ledger: Ledger, job: int) -> None:
     try:
         go_on(app, ledger, job)
     except DatabaseUnavailable as error:
+        logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
+    except deadline.DeadlineExceeded as error:
+        ledger.close()  # struck in the middle of a statement
         logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
 
 

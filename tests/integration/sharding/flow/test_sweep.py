@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 from celery import Celery
 from celery.app.trace import build_tracer
@@ -435,6 +436,27 @@ def test_a_database_that_is_busy_or_away_is_no_error_of_the_sweeper(
     lines = [one for one in caplog.records if one.name.startswith("celery_")]
     assert {(one.levelname, one.exc_info) for one in lines} == {("WARNING", None)}
     assert "ended early, the next goes on" in caplog.text
+
+
+@pytest.mark.parametrize("table", ["pecker_tickets", "pecker_layers"])
+def test_a_sweep_that_is_struck_leaves_no_statement_behind(
+    app: Celery,
+    planned: Planner,
+    dsn: str,
+    caplog: pytest.LogCaptureFixture,
+    table: str,
+) -> None:
+    """On gevent its run is ended where it waits: the next sweep failed by that, too."""
+    planned(((1,),))
+    with caplog.at_level(logging.WARNING), psycopg.connect(dsn) as busy:
+        busy.execute(f"lock table {table}")
+        with deadline.within(0.3), deadline.enforce("prefork"):
+            sweeper.sweep(app)
+        busy.rollback()
+        assert sweeper.sweep(app)
+    lines = [one for one in caplog.records if one.name.startswith("celery_")]
+    assert {(one.levelname, one.exc_info) for one in lines} == {("WARNING", None)}
+    assert sum(": the deadline" in one.getMessage() for one in lines) == 1
 
 
 # Declaring
