@@ -16,7 +16,7 @@ from celery_pecker import deadline
 from celery_pecker.deadline.budget import ENDLESS
 from celery_pecker.kernel.clock import monotonic, pause
 
-TURN, LET = 0.05, 0.001
+TURN, LET = 0.05, 0.01
 """Seconds after which a greenlet that gives items without waiting lets others run, and
 for how long. The whole worker stood still otherwise."""
 
