@@ -93,7 +93,7 @@ def plan(
             call.cut_into,
             spool,
         )
-        if interruption.wanted and failure is not None:
+        if call.ended or (interruption.wanted and failure is not None):
             return _stopped(app, ledger, turn, renewal)
         if failure is not None:
             return _fail(app, ledger, turn, failure)
@@ -126,6 +126,8 @@ class _Call:
         ledger: Ledger,
         interruption: Interruption,
     ) -> None:
+        self.ended = False
+        """Whether it was ended from outside, which is no failure of its code."""
         self._interruption = interruption
         self._conf = app.conf
         self._processor = processor
@@ -152,7 +154,10 @@ class _Call:
                 )
                 spool.take(shards)
         except deadline.DeadlineExceeded as error:
-            if ended.wanted or scope is None or not scope.expired:
+            if ended.wanted:
+                self.ended = True
+                return
+            if scope is None or not scope.expired:
                 raise
             self._ledger.close()  # it may have been in the middle of a statement
             message = (

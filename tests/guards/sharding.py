@@ -1331,6 +1331,13 @@ select layer""",
         f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
     ),
     Guard(
+        "sharding: PreProcess that is ended from outside has not failed",
+        "celery_sharding/stages/planning.py",
+        "                self.ended = True\n                return\n",
+        "                raise\n",
+        f"{PLANNING}::test_pre_process_of_a_job_that_is_cancelled_is_ended",
+    ),
+    Guard(
         "sharding: PreProcess without end lets other greenlets run",
         "celery_sharding/stages/interrupting.py",
         "                pause(LET)\n",

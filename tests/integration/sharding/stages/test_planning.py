@@ -266,7 +266,11 @@ class Running:
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_pre_process_of_a_job_that_is_cancelled_is_ended(
-    app: Celery, ledger: Ledger, submitted: Submit, pool: str
+    app: Celery,
+    ledger: Ledger,
+    submitted: Submit,
+    caplog: pytest.LogCaptureFixture,
+    pool: str,
 ) -> None:
     """A generator without end in any pool; code that waits, where it can be struck."""
     task_id = submitted()
@@ -283,6 +287,7 @@ def test_pre_process_of_a_job_that_is_cancelled_is_ended(
     assert not plan(app, processor(pre_process), task_id, Running(pool))
     assert not for_ever.is_set()
     assert asked(ledger, "select outcome from pecker_jobs") == [("cancelled",)]
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
 
 
 def test_an_iterable_without_end_is_looked_at_as_a_generator_is(
