@@ -78,11 +78,12 @@ from (
 -- entry whose declaration stands and was renewed after that slot was due, or which the last
 -- replica of its kind declared: that this one is gone is the alarm. Else code may have dropped
 -- the entry meanwhile (unsure), and only who has that code can tell. What the gate of any living
--- replica holds back is held, and not silent: either is wanted. Each says so in its row: by the
--- memory of who looks alone, alarms began and ended with each look of another. executed_at changes with each
--- slot, so no index may have it: a part of all names is read, and those that ring. A slot for
--- which an entry rings is due until it is won, whether or not this process has worked its
--- instant out yet: one that has just begun said of hundreds of crontabs that they had recovered.
+-- replica holds back is held, and not silent. Each replica writes into its row what its gate holds
+-- back: by the memory of the process that looks, another process would find the same entry silent,
+-- and the alarm would ring and recover by turns. executed_at changes with each slot, so no index
+-- may have it: a part of all names is read, and those that ring. A slot for which an entry rings
+-- is due until it is won, whether or not this process has worked its instant out yet: one that has
+-- just begun said of hundreds of crontabs that they had recovered.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -298,8 +299,9 @@ limit 1000
 
 /* celery_pecker:find_hanging_jobs */
 -- Sharded jobs of which something stands still. The codes are those of list_shards: 401 ready,
--- and nobody claims; 402 claimed, and not begun, by a process that lives: its lease is not over;
--- 403 claimed by a process that is gone.
+-- and nobody claims; 402 claimed, and not begun, by a live process: its lease is not over;
+-- 403 claimed by a process that is gone. What rang as 402 goes on as 403 once its lease is over:
+-- without a look that finds neither, which would say that it has recovered.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -329,15 +331,16 @@ from job, clock,
             and shard.claimed_at < edge.at
         having count(*) > 0
         union all
-        select 402, count(*), min(shard.claimed_at)
+        select case when ticket.leased_until < clock.now then 403 else 402 end,
+               count(*), min(shard.claimed_at)
         from edge, {schema}.pecker_shards as shard
         join {schema}.pecker_tickets as ticket
             on ticket.job = shard.job and ticket.ticket = shard.ticket
             and ticket.seq = shard.epoch and ticket.state = 'held'
         where shard.job = job.job and shard.status = 201
             and shard.cursor = 0 and shard.deaths = 0
-            and shard.claimed_at < edge.at and ticket.leased_until >= clock.now
-        having count(*) > 0
+            and shard.claimed_at < edge.at and ticket.leased_until >= edge.at
+        group by 1
         union all
         select 401, waiting.shards, last.at
         from edge,

@@ -289,8 +289,15 @@ GUARDS = (
     Guard(
         "alarms: shards of a worker that is gone do not wait to be begun",
         SQL,
-        "shard.claimed_at < edge.at and ticket.leased_until >= clock.now\n",
+        "case when ticket.leased_until < clock.now then 403 else 402 end",
+        "402",
+        f"{KINDS}::test_jobs_hang_by_their_codes",
+    ),
+    Guard(
+        "alarms: a job whose worker dies while it rings has not recovered",
+        SQL,
         "shard.claimed_at < edge.at and ticket.leased_until >= edge.at\n",
+        "shard.claimed_at < edge.at and ticket.leased_until >= clock.now\n",
         f"{KINDS}::test_jobs_hang_by_their_codes",
     ),
     Guard(

@@ -376,6 +376,9 @@ def test_jobs_hang_by_their_codes(
     lapsed = job(rows, "lapsed")
     shard(rows, lapsed, 201, 200.0)
     ticket(rows, lapsed, left=-10.0)
+    begun = job(rows, "begun")
+    shard(rows, begun, 202, 200.0)
+    ticket(rows, begun, left=-10.0)
     works = job(rows, "works")
     shard(rows, works, 202, 200.0)
     ticket(rows, works, left=10.0)
@@ -388,14 +391,20 @@ def test_jobs_hang_by_their_codes(
         "proj.import untaken": "(401)",
         "proj.import stalled": "(402)",
         "proj.import dead": "(403)",
+        "proj.import lapsed": "(403)",
     }
-    pass_time(55.0)  # by now its lease has been over for long enough
-    rows.run("update pecker_tickets set leased_until = %s", rows.ago(-5.0))
-    rows.run(
-        "update pecker_tickets set leased_until = %s where job = %s",
-        *(rows.ago(65.0), lapsed),
-    )
-    assert ringing(one)["proj.import lapsed"].endswith("(403)")
+    for left in (-1.0, -59.0, -65.0):  # its worker has died: no look finds it well
+        pass_time(10.0)
+        rows.run(
+            "update pecker_tickets set leased_until = %s where job = %s",
+            *(rows.ago(-left), stalled),
+        )
+        assert "recovered" not in {event.event for event in one.turn()}
+        [(detail,)] = rows.run(
+            "select detail from pecker_alarms where state = 'ringing' and subject = %s",
+            "proj.import stalled",
+        )
+        assert detail.endswith("(403)")
 
 
 def test_jobs_fail_and_are_late(watch: Starter, rows: Rows, pass_time: Passing) -> None:

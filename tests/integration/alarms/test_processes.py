@@ -140,10 +140,17 @@ def test_what_workers_hold_is_not_silent_to_a_beat_that_cannot_know(
         beats.container.await_words(READY)
         eventually(lambda: "held" in str(calls(tmp_path)), timeout=60.0)
         work.process.kill("SIGTERM")  # now beat is who looks
-        work.process.wait(60.0)
+
+        def ended() -> bool:
+            connection.execute(STILL_THERE)  # its row counts for 20 s
+            return work.process.exit_code is not None
+
+        eventually(ended, 60.0, "the worker has ended")
         connection.execute(STILL_THERE)
         rounds_pass(dsn)
-    assert [call[2:] for call in calls(tmp_path)] == [["ringing", "held"]]
+    assert [call[2:] for call in calls(tmp_path) if call[3] == "held"] == [
+        ["ringing", "held"]
+    ]
     assert "silent: held" not in beats.process.life_log() + work.process.life_log()
 
 
