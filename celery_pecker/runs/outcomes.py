@@ -162,13 +162,13 @@ class Watch:
         name: str = "",
         **_: object,
     ) -> None:
-        """Report a message that Celery drops: no such task here, or it is malformed."""
+        """Report a message that Celery drops: no such task here, or it is refused."""
         if not any(task in self._tasks for task in sender.app.tasks.values()):
             return
         known: Mapping[str, Any] = getattr(message, "headers", None) or {}
         run = headers.read(known.get(headers.PECKER), schema=self._schema)
         if run is not None and headers.belongs(run, known.get("id")):
-            error = NotRegistered(name) if name else exc
+            error = NotRegistered(name) if name or exc is None else exc
             self.add(run, str(known.get("task", name)), error, 0.0)
 
     def _on_revoked(

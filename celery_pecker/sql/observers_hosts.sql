@@ -208,7 +208,8 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 -- walked together all that waits was sorted for each claim, 170 ms where 100,000 do.
 -- Nothing weighs less than 1: no more rows than the room are locked, whatever number of
 -- kinds there is; they stay so until the commit, and other hosts pass by them. So some
--- more are looked at than are locked: hosts that claim at once find others.
+-- more are looked at than are locked: hosts that claim at once find others, and so does a
+-- host of little room beside a transaction that stops the oldest and stays open.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -232,10 +233,10 @@ oldest as materialized (
             and w.weight <= %(room)s
             and exists (select from alive)
         order by w.not_before
-        limit 4 * least(%(most)s, %(room)s)
+        limit greatest(100, 4 * least(%(most)s, %(room)s))
     ) as one
     order by one.not_before
-    limit 4 * least(%(most)s, %(room)s)
+    limit greatest(100, 4 * least(%(most)s, %(room)s))
 ),
 due as materialized (
     select o.id, o.weight, o.not_before

@@ -16,6 +16,8 @@ STORED = 50_000
 HOSTS = 4
 FEW = 20
 """Rows of each sort that a statement is to find."""
+LOOKED_AT = 100
+"""Observers of a kind that a claim of few looks at."""
 FILL = """
 insert into pecker_observer_kinds (kind, weight, seen_at) values ('watch', 1, now());
 insert into pecker_observer_nodes (node, name, pid, capacity, kinds, state, ttl, since,
@@ -103,7 +105,7 @@ def test_a_claim_walks_no_more_of_a_kind_than_it_may_take(
         wanted = {**params, "room": room, "most": most}
         plan = explain(stored, "claim_observers", wanted, mode)
     assert "pecker_observers_waiting" in plan
-    assert max(map(int, re.findall(r" rows=(\d+)", plan))) <= 2 * 4 * FEW, plan
+    assert max(map(int, re.findall(r" rows=(\d+)", plan))) <= 2 * LOOKED_AT, plan
     # One of the host, and no more observers than may be taken, of all kinds together.
     locks = re.findall(r"LockRows \(.*?rows=(\d+)(?:\.\d+)? loops=(\d+)", plan)
     assert sum(int(rows) * int(loops) for rows, loops in locks) <= 1 + FEW, plan
