@@ -9,8 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
-# Twice the cores of a small machine: half of the time tests wait for processes.
-JOBS ?= 4
+# Three times the cores of a small machine: most of the time tests wait for processes.
+JOBS ?= 6
 HOURS ?= 1
 # Errors only: pip warns of each mirror that lacks a package.
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
