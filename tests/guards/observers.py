@@ -214,7 +214,8 @@ GUARDS = (
     Guard(
         "observers: a claim walks no more of a kind than it may take",
         HOSTS,
-        "        order by w.not_before\n        limit greatest(100, 4 * least(%(most)s, %(room)s))\n",
+        "        order by w.not_before\n"
+        "        limit greatest(100, 4 * least(%(most)s, %(room)s))\n",
         "",
         f"{PLANS}::test_a_claim_walks_no_more_of_a_kind_than_it_may_take",
     ),
@@ -222,7 +223,8 @@ GUARDS = (
         "observers: hosts that claim at once find others",
         HOSTS,
         "        limit greatest(100, 4 * least(%(most)s, %(room)s))\n    ) as one\n"
-        "    order by one.not_before\n    limit greatest(100, 4 * least(%(most)s, %(room)s))\n",
+        "    order by one.not_before\n"
+        "    limit greatest(100, 4 * least(%(most)s, %(room)s))\n",
         "        limit least(%(most)s, %(room)s)\n    ) as one\n"
         "    order by one.not_before\n    limit least(%(most)s, %(room)s)\n",
         f"{LIVES}::test_a_claim_passes_by_what_another_host_takes",
