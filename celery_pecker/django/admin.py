@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from celery_pecker.django import arguments
 from celery_pecker.django.models import OutboxDone, OutboxMessage
 from celery_pecker.django.outboxes import OfOneOutbox, OutboxFilter, kept
-from celery_pecker.django.read_only_admin import Looking
+from celery_pecker.django.read_only_admin import ReadOnlyAdmin
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
 from celery_pecker.django.stored.admin import ScheduleAdmin
 from celery_pecker.django.stored.changes import ScheduleChangeAdmin
@@ -29,7 +29,7 @@ SHORT = 120
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(OfOneOutbox, Looking):
+class OutboxMessageAdmin(OfOneOutbox, ReadOnlyAdmin):
     """What waits, is held or parked; counts of each task stand above."""
 
     change_list_template = "celery_pecker/outbox_list.html"
@@ -132,7 +132,7 @@ class OutboxMessageAdmin(OfOneOutbox, Looking):
 
 
 @admin.register(OutboxDone)
-class OutboxDoneAdmin(OfOneOutbox, Looking):
+class OutboxDoneAdmin(OfOneOutbox, ReadOnlyAdmin):
     """What was done lately, of modes until_done and local."""
 
     list_display = (

@@ -105,7 +105,7 @@ class Bounded(admin.ModelAdmin):
             return HttpResponseRedirect(index)
 
 
-class Looking(Bounded):
+class ReadOnlyAdmin(Bounded):
     """Shows rows; nothing can be added, changed or deleted."""
 
     actions = None

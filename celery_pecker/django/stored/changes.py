@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.utils import timezone
 
 from celery_pecker.django.models import ScheduleChange
-from celery_pecker.django.read_only_admin import Looking
+from celery_pecker.django.read_only_admin import ReadOnlyAdmin
 from celery_pecker.django.stored.differences import differences
 
 INSTANT = "%Y-%m-%d %H:%M:%S"
@@ -21,7 +21,7 @@ PARTS = (
 
 
 @admin.register(ScheduleChange)
-class ScheduleChangeAdmin(Looking):
+class ScheduleChangeAdmin(ReadOnlyAdmin):
     """Who changed which schedule, newest first."""
 
     list_display = ("name", "change", "version", "changed_by", "at")
