@@ -43,6 +43,8 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
 
     _repeated = False
     """Whether the backend may still have the value of a run before."""
+    _stands = _read = 1
+    """The run that the ledger named last, and the one whose value was read."""
 
     @classmethod
     def restore(cls, task_id: str, app: Celery | None = None) -> Self:
@@ -66,6 +68,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
             if timeout is not None:
                 timeout = max(timeout - (monotonic() - began), 0.0)
             self._repeated, self._cache = False, None
+            self._read = self._stands
             self._drop_buffered()
             self._get_task_meta()
         elif isinstance(self.backend, SyncBackendMixin):
@@ -75,15 +78,20 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     wait = get
 
     def _rerun(self) -> bool:
-        """Return whether the backend has a value, and the ledger a run after it."""
-        known: Any = self._cache  # its stub says None
-        if known is not None or not super().ready():
+        """Return whether there is a value, and a run after the one that was read.
+
+        Others rerun a job at any time: a value that was read is asked after, too.
+        """
+        if not super().ready():
             return False
         try:
             stands = self.ledger.outcomes.stage_of(self._named)
         except PeckerError:
             return False
-        return stands is not None and stands[0] is not Stage.ENDED and stands[1] > 1
+        if stands is None:
+            return False
+        self._stands = stands[1]
+        return self._stands != self._read
 
     def _get_task_meta(self) -> dict[str, Any]:
         """Return what the backend has, or the ledger: that keeps a job for longer."""

@@ -114,16 +114,25 @@ def test_a_job_that_ends_between_two_looks_has_its_result(
 def test_a_job_that_others_rerun_is_waited_for(
     app: Celery, ledger: Ledger, result: ShardedResult, lying: Lying, deliver: Deliver
 ) -> None:
-    """By the command, or in Flower: whoever asks next knows nothing of it."""
+    """By the command, or in Flower: whoever asks next knows nothing of it.
+
+    Nor does who read the value of the run before, whether asked in the meantime or not.
+    """
+    fresh, unasked, new = (
+        ShardedResult.restore(str(result.id), app=app) for _ in range(3)
+    )
     result.cancel()
-    with pytest.raises(JobCancelled):
-        result.get(timeout=5.0)
+    for one in (result, unasked, result):
+        with pytest.raises(JobCancelled):
+            one.get(timeout=5.0)
     ledger.control.retry_failed(str(result.id))
-    with pytest.raises(Waited):
-        ShardedResult.restore(str(result.id), app=app).get(timeout=0.5)
+    for one in (result, fresh, result):
+        with pytest.raises(Waited):
+            one.get(timeout=0.5)
     ledger.database._connected().execute("update pecker_tickets set state = 'idle'")
     ended(app, ledger, str(result.id), lying, deliver)
-    assert ShardedResult.restore(str(result.id), app=app).get(timeout=30.0) == 3
+    for one in (new, fresh, result, unasked):
+        assert (one.get(timeout=30.0), one.result, one.get(timeout=30.0)) == (3, 3, 3)
 
 
 def test_a_result_after_another_run_is_that_runs(
