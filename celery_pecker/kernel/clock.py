@@ -75,7 +75,7 @@ def chance() -> float:
 
 
 def pause(seconds: float) -> None:
-    """Block the thread; for command-line tools and test tools, never for the loop."""
+    """Block this thread or greenlet; never for the scheduler's loop."""
     time.sleep(seconds)
 
 

@@ -17,8 +17,8 @@ from celery_pecker.deadline.budget import ENDLESS
 from celery_pecker.kernel.clock import monotonic, pause
 
 TURN, LET = 0.05, 0.01
-"""Seconds after which a greenlet that gives items without waiting lets others run, and
-for how long. The whole worker stood still otherwise."""
+"""Seconds after which a greenlet that gives items lets others run, and for how long.
+The whole worker stood still otherwise."""
 
 
 class Worker(Protocol):
