@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from queue import Empty
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from celery import Celery
 from celery.backends.base import SyncBackendMixin
@@ -15,6 +15,7 @@ from celery.exceptions import TimeoutError  # noqa: A004  # what Celery raises h
 from celery.result import AsyncResult
 from celery.states import PENDING
 
+from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.errors import PeckerError
@@ -24,6 +25,8 @@ from celery_sharding.model import Code, ItemError, Progress, Stage
 
 if TYPE_CHECKING:
     from celery_sharding.ledger.rows import ShardRow
+
+Answer = TypeVar("Answer")
 
 PAGE = 1_000
 """Shards that are read at once."""
@@ -84,10 +87,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         """
         if not super().ready():
             return False
-        try:
-            stands = self.ledger.outcomes.stage_of(self._named)
-        except PeckerError:
-            return False
+        stands = self._asked(lambda ledger: ledger.outcomes.stage_of(self._named))
         if stands is None:
             return False
         self._stands = stands[1]
@@ -98,10 +98,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         meta: dict[str, Any] = super()._get_task_meta()  # type: ignore[misc]  # not in the stubs
         if meta["status"] != PENDING:
             return meta
-        try:
-            decided = self.ledger.outcomes.decided(self._named)
-        except PeckerError:
-            return meta
+        decided = self._asked(lambda ledger: ledger.outcomes.decided(self._named))
         if decided is None or decided.stage is not Stage.ENDED:
             return meta
         value, state = stored(self.app, decided)
@@ -115,6 +112,19 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         }
         cached: dict[str, Any] = self._maybe_set_cache(kept)  # type: ignore[attr-defined]
         return cached
+
+    def _asked(self, question: Callable[[Ledger], Answer]) -> Answer | None:
+        """Return what the ledger answers; None where it cannot be asked.
+
+        The deadline of who asks passes: it is no failure of the ledger.
+        """
+        try:
+            return question(self.ledger)
+        except DeadlineExceeded:
+            self.ledger.close()  # struck in the middle of a statement
+            raise
+        except PeckerError:
+            return None
 
     def _drop_buffered(self) -> None:
         """Forget what came of an earlier run while nobody waited for it."""

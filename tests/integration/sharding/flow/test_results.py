@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from celery import Celery
 from celery.exceptions import TimeoutError as Waited
 
+from celery_pecker import deadline
 from celery_sharding import JobCancelled, ShardedResult, ShardedTask, Sharding, flow
 from celery_sharding.ledger import Ledger, at
 from tests.integration.sharding.conftest import Planner
@@ -133,6 +135,27 @@ def test_a_job_that_others_rerun_is_waited_for(
     ended(app, ledger, str(result.id), lying, deliver)
     for one in (new, fresh, result, unasked):
         assert (one.get(timeout=30.0), one.result, one.get(timeout=30.0)) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_result_whose_reader_is_struck_leaves_no_statement_behind(
+    app: Celery, result: ShardedResult, dsn: str, *, known: bool
+) -> None:
+    """The deadline is the reader's; what the thread asks next has its answer."""
+    if known:
+        result.cancel()
+        assert result.ready()
+    ledger = at(app, role="caller")
+    stands = ledger.outcomes.stage_of(str(result.id))
+    with psycopg.connect(dsn) as busy:
+        busy.execute("lock table pecker_jobs")
+        with (
+            pytest.raises(deadline.DeadlineExceeded),
+            deadline.within(0.3),
+            deadline.enforce("prefork"),
+        ):
+            result.get()
+    assert ledger.outcomes.stage_of(str(result.id)) == stands
 
 
 def test_a_result_after_another_run_is_that_runs(
