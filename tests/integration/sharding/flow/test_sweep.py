@@ -438,18 +438,25 @@ def test_a_database_that_is_busy_or_away_is_no_error_of_the_sweeper(
     assert "ended early, the next goes on" in caplog.text
 
 
-@pytest.mark.parametrize("table", ["pecker_tickets", "pecker_layers"])
+@pytest.mark.parametrize(
+    "held",
+    [
+        "lock table pecker_tickets",
+        "select 1 from pecker_jobs for update",
+    ],
+    ids=["before any job", "at a job"],
+)
 def test_a_sweep_that_is_struck_leaves_no_statement_behind(
     app: Celery,
     planned: Planner,
     dsn: str,
     caplog: pytest.LogCaptureFixture,
-    table: str,
+    held: str,
 ) -> None:
     """On gevent its run is ended where it waits: the next sweep failed by that, too."""
     planned(((1,),))
     with caplog.at_level(logging.WARNING), psycopg.connect(dsn) as busy:
-        busy.execute(f"lock table {table}")
+        busy.execute(held.encode())
         with deadline.within(0.3), deadline.enforce("prefork"):
             sweeper.sweep(app)
         busy.rollback()
