@@ -73,7 +73,8 @@ order by o.id
 -- that is more: who takes a row and dies costs it that long.
 --
 -- The message names the epoch that the row had when it was sent, and each start raises
--- it: of all messages of one epoch the first one runs.
+-- it: of all messages of one epoch the first one runs. It names the task id, too, which
+-- tells its row from one of the same number in another table.
 -- A row that has had `last` attempts, the last of them without an end that anybody
 -- reported, is parked.
 with clock as materialized (
@@ -97,6 +98,7 @@ started as (
                 least(coalesce(o.attempt, 0) + 1, cardinality(%(holds)s::float8[]))])
     from clock
     where o.id = %(id)s
+        and o.task_id = %(task_id)s
         and o.mode = 1
         and o.parked_at is null
         and coalesce(o.epoch, 0) = %(epoch)s
@@ -112,6 +114,7 @@ parked as (
             || 'attempt ' || o.attempt || ' has not reported its end'
     from clock
     where o.id = %(id)s
+        and o.task_id = %(task_id)s
         and o.mode = 1
         and o.parked_at is null
         and coalesce(o.epoch, 0) = %(epoch)s
@@ -128,7 +131,7 @@ select started.attempt, started.epoch, started.held::float8,
        end as verdict
 from clock
 left join started on true
-left join {schema}.pecker_outbox as o on o.id = %(id)s
+left join {schema}.pecker_outbox as o on o.id = %(id)s and o.task_id = %(task_id)s
 
 /* celery_pecker:take_outbox_runs */
 -- Rows of mode 2 that are due start here, at most so many, of the tasks that are named:
@@ -214,7 +217,8 @@ select count(*) from gone
 
 /* celery_pecker:fail_outbox_run */
 -- The run has failed: the row keeps its error and waits for the rest of its hold. After
--- the last attempt it is parked, and so is one whose message no broker takes.
+-- the last attempt it is parked, and so is one whose message no broker takes. Of a
+-- message that is not run the task id counts, as for a start.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -224,6 +228,7 @@ set running = null,
     parked_at = case when %(park)s then clock.now end
 from clock
 where o.id = %(id)s and coalesce(o.epoch, 0) = %(epoch)s
+    and (%(task_id)s::text is null or o.task_id = %(task_id)s)
 
 /* celery_pecker:mend_outbox_runs */
 -- A hold that began later than now was taken before the clock stepped back: it would

@@ -21,6 +21,7 @@ OPERATIONS = "tests/integration/outbox/test_operations.py"
 NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock))"
 LOCAL = "tests/integration/outbox/test_local.py"
 UNTIL_DONE = "tests/integration/outbox/test_until_done.py"
+NAMES = "tests/integration/outbox/test_names_of_outboxes.py"
 WORKERS = "tests/integration/outbox/test_workers.py"
 ODD_USES = "tests/integration/outbox/test_odd_uses.py"
 NESTED = "tests/integration/outbox/test_nested_blocks.py"
@@ -556,14 +557,63 @@ GUARDS = (
     Guard(
         "outbox: a row is found under another name of its outbox",
         "celery_pecker/outbox/runs/services.py",
-        "        if known is not None:\n            return known\n",
-        "        return known\n",
+        "            if has_it:\n",
+        "            if False:\n",
         f"{UNTIL_DONE}::test_a_row_is_found_where_its_outbox_has_another_name_here",
+    ),
+    Guard(
+        "outbox: a row is found where another outbox has the name of its own",
+        "celery_pecker/outbox/runs/services.py",
+        "            yield known\n        silent",
+        "            yield known\n            return\n        silent",
+        NAMES,
+    ),
+    Guard(
+        "outbox: a message starts no row of its number in another table",
+        RUNS,
+        "        and o.task_id = %(task_id)s\n"
+        "        and o.mode = 1\n"
+        "        and o.parked_at is null\n"
+        "        and coalesce(o.epoch, 0) = %(epoch)s\n"
+        "        and coalesce(o.attempt, 0) < %(last)s\n",
+        "        and o.mode = 1\n"
+        "        and o.parked_at is null\n"
+        "        and coalesce(o.epoch, 0) = %(epoch)s\n"
+        "        and coalesce(o.attempt, 0) < %(last)s\n",
+        f"{NAMES}::test_a_message_starts_its_own_row",
+    ),
+    Guard(
+        "outbox: nor does it park one that has had its last attempt",
+        RUNS,
+        "        and o.task_id = %(task_id)s\n"
+        "        and o.mode = 1\n"
+        "        and o.parked_at is null\n"
+        "        and coalesce(o.epoch, 0) = %(epoch)s\n"
+        "        and o.attempt >= %(last)s\n",
+        "        and o.mode = 1\n"
+        "        and o.parked_at is null\n"
+        "        and coalesce(o.epoch, 0) = %(epoch)s\n"
+        "        and o.attempt >= %(last)s\n",
+        f"{NAMES}::test_a_message_parks_no_other_row_after_its_last_attempt",
+    ),
+    Guard(
+        "outbox: a row of its number does not hide that a message's row is elsewhere",
+        RUNS,
+        " on o.id = %(id)s and o.task_id = %(task_id)s\n",
+        " on o.id = %(id)s\n",
+        f"{NAMES}::test_a_message_starts_its_own_row",
+    ),
+    Guard(
+        "outbox: a message that is not run parks its own row",
+        RUNS,
+        "    and (%(task_id)s::text is null or o.task_id = %(task_id)s)\n",
+        "",
+        f"{NAMES}::test_a_message_that_was_revoked_parks_its_own_row",
     ),
     Guard(
         "outbox: a row of the same number in another table is another task's",
         "celery_pecker/outbox/runs/service.py",
-        "        return [one.task_id for one in stored] == [task_id]\n",
+        "        return [one.task_id for one in stored] == [ref.task_id]\n",
         "        return bool(stored)\n",
         f"{UNTIL_DONE}"
         "::test_a_message_of_an_outbox_that_nobody_knows_here_starts_nothing",
@@ -571,8 +621,8 @@ GUARDS = (
     Guard(
         "outbox: a run that a task's options forbid counts an attempt",
         "celery_pecker/outbox/runs/messages.py",
-        "            service.turn_away(ref, task.name, str(error))\n",
-        "",
+        "                    if service.turn_away(ref, task.name, str(error)):\n",
+        "                    if True:\n",
         f"{UNTIL_DONE}::test_what_a_task_cannot_say_is_refused_at_the_run",
     ),
     Guard(
@@ -592,8 +642,8 @@ GUARDS = (
     Guard(
         "outbox: what was run meanwhile is not said to be parked",
         "celery_pecker/outbox/runs/service.py",
-        "            ):\n                return\n            why =",
-        "            ):\n                pass\n            why =",
+        "                return False\n            why =",
+        "                pass\n            why =",
         "tests/integration/outbox/test_run_rows.py"
         "::test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be",
     ),

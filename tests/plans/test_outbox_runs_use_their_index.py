@@ -75,7 +75,7 @@ def test_a_run_starts_and_ends_by_its_row(
     """By the primary key."""
     params: dict[str, object] = {"now": None, "id": 7, "epoch": 0}
     if label == "start_outbox_run":
-        params |= {"floor": 0.0, "last": 20, "holds": HOLDS}
+        params |= {"task_id": "id7", "floor": 0.0, "last": 20, "holds": HOLDS}
     else:
         params |= {"emergency": False, "kept": 100}
     plan = explain(stored, label, params, mode)

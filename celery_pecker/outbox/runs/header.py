@@ -20,9 +20,11 @@ class RowRef:
     epoch: int
     outbox: str
     """The name of its outbox."""
+    task_id: str
+    """Tells it from a row of the same number in another table."""
 
 
-def add(headers: str, ref: RowRef, task_id: str) -> str:
+def add(headers: str, ref: RowRef) -> str:
     """Return a message's headers, as JSON, that name its row.
 
     Raises:
@@ -36,7 +38,7 @@ def add(headers: str, ref: RowRef, task_id: str) -> str:
         "id": ref.row,
         "epoch": ref.epoch,
         "outbox": ref.outbox,
-        "task_id": task_id,
+        "task_id": ref.task_id,
     }
     return json.dumps(known, separators=(",", ":"))
 
@@ -49,7 +51,12 @@ def read(header: object, task_id: object) -> RowRef | None:
     if not isinstance(header, Mapping) or header.get("task_id") != task_id:
         return None
     try:
-        return RowRef(int(header["id"]), int(header["epoch"]), str(header["outbox"]))
+        return RowRef(
+            row=int(header["id"]),
+            epoch=int(header["epoch"]),
+            outbox=str(header["outbox"]),
+            task_id=str(task_id),
+        )
     except (KeyError, TypeError, ValueError) as error:
         logger.warning("pecker: header %r cannot be read: %r", HEADER, error)
         return None

@@ -25,6 +25,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs import header, holds, options
 from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.rows import GONE
 from celery_pecker.outbox.runs.service import Service, Started
 from celery_pecker.outbox.runs.services import DEFAULT, UNKNOWN, Services
 
@@ -100,9 +101,7 @@ class Messages:
         if isinstance(ref, RowRef):
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
-            self._parking.submit(
-                self._give_up, Service.park, ref, name, request.id, why
-            )
+            self._parking.submit(self._give_up, Service.park, ref, name, why)
 
     def _on_refused(
         self, message: Any = None, exc: BaseException | None = None, **_: object
@@ -112,31 +111,28 @@ class Messages:
         if ref is not None:
             why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
             name = str(headers.get("task", ""))
-            self._parking.submit(
-                self._give_up, Service.turn_away, ref, name, headers["id"], why
-            )
+            self._parking.submit(self._give_up, Service.turn_away, ref, name, why)
 
     def _give_up(
         self,
-        settle: Callable[[Service, RowRef, str, str], None],
+        settle: Callable[[Service, RowRef, str, str], bool],
         ref: RowRef,
         task: str,
-        task_id: str,
         why: str,
     ) -> None:
         """Have the row of a message that is not run parked, or count an attempt."""
+        level, text = logging.WARNING, UNKNOWN.format(ref.outbox)
         try:
-            service = self._services.of(ref, task, task_id)
+            for service in self._services.of(ref, task):
+                if settle(service, ref, task, why):
+                    return
+                level, text = logging.INFO, "gone, or it was run meanwhile"
         except PeckerError as error:
-            service, text = None, f"unknown ({error})"
-        else:
-            text = UNKNOWN.format(ref.outbox)
-        if service is not None:
-            settle(service, ref, task, why)
-            return
-        logger.warning(
+            level, text = logging.WARNING, f"unknown ({error})"
+        logger.log(
+            level,
             "pecker: the recorded task %s[%s] is not started (%s): %s",
-            *(task, task_id, why, text),
+            *(task, ref.task_id, why, text),
         )
 
     @staticmethod
@@ -178,24 +174,26 @@ class Messages:
         return result
 
     def _start(self, task: Any, ref: RowRef) -> tuple[Service, Started, Options]:
+        level, verdict = logging.WARNING, UNKNOWN.format(ref.outbox)
+        wrong: Misconfigured | None = None
         try:
-            service = self._services.of(ref, task.name, task.request.id)
-        except PeckerError as error:
-            raise _refused(task, f"unknown ({error})") from error
-        if service is None:
-            raise _refused(task, UNKNOWN.format(ref.outbox), logging.WARNING)
-        try:
-            known = options.read(task, attempts=service.attempts)
-        except Misconfigured as error:
-            service.turn_away(ref, task.name, str(error))
-            raise
-        try:
-            started, verdict = service.start(ref.row, ref.epoch, known)
+            for service in self._services.of(ref, task.name):
+                try:
+                    known = options.read(task, attempts=service.attempts)
+                except Misconfigured as error:
+                    wrong = error
+                    if service.turn_away(ref, task.name, str(error)):
+                        break
+                    continue
+                started, verdict = service.start(ref, known)
+                if started is not None:
+                    return service, started, known
+                level = logging.INFO
+                if verdict != GONE:
+                    break
         except PeckerError as error:  # no answer, no tables: no run either
-            raise _refused(task, f"unknown ({error})") from error
-        if started is None:
-            raise _refused(task, verdict)
-        return service, started, known
+            raise wrong or _refused(task, f"unknown ({error})") from error
+        raise wrong or _refused(task, verdict, level)
 
     def _failed(
         self,

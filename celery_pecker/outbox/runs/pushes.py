@@ -127,8 +127,8 @@ class Pushes:
 
     def _message(self, row: Row, epoch: int) -> Stored:
         """Return a row as a message that names its epoch; raise ValueError."""
-        ref = RowRef(row.id, epoch, self._name)
-        return self._messages.read(row, header.add(row.headers, ref, row.task_id))
+        ref = RowRef(row.id, epoch, self._name, row.task_id)
+        return self._messages.read(row, header.add(row.headers, ref))
 
 
 def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.options import Options
@@ -18,6 +19,8 @@ MAX_PUSHES = 1_000
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
 MAX_MENDED = 10_000
+GONE = "gone"
+"""The verdict on a message whose row is not in this table."""
 
 
 class Pushed(NamedTuple):
@@ -90,20 +93,21 @@ class Rows:
         )
         return [Row._make(row) for row in rows]
 
-    def start(self, row: int, epoch: int, options: Options) -> tuple[Begun | None, str]:
+    def start(self, ref: RowRef, options: Options) -> tuple[Begun | None, str]:
         """Start the run of a message, or say why not: gone, repeated or parked."""
         [(attempt, raised, hold, verdict)] = self._database.run(
             "start_outbox_run",
             now=self._now(),
-            id=row,
-            epoch=epoch,
+            id=ref.row,
+            epoch=ref.epoch,
+            task_id=ref.task_id,
             floor=options.floor,
             last=options.attempts,
             holds=self._holds.seconds,
         )
         if attempt is None:
             return None, str(verdict)
-        return Begun(id=row, attempt=attempt, epoch=raised, hold=hold), str(verdict)
+        return Begun(id=ref.row, attempt=attempt, epoch=raised, hold=hold), str(verdict)
 
     def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> Taken:
         """Start the runs of rows of mode 2 that are due."""
@@ -138,13 +142,25 @@ class Rows:
         )
         return self._database.one_row("end_outbox_run", gone)
 
-    def fail(self, row: int, epoch: int, error: str, *, park: bool) -> bool:
-        """Keep the error of what failed; False: a later run has the row."""
+    def fail(
+        self,
+        row: int,
+        epoch: int,
+        error: str,
+        *,
+        park: bool,
+        task_id: str | None = None,
+    ) -> bool:
+        """Keep the error of what failed; False: a later run has the row.
+
+        Who has only a message of the row gives its task id.
+        """
         return self._database.change_one(
             "fail_outbox_run",
             now=self._now(),
             id=row,
             epoch=epoch,
+            task_id=task_id,
             error=error[:MAX_ERROR].replace("\0", ""),
             park=park,
         )

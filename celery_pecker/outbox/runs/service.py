@@ -16,7 +16,7 @@ from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.rows import Begun, Rows
+from celery_pecker.outbox.runs.rows import GONE, Begun, Rows
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -60,9 +60,7 @@ class Service:
         """After how many attempts a row is parked whose task says nothing."""
         return self._settings.outbox_attempts
 
-    def start(
-        self, row: int, epoch: int, options: Options
-    ) -> tuple[Started | None, str]:
+    def start(self, ref: RowRef, options: Options) -> tuple[Started | None, str]:
         """Start the run of a message, or say why not.
 
         Raises:
@@ -72,7 +70,7 @@ class Service:
 
         def start(rows: Rows) -> tuple[Started | None, str]:
             sent = self._clock.monotonic()
-            begun, verdict = rows.start(row, epoch, options)
+            begun, verdict = rows.start(ref, options)
             return None if begun is None else self.started(
                 begun, options, sent
             ), verdict
@@ -95,14 +93,14 @@ class Service:
         stored = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
         return stored[0] if stored else None
 
-    def has(self, ref: RowRef, task_id: str) -> bool:
+    def has(self, ref: RowRef) -> bool:
         """Say whether this table has the row of a message, as it was when it was sent.
 
         Raises:
             DatabaseUnavailable: there is no answer.
         """
         stored = self._ask(lambda rows: rows.read([(ref.row, ref.epoch)]), _QUEUE)
-        return [one.task_id for one in stored] == [task_id]
+        return [one.task_id for one in stored] == [ref.task_id]
 
     def end(self, started: Started, *, emergency: bool) -> bool:
         """Delete the row of a run that succeeded; whether it is known to be gone.
@@ -126,32 +124,38 @@ class Service:
             lambda rows: rows.fail(begun.id, begun.epoch, error, park=park),
         )
 
-    def park(self, ref: RowRef, task: str, why: str) -> None:
+    def park(self, ref: RowRef, task: str, why: str) -> bool:
         """Park a row whose message is not run; without an answer it is sent again.
 
         One that was run meanwhile stays: Celery calls revoked, too, what it ended.
+        False: that, or this table has not got the row.
         """
+
+        def park(rows: Rows) -> bool:
+            return rows.fail(ref.row, ref.epoch, why, park=True, task_id=ref.task_id)
+
         try:
-            if not self._ask(
-                lambda rows: rows.fail(ref.row, ref.epoch, why, park=True),
-                _FAIL_TIMEOUT,
-            ):
-                return
+            if not self._ask(park, _FAIL_TIMEOUT):
+                return False
             why = f"parked: {why}"
         except PeckerError as error:
             why = f"not parked, and is sent again after its hold ({why}): {error}"
         logger.warning(
             "pecker: the recorded task %s (row %d) is %s", task, ref.row, why
         )
+        return True
 
-    def turn_away(self, ref: RowRef, task: str, why: str) -> None:
+    def turn_away(self, ref: RowRef, task: str, why: str) -> bool:
         """Count an attempt that no worker could begin; the last one parks the row.
 
         Another worker may have the task: it is due again after its hold.
+        False: this table has not got the row.
         """
         options = Options(timeout=None, attempts=self.attempts)
         try:
-            started, verdict = self.start(ref.row, ref.epoch, options)
+            started, verdict = self.start(ref, options)
+            if verdict == GONE:
+                return False
             if started is not None:
                 last = holds.is_last(started.begun.attempt, self.attempts)
                 self.fail(started, why, park=last)
@@ -162,6 +166,7 @@ class Service:
             "pecker: the recorded task %s (row %d) cannot be run here (%s): %s",
             *(task, ref.row, why, verdict),
         )
+        return True
 
     def close(self) -> None:
         """Drop the connections that nobody uses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
@@ -46,22 +46,26 @@ class Services:
             self._services.setdefault(outbox, Service(settings))
         return self._services[outbox]
 
-    def of(self, ref: RowRef, task: str, task_id: str) -> Service | None:
-        """Return the service of a message's row; None: no outbox is known that has it.
+    def of(self, ref: RowRef, task: str) -> Iterator[Service]:
+        """Give the services that may have a message's row, until the caller is content.
 
-        An outbox that has another name here is found by the row, which asks PostgreSQL.
+        The first is the one of that name, unasked. If there is none, or it has not got
+        the row, the row is looked for in the other tables, which asks PostgreSQL: the
+        outbox has another name here.
 
         Raises:
             PeckerError: none has it, and one of them did not answer.
         """
         known = self.named(ref.outbox)
         if known is not None:
-            return known
+            yield known
         silent: PeckerError | None = None
         for name in self._names():
             service = self.named(name)
+            if service is None or service is known:
+                continue
             try:
-                has_it = service is not None and service.has(ref, task_id)
+                has_it = service.has(ref)
             except PeckerError as error:
                 silent = error
                 continue
@@ -69,12 +73,12 @@ class Services:
                 logger.warning(
                     "pecker: the recorded task %s[%s] is of outbox %r, which has the"
                     " name %r here: give it one name everywhere",
-                    *(task, task_id, ref.outbox, name),
+                    *(task, ref.task_id, ref.outbox, name),
                 )
-                return service
+                yield service
+                return
         if silent is not None:
             raise silent
-        return None
 
     def close(self) -> None:
         """Let go of the databases."""

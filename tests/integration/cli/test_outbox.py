@@ -192,7 +192,7 @@ def test_what_was_sent_and_no_worker_has_begun_is_due(
     [row] = line.json("outbox", "show")["rows"]
     assert row["due_at"] < row["created_at"], "six minutes ago"
     assert not line.json("health", "--outbox", "--within", "300", code=1)["healthy"]
-    begun, _ = rows.start(number, 0, Options(timeout=None, attempts=3))
+    begun, _ = rows.start(table.ref(number), Options(timeout=None, attempts=3))
     assert begun is not None
     assert shown() == (1, 0, 1, 0, "held")
     rows.fail(number, begun.epoch, "broken", park=False)

@@ -28,15 +28,18 @@ class Hall:
 
     def __init__(self, dsn: str, **settings: Any) -> None:
         self.table = Table(settings.pop("table", dsn))
+        others: dict[str, str] = settings.pop("others", {})
         self.app = Celery(
             "hall", set_as_current=False, broker="memory://", backend="cache+memory://"
         )
         self.app.conf.update({"pecker_dsn": dsn, **QUICK, **settings})
         self.outbox = Outbox(self.app)
         self.settings = Settings.read(self.app.conf, main=self.app.main)
+        known = {"default": self.settings}
+        for name, other in others.items():
+            known[name] = Outbox(self.app, dsn=other, name=name).settings
         self.messages = Messages(
-            lambda name: self.settings if name == "default" else None,
-            refuse_retries=refuse_retries,
+            known.get, names=lambda: known, refuse_retries=refuse_retries
         )
         self.messages.connect()
         self.service: Any = self.messages.service("default")
@@ -57,10 +60,14 @@ class Hall:
             self.app, pool_kind="solo", settings=self.settings, stored=self.messages
         )
 
-    def push(self) -> list[tuple[dict[str, Any], bytes]]:
-        """Return the messages of the rows that are due, as a broker has them."""
-        with self.service._connections.lend(30.0) as database:
-            rows = self.service.rows(database)
+    def push(self, outbox: str = "default") -> list[tuple[dict[str, Any], bytes]]:
+        """Return the messages of the rows that are due, as a broker has them.
+
+        Whoever sends them knows the outbox as `default`.
+        """
+        service: Any = self.messages.service(outbox)
+        with service._connections.lend(30.0) as database:
+            rows = service.rows(database)
             claimed = rows.claim_pushes()
             epochs = {one.id: one.epoch for one in claimed}
             found = rows.read([*epochs.items()])

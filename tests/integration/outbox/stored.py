@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from celery_pecker.kernel.clock import new_tag
+from celery_pecker.outbox.runs.header import RowRef
 
 INSERT = """
 insert into pecker_outbox (due_at, mode, task, task_id, exchange, routing_key,
@@ -60,6 +61,11 @@ class Table:
             found = cursor.fetchone()
             names = [column.name for column in cursor.description or ()]
         return dict(zip(names, found, strict=True)) if found else {}
+
+    def ref(self, number: int, epoch: int = 0) -> RowRef:
+        """Return what a message says of a row, also of one that has gone."""
+        task_id = self.row(number).get("task_id", "")
+        return RowRef(number, epoch, "default", task_id)
 
     @property
     def rows(self) -> int:

@@ -55,7 +55,8 @@ def test_messages_of_before_the_change_start_nothing(
     rows = Rows(database, Holds(60.0, 60.0))
     [pushed] = rows.claim_pushes()
     operations.reschedule(database, Which(ids=[number]), at=LATER)
-    assert rows.start(pushed.id, pushed.epoch, OPTIONS) == (None, "repeated")
+    told = Table(dsn).ref(pushed.id, pushed.epoch)
+    assert rows.start(told, OPTIONS) == (None, "repeated")
 
 
 def test_a_run_keeps_its_hold_unless_it_is_said_to_have_ended(

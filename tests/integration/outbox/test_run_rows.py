@@ -33,14 +33,14 @@ class Bench:
 
     def begun(self, number: int, epoch: int = 0) -> Begun:
         """Return the run that was started."""
-        begun, verdict = self.rows.start(number, epoch, OPTIONS)
+        begun, verdict = self.rows.start(self.table.ref(number, epoch), OPTIONS)
         assert verdict == "started"
         assert begun is not None
         return begun
 
     def refused(self, number: int, epoch: int = 0) -> str:
         """Return why no run was started."""
-        begun, verdict = self.rows.start(number, epoch, OPTIONS)
+        begun, verdict = self.rows.start(self.table.ref(number, epoch), OPTIONS)
         assert begun is None
         return verdict
 
@@ -239,13 +239,14 @@ def test_claims_and_starts_that_race_have_one_winner(bench: Bench, dsn: str) -> 
     """Ten at once: of pushes, of messages of one row, and of workers."""
     number = bench.table.add("a")
     bench.table.add("b", mode=2)
+    told = bench.table.ref(number)
     databases = [Database(dsn, schema="public", timeout=30.0) for _ in range(10)]
     all_rows = [
         Rows(one, Holds(60.0, 240.0), now=lambda: bench.now) for one in databases
     ]
     with ThreadPoolExecutor(10) as pool:
         pushed = [*pool.map(lambda rows: rows.claim_pushes(), all_rows)]
-        starts = [*pool.map(lambda rows: rows.start(number, 0, OPTIONS), all_rows)]
+        starts = [*pool.map(lambda rows: rows.start(told, OPTIONS), all_rows)]
         taken = [*pool.map(lambda rows: rows.take([("b", OPTIONS)], 1), all_rows)]
     for database in databases:
         database.close()
@@ -271,11 +272,11 @@ def test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be(
 ) -> None:
     """Celery calls a task revoked, too, that ran and was ended by force."""
     service = Service(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
-    told = RowRef(bench.table.add("a"), 0, "default")
+    told = bench.table.ref(bench.table.add("a"))
     bench.begun(told.row)
     service.park(told, "a", "it was revoked")
     assert "parked" not in caplog.text
-    waits = RowRef(bench.table.add("a"), 0, "default")
+    waits = bench.table.ref(bench.table.add("a"))
     service.park(waits, "a", "it was revoked")
     assert f"a (row {waits.row}) is parked: it was revoked" in caplog.text
     service.close()
@@ -291,6 +292,6 @@ def test_that_nothing_could_be_parked_is_said_whatever_the_reason(
         dsn=bench.table.dsn, app="a", database_timeout=30.0, schema="elsewhere"
     )
     service = Service(settings)
-    service.park(RowRef(1, 0, "default"), "a", "it has expired")
+    service.park(RowRef(1, 0, "default", "any"), "a", "it has expired")
     service.close()
     assert "a (row 1) is not parked" in caplog.text

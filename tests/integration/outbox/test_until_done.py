@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -383,11 +384,11 @@ def test_a_table_that_does_not_answer_holds_up_no_row_of_another(hall: Hall) -> 
     hall.table.add("mail")
     [(headers, _)] = hall.push()
     told = headers[HEADER]
-    ref = RowRef(told["id"], told["epoch"], "eu")
-    found = services.of(ref, "mail", headers["id"])
+    ref = RowRef(told["id"], told["epoch"], "eu", headers["id"])
+    found = next(services.of(ref, "mail"))
     assert found is services.named("default")
     with pytest.raises(DatabaseUnavailable):
-        services.of(ref, "mail", "another")
+        next(services.of(replace(ref, task_id="another"), "mail"))
     services.close()
 
 
