@@ -18,6 +18,14 @@ ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
 GUARDS = (
     # What is counted
     Guard(
+        "throttle: what inspect shows of a request is Celery's own",
+        "throttle/worker/running.py",
+        'request.request_dict["delivery_info"] = {**request.delivery_info, RUN: run}',
+        "request.delivery_info[RUN] = run",
+        "tests/unit/throttle/test_worker_parts.py"
+        "::test_what_inspect_shows_of_a_request_is_celerys_own",
+    ),
+    Guard(
         "throttle: a look that fails ends no thread (I12)",
         "throttle/flower/watching.py",
         'self._failed.call("throttle: a look", None, self._look, sampler)',

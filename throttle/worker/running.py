@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from celery.worker import state
 
 RUN = "throttle_run"
-"""Where a request's `delivery_info` says which run it is, in whatever process it is
-run. Celery makes that of four fields of a message: nobody else can put it there."""
+"""Where the `delivery_info` that a task is run with says which run it is, in whatever
+process. Celery makes that of four fields of a message: nobody else can put it there.
+What `celery inspect active` shows is the request's own, which stays as it is."""
 
 next_run: Callable[[], int] = count(1).__next__
 """Returns a number that no other run of this process has."""
@@ -48,7 +49,7 @@ class Running:
         of a second's requests would outlive Python's young generation, and each full
         collection would come sooner.
         """
-        request.delivery_info[RUN] = run
+        request.request_dict["delivery_info"] = {**request.delivery_info, RUN: run}
         self._look(2)
         self._line.append((run, request))
 

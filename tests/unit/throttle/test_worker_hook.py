@@ -16,6 +16,7 @@ from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings
 from throttle.worker import scheduled
 from throttle.worker.hook import PERIOD, Hook
+from throttle.worker.running import RUN
 
 state: Any = _state
 LIMITS = {"main": Limit(database="main", operations=100.0)}
@@ -33,6 +34,7 @@ class Request:
         self.dead = False
         self.time_start = None
         self.delivery_info: dict[str, Any] = {"priority": None}
+        self.request_dict: dict[str, Any] = {"delivery_info": self.delivery_info}
 
     def revoked(self) -> bool:
         """Say whether Celery finds it revoked or expired."""
@@ -284,7 +286,7 @@ def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
     assert bench.accounts.forgotten == []
     state.task_ready(one)
     bench.runtime.collect()
-    assert bench.accounts.forgotten == [one.delivery_info["throttle_run"]]
+    assert bench.accounts.forgotten == [one.request_dict["delivery_info"][RUN]]
 
 
 def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:

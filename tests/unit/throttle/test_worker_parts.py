@@ -38,7 +38,8 @@ class Request:
         self.time_start: float | None = None
         self.expires: datetime | None = given.get("expires")
         self.dead = False
-        self.delivery_info: dict[str, Any] = {}
+        self.delivery_info: dict[str, Any] = {"priority": None}
+        self.request_dict: dict[str, Any] = {"delivery_info": self.delivery_info}
 
     def revoked(self) -> bool:
         """Say whether it is dead."""
@@ -87,6 +88,14 @@ def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
     watched.collect()
     assert ends.said == [("ended", 1), ("forget", 2)]
     assert len(watched) == 1
+
+
+def test_what_inspect_shows_of_a_request_is_celerys_own() -> None:
+    """The process of the pool is told which run it is; nobody else sees that."""
+    request = Request("t")
+    Running(Ends()).add(7, request)
+    assert request.delivery_info == {"priority": None}
+    assert request.request_dict["delivery_info"] == {"priority": None, running.RUN: 7}
 
 
 def test_a_retry_under_the_same_id_goes_on() -> None:
