@@ -27,17 +27,22 @@ Start = Callable[[], BeatNode]
 
 
 @pytest.fixture
-def start(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]:
+def env(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> dict[str, str]:
+    """Give what the app of schedulers and workers reads."""
+    return {
+        "PECKER_TEST_QUEUE": queue_name,
+        "PECKER_TEST_BROKER": redis_url,
+        "PECKER_TEST_ALARMS_DSN": dsn,
+        "PECKER_TEST_ALARMS": str(tmp_path),
+    }
+
+
+@pytest.fixture
+def start(env: dict[str, str]) -> Iterator[Start]:
     """Give a way to start schedulers that end with the test."""
     with ExitStack() as stack:
 
         def make() -> BeatNode:
-            env = {
-                "PECKER_TEST_QUEUE": queue_name,
-                "PECKER_TEST_BROKER": redis_url,
-                "PECKER_TEST_ALARMS_DSN": dsn,
-                "PECKER_TEST_ALARMS": str(tmp_path),
-            }
             node = beat(APP, name="beat", cwd=ROOT, env=env, scheduler="pecker")
             stack.callback(node.teardown)
             node.process.start()
@@ -47,19 +52,11 @@ def start(dsn: str, redis_url: str, queue_name: str, tmp_path: Path) -> Iterator
 
 
 @pytest.fixture
-def worker_node(
-    dsn: str, redis_url: str, queue_name: str, tmp_path: Path
-) -> Iterator[Start]:
+def worker_node(queue_name: str, env: dict[str, str]) -> Iterator[Start]:
     """Give a way to start workers that are schedulers, and end with the test."""
     with ExitStack() as stack:
 
         def make() -> Any:
-            env = {
-                "PECKER_TEST_QUEUE": queue_name,
-                "PECKER_TEST_BROKER": redis_url,
-                "PECKER_TEST_ALARMS_DSN": dsn,
-                "PECKER_TEST_ALARMS": str(tmp_path),
-            }
             options = ["-c", "1"]
             node: Any = worker(
                 APP, name="duty", queue=queue_name, cwd=ROOT, env=env, options=options
