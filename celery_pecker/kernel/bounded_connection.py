@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg import conninfo
 from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
 
 from celery_pecker.kernel import hosts
 from celery_pecker.kernel.errors import Misconfigured
@@ -36,8 +37,19 @@ class BoundedConnection(hosts.Connection[tuple[Any, ...]]):
         interval: float = 0.1,
         timeout: float | None = None,
     ) -> Result:
-        """Run the protocol generator, within the budget."""
-        return super().wait(gen, interval=interval, timeout=timeout or self.budget)
+        """Run the protocol generator, within the budget.
+
+        A statement that is struck, by a deadline or a signal, costs the connection: its
+        answer would be taken for that of the next one.
+        """
+        try:
+            return super().wait(gen, interval=interval, timeout=timeout or self.budget)
+        except psycopg.Error:
+            raise
+        except BaseException:
+            if self.info.transaction_status is TransactionStatus.ACTIVE:
+                self.close()
+            raise
 
 
 def parameters_of(dsn: str) -> dict[str, Any]:

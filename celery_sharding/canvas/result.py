@@ -121,7 +121,6 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         try:
             return question(self.ledger)
         except DeadlineExceeded:
-            self.ledger.close()  # struck in the middle of a statement
             raise
         except PeckerError:
             return None

@@ -55,11 +55,7 @@ def sweep(app: Any) -> dict[str, int]:
     with deadline.detached():
         try:
             return _sweep(app, end)
-        except DatabaseUnavailable as error:
-            logger.warning("sharding: a sweep ended early, the next goes on: %s", error)
-            return {}
-        except deadline.DeadlineExceeded as error:
-            at(app, role="sweeper").close()  # struck in the middle of a statement
+        except (DatabaseUnavailable, deadline.DeadlineExceeded) as error:
             logger.warning("sharding: a sweep ended early, the next goes on: %s", error)
             return {}
 
@@ -100,10 +96,7 @@ def _go_on(app: Any, ledger: Ledger, job: int) -> None:
     """Move the job on; a database that is busy or away is no error of the sweeper's."""
     try:
         go_on(app, ledger, job)
-    except DatabaseUnavailable as error:
-        logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
-    except deadline.DeadlineExceeded as error:
-        ledger.close()  # struck in the middle of a statement
+    except (DatabaseUnavailable, deadline.DeadlineExceeded) as error:
         logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
 
 
