@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time, tzinfo
 from typing import Literal
 
-from celery_pecker.calendars import words
+from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse
 from celery_pecker.calendars.fields import Fields, parse
 from celery_pecker.calendars.schedule import CalendarSchedule
@@ -147,10 +147,10 @@ class Cron(CalendarSchedule):
     @property
     def words(self) -> str:
         """The schedule in words."""
-        text = words.of_fields(self._cron.fields, either=self._cron.either)
+        text = phrases.of_fields(self._cron.fields, either=self._cron.either)
         if self.calendar is not None:
             text += f", on working days only ({self.calendar})"
-        return words.framed(text, self)
+        return phrases.framed(text, self)
 
 
 def cron(  # each one says how it differs from another

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Literal, cast
 
-from celery_pecker.calendars import words
+from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse, whole_of
 from celery_pecker.calendars.fields import DAYS as DAY_NAMES
 from celery_pecker.calendars.periods import (
@@ -70,8 +70,8 @@ class Recurrence(CalendarSchedule):
     def words(self) -> str:
         """The schedule in words."""
         start = self.local_start(self.own_zone or UTC)
-        text = words.of_level(self.level, self.every, start, self.days, self.calendar)
-        return words.framed(text, self)
+        text = phrases.of_level(self.level, self.every, start, self.days, self.calendar)
+        return phrases.framed(text, self)
 
     def local_start(self, zone: tzinfo) -> datetime:
         """Return the start as local time."""

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from dateutil.rrule import rrulestr
 
-from celery_pecker.calendars import words
+from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse
 from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
 
@@ -150,7 +150,7 @@ class RRule(CalendarSchedule):
     @property
     def words(self) -> str:
         """The schedule in words."""
-        return words.framed(words.of_rule(self.parts), self)
+        return phrases.framed(phrases.of_rule(self.parts), self)
 
     def _rule_in(self, zone: tzinfo) -> RuleTimes:
         if self._ready is None or self._ready[0] is not zone:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from hashlib import blake2b
 from typing import Any, Self
 
-from celery_pecker.calendars import words
+from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Duration, refuse, seconds_of
 from celery_pecker.calendars.schedule import MICROSECOND, CalendarSchedule
 
@@ -88,7 +88,7 @@ class Every(CalendarSchedule):
     @property
     def words(self) -> str:
         """The interval in words."""
-        return words.seconds_in_words(self.seconds)
+        return phrases.seconds_in_words(self.seconds)
 
     def _after(self, utc: datetime, zone: tzinfo) -> datetime:  # noqa: ARG002  # UTC
         period = timedelta(seconds=self.seconds)

@@ -1,4 +1,4 @@
-"""Schedules in words, as ``pecker next`` prints them."""
+"""Describe parts of schedules in words, as ``pecker next`` prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any schedule in words: Celery's own too."""
+"""Describe any schedule in words: Celery's own too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker.calendars import words
+from celery_pecker.calendars import phrases
 from celery_pecker.calendars.fields import parse
 from celery_pecker.calendars.schedule import CalendarSchedule
 from celery_pecker.kernel.errors import Misconfigured
@@ -19,7 +19,7 @@ def in_words(when: Any) -> str:
     if type(when) is crontab:
         return _crontab(when)
     if type(when) is schedule:
-        text = words.seconds_in_words(when.seconds)
+        text = phrases.seconds_in_words(when.seconds)
         return f"{text}, on whole ones" if when.relative else text
     if type(when) is solar:
         event = when.event.replace("_", " ")
@@ -39,4 +39,4 @@ def _crontab(when: Any) -> str:
         fields = parse("crontab", " ".join(str(one) for one in parts))
     except Misconfigured:  # a set of numbers, a form of its own
         return str(when)
-    return words.of_fields(fields, either=False)
+    return phrases.of_fields(fields, either=False)
