@@ -1,7 +1,7 @@
 """What became of slots, kept for people, bounded, off the hot path.
 
     report ──note()──▶ Recorder (memory) ──flush()──▶ pecker_history
-                       by Scribe, in the pauses          │
+                       by HistoryWriter, in pauses           │
     Fate ◀──merge()── reports of a slot ◀──read───────────┘
 
 Every process reports what it saw: a scheduler that it published, a worker that it
@@ -10,23 +10,23 @@ order, forward only. Nothing depends on the history: what cannot be written is d
 and counted.
 
 ``report`` names things; ``merge`` decides (pure); ``recorder`` keeps pages of reports
-until they are written; ``scribe`` writes them while the scheduler sleeps. ``life``
+until they are written; ``writer`` writes them while the scheduler sleeps. ``life``
 names the runs that a process has in hand, ``silence`` judges whose are lost (pure).
 """
 
 from celery_pecker.history.merge import Fate, merge
 from celery_pecker.history.recorder import Recorder
 from celery_pecker.history.report import Historian, NoHistory, Report, SlotReport
-from celery_pecker.history.scribe import Scribe
 from celery_pecker.history.silence import Silence
+from celery_pecker.history.writer import HistoryWriter
 
 __all__ = [
     "Fate",
     "Historian",
+    "HistoryWriter",
     "NoHistory",
     "Recorder",
     "Report",
-    "Scribe",
     "Silence",
     "SlotReport",
     "merge",

@@ -10,7 +10,7 @@ from celery import Celery
 
 from celery_pecker import declarations, signals, tracing
 from celery_pecker.heartbeat import Heart
-from celery_pecker.history import NoHistory, Recorder, Scribe
+from celery_pecker.history import HistoryWriter, NoHistory, Recorder
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
@@ -60,12 +60,14 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     entries = [entry for entry in declared if entry.policy.run is mode]
     holder = new_id()
     database = Database.of(settings)
-    databases, scribe = [database], None
+    databases, writer = [database], None
     if history is None and settings.history:
         chronicle = Database.of(settings, role="history")
         databases.append(chronicle)
-        scribe = Scribe(Recorder(holder, settings.history), chronicle, clock=SYSTEM)
-        history = SharedHistory(scribe, [])
+        writer = HistoryWriter(
+            Recorder(holder, settings.history), chronicle, clock=SYSTEM
+        )
+        history = SharedHistory(writer, [])
     publisher = destination or Publisher(app, book, timeout=settings.broker_timeout)
     runs = publisher if isinstance(publisher, Runs) else None
     out = Sending(
@@ -127,7 +129,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         destination=publisher,
         heart=heart,
         history=history,
-        scribe=scribe,
+        writer=writer,
         shut=shut_of(gate),
         held=remembering.lately,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from celery_pecker import signals
 from celery_pecker.alarms.evaluation import Held, Shut
 from celery_pecker.heartbeat import Heart
-from celery_pecker.history import Scribe
+from celery_pecker.history import HistoryWriter
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
@@ -57,7 +57,7 @@ class Replica:
     destination: Destination
     heart: Heart
     history: SharedHistory | None
-    scribe: Scribe | None
+    writer: HistoryWriter | None
     """None: it is another replica's, or nobody writes."""
     shut: Shut | None
     """What its gate lets nothing through to; None: it cannot say."""
@@ -75,8 +75,8 @@ class Replica:
 
     def start(self) -> None:
         """Start the loop."""
-        if self.scribe is not None:
-            self.scribe.start()
+        if self.writer is not None:
+            self.writer.start()
         self.loop.start()
 
     def stop(self) -> None:
@@ -91,9 +91,9 @@ class Replica:
 
     def close_history(self, timeout: float = LAST_BATCH) -> None:
         """Have the last reports written, if that is possible at once."""
-        if self.scribe is not None:
-            self.scribe.stop()
-            self.scribe.join(timeout)
+        if self.writer is not None:
+            self.writer.stop()
+            self.writer.join(timeout)
 
     @property
     def failure(self) -> str | None:

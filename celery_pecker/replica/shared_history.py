@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from celery_pecker.history import Scribe
+from celery_pecker.history import HistoryWriter
 
 
 class SharedHistory:
-    """One scribe for all schedulers of a process: it writes when none has work."""
+    """One writer for all schedulers of a process: it writes when none has work."""
 
-    def __init__(self, scribe: Scribe, others: list[SharedHistory]) -> None:
-        self._scribe = scribe
-        self.note = scribe.note
+    def __init__(self, writer: HistoryWriter, others: list[SharedHistory]) -> None:
+        self._writer = writer
+        self.note = writer.note
         self._all = others
         self.until = float("inf")
         """Nothing is due before this moment, as far as is known here."""
@@ -19,8 +19,8 @@ class SharedHistory:
     def allow(self, until: float) -> None:
         """Allow writing until that moment, before which nothing is due here."""
         self.until = until
-        self._scribe.allow(min(one.until for one in self._all))
+        self._writer.allow(min(one.until for one in self._all))
 
     def another(self) -> SharedHistory:
-        """Return the face of the same scribe for another scheduler."""
-        return SharedHistory(self._scribe, self._all)
+        """Return the face of the same writer for another scheduler."""
+        return SharedHistory(self._writer, self._all)

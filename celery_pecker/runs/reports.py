@@ -1,6 +1,6 @@
 """Report to the history what became of runs, without making anybody wait.
 
-In a worker's main process, whatever its pool is. Reports go to a scribe
+In a worker's main process, whatever its pool is. Reports go to a writer
 (celery_pecker.history) that begins with the first of them. Nothing is ever due here,
 so it may write at any time. A run that goes on for some seconds is reported as running.
 """
@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 
-from celery_pecker.history import Recorder, Report, Scribe
+from celery_pecker.history import HistoryWriter, Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
@@ -36,7 +36,7 @@ class Reports:
         self._host = host
         self._database = Database.of(settings, role="reports")
         self._mutex = threading.Lock()
-        self._scribe: Scribe | None = None
+        self._writer: HistoryWriter | None = None
         self._running: dict[str, tuple[Run, float]] = {}
         """Runs that are not yet reported as running."""
         self._long: dict[str, Run] = {}
@@ -67,35 +67,35 @@ class Reports:
         self._note(run, to_us(self._instants.after(0.0)), report, error)
 
     def _note(self, run: Run, at_us: int, report: Report, error: str = "") -> None:
-        scribe = self._writing()
-        scribe.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)
-        scribe.allow(ALWAYS)
+        writer = self._writing()
+        writer.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)
+        writer.allow(ALWAYS)
 
     def close(self, timeout: float = 0.5) -> None:
         """Have written what can be within that time."""
-        if self._scribe is not None:
-            self._scribe.stop()
-            self._scribe.join(timeout)
+        if self._writer is not None:
+            self._writer.stop()
+            self._writer.join(timeout)
 
     def abandon(self) -> None:
         """Give up the connection in a fork of its owner."""
         self._database.abandon()
 
-    def _writing(self) -> Scribe:
-        scribe = self._scribe
-        if scribe is not None:
-            return scribe
+    def _writing(self) -> HistoryWriter:
+        writer = self._writer
+        if writer is not None:
+            return writer
         with self._mutex:
-            if self._scribe is None:
+            if self._writer is None:
                 recorder = Recorder(new_id(), self._settings.history, host=self._host)
-                self._scribe = Scribe(
+                self._writer = HistoryWriter(
                     recorder, self._database, clock=SYSTEM, look=self._look, every=LOOK
                 )
-                self._scribe.start()
-            return self._scribe
+                self._writer.start()
+            return self._writer
 
     def _look(self) -> None:
-        """Report the runs that have gone on for long. On the scribe's thread.
+        """Report the runs that have gone on for long. On the writer's thread.
 
         A run may end meanwhile: its end is reported behind this, and with a later
         instant.

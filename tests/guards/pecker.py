@@ -517,7 +517,7 @@ GUARDS = (
     ),
     Guard(
         "a step of the history that rests is no success after a failure",
-        "celery_pecker/history/scribe.py",
+        "celery_pecker/history/writer.py",
         "if not idle and not self._loop.failing:",
         "if not idle:",
         HISTORY,
@@ -552,7 +552,7 @@ GUARDS = (
     ),
     Guard(
         "the history is written while nothing is due",
-        "celery_pecker/history/scribe.py",
+        "celery_pecker/history/writer.py",
         "if not idle and not self._loop.failing:",
         "if False:",
         HISTORY,
@@ -924,7 +924,7 @@ GUARDS = (
     ),
     Guard(
         "lost: a worker renews what it has in hand",
-        "celery_pecker/history/scribe.py",
+        "celery_pecker/history/writer.py",
         "        return min(rest, self._renew())",
         "        return rest",
         f"{WORKERS}/test_outcomes.py",

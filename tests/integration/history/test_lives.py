@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import Recorder, Report, Scribe, SlotReport, merge
+from celery_pecker.history import HistoryWriter, Recorder, Report, SlotReport, merge
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
@@ -217,16 +217,16 @@ def test_without_its_table_reports_are_written_all_the_same(
     with psycopg.connect(dsn) as connection:
         connection.execute("drop table pecker_lives")
     database = Database(dsn, schema="public", timeout=5.0, role="history")
-    scribe = Scribe(worker.recorder, database, clock=SYSTEM, every=0.01)
-    scribe.start()
+    writer = HistoryWriter(worker.recorder, database, clock=SYSTEM, every=0.01)
+    writer.start()
     try:
         for report in (Report.RUNNING, Report.SUCCEEDED):
-            scribe.note("x", DUE, 0, 1, to_us(SYSTEM.now()), report)
-            scribe.allow(float("inf"))
+            writer.note("x", DUE, 0, 1, to_us(SYSTEM.now()), report)
+            writer.allow(float("inf"))
             eventually(partial(written, dsn, report), 30.0, "it is written")
     finally:
-        scribe.stop()
-        assert scribe.join(30.0)
+        writer.stop()
+        assert writer.join(30.0)
     said = [one for one in caplog.messages if "are not known as lost" in one]
     assert len(said) == 1
 

@@ -12,9 +12,9 @@ from psycopg.rows import dict_row
 
 from celery_pecker.history import (
     Fate,
+    HistoryWriter,
     Recorder,
     Report,
-    Scribe,
     SlotReport,
     merge,
     recorder,
@@ -212,14 +212,14 @@ def test_none_is_kept_where_none_is_wanted() -> None:
 def test_the_scribe_writes_while_nothing_is_due(database: Database, dsn: str) -> None:
     """Not before: the scheduler's thread shares the interpreter. And not never."""
     clock, ours = ManualClock(), Recorder(uuid.uuid4(), 600)
-    scribe = Scribe(ours, database, clock=clock)
-    step, us = scribe._step, SECOND
+    writer = HistoryWriter(ours, database, clock=clock)
+    step, us = writer._step, SECOND
     clock.advance_us(us)
     note(ours, 0)
-    scribe.allow(clock.monotonic() + 0.01)
+    writer.allow(clock.monotonic() + 0.01)
     assert step() == pytest.approx(4.0)
     assert not read(dsn)
-    scribe.allow(clock.monotonic() + 1)
+    writer.allow(clock.monotonic() + 1)
     step()
     assert len(read(dsn)) == 1
     note(ours, 1)
@@ -235,16 +235,18 @@ def test_the_scribe_writes_while_nothing_is_due(database: Database, dsn: str) ->
 def test_the_scribe_has_a_thread_and_a_last_word(dsn: str) -> None:
     """What one bite holds is written at the end."""
     ours = Recorder(uuid.uuid4(), 600)
-    scribe = Scribe(ours, Database(dsn, schema="public", timeout=5.0), clock=SYSTEM)
-    scribe.start()
+    writer = HistoryWriter(
+        ours, Database(dsn, schema="public", timeout=5.0), clock=SYSTEM
+    )
+    writer.start()
     try:
         note(ours, 0)
-        scribe.allow(SYSTEM.monotonic() + 60)
+        writer.allow(SYSTEM.monotonic() + 60)
         eventually(lambda: bool(read(dsn)))
         note(ours, 1)
     finally:
-        scribe.stop()
-    assert scribe.join(30.0)
+        writer.stop()
+    assert writer.join(30.0)
     assert len(read(dsn)) == 2
 
 
@@ -252,17 +254,17 @@ def test_a_database_that_refuses_is_asked_less_and_less(dsn: str) -> None:
     """It was asked four times a second for ever, with a traceback each time."""
     clock, ours = ManualClock(), Recorder(uuid.uuid4(), 600)
     absent = Database(dsn + "_absent", schema="public", timeout=5.0)
-    scribe = Scribe(ours, absent, clock=clock)
-    loop = scribe._loop
+    writer = HistoryWriter(ours, absent, clock=clock)
+    loop = writer._loop
     loop.turn()
     note(ours, 0)
-    scribe.allow(clock.monotonic() + 1)
+    writer.allow(clock.monotonic() + 1)
     rests = []
     for _ in range(8):
         rests.append(loop.turn())
         assert loop.failing
         clock.advance_us(SECOND)
-        scribe.allow(clock.monotonic())
+        writer.allow(clock.monotonic())
     assert rests[-1] > 2 * rests[0]
 
 
@@ -278,7 +280,7 @@ def test_a_locked_table_does_not_fill_the_server(dsn: str) -> None:
     """The server ends what nobody waits for; else each try would leave a connection."""
     database = Database(dsn, schema="public", timeout=0.2, role="history")
     recorder_ = Recorder(uuid.uuid4(), 60)
-    Scribe(recorder_, database, clock=ManualClock())
+    HistoryWriter(recorder_, database, clock=ManualClock())
     note(recorder_, 1)
     with psycopg.connect(dsn) as locking:
         locking.execute("lock table pecker_history")

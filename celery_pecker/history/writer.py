@@ -36,7 +36,7 @@ CALLING_OFF = 1.0
 _refused = OnceAMinute(logger)
 
 
-class Scribe:
+class HistoryWriter:
     """Takes reports at any time and writes them when it is allowed to."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Scribe:
     ) -> None:
         """Take a recorder and its own connection.
 
-        ``look`` is called on the scribe's thread, each ``every`` seconds at least: it
+        ``look`` is called on the writer's thread, each ``every`` seconds at least: it
         may have more to note.
         """
         self.recorder = recorder
