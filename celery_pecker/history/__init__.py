@@ -11,13 +11,14 @@ and counted.
 
 ``report`` names things; ``merge`` decides (pure); ``recorder`` keeps pages of reports
 until they are written; ``writer`` writes them while the scheduler sleeps. ``life``
-names the runs that a process has in hand, ``silence`` judges whose are lost (pure).
+names the runs that a process has in hand, ``silent_processes`` judges whose are lost
+(pure).
 """
 
 from celery_pecker.history.merge import Fate, merge
 from celery_pecker.history.recorder import Recorder
 from celery_pecker.history.report import Historian, NoHistory, Report, SlotReport
-from celery_pecker.history.silence import Silence
+from celery_pecker.history.silent_processes import SilentProcesses
 from celery_pecker.history.writer import HistoryWriter
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
     "NoHistory",
     "Recorder",
     "Report",
-    "Silence",
+    "SilentProcesses",
     "SlotReport",
     "merge",
 ]

@@ -2,8 +2,9 @@
 
 A process that is killed reports nothing, so whoever has reported that a run goes on
 renews a row that names it, until the run has ended. Schedulers sweep rows that are no
-longer renewed (silence.py): their runs are lost. A process that was frozen, or cut off
-from the database, finds its row gone when it comes back, and reports its runs anew.
+longer renewed (silent_processes.py): their runs are lost. A process that was frozen, or
+cut off from the database, finds its row gone when it comes back, and reports its runs
+anew.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.history.silence import Seen
+from celery_pecker.history.silent_processes import Seen
 from celery_pecker.kernel.clock import from_us, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from celery_pecker.history import Silence
+from celery_pecker.history import SilentProcesses
 from celery_pecker.history.life import RENEWAL
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.model import Orphan
@@ -80,7 +80,7 @@ class Upkeep:
         """The entries of the rounds, as they were when the first of them began."""
         self._declared = 0
         self._next_forgetting = 0.0
-        self._silence = Silence()
+        self._silent_processes = SilentProcesses()
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
 
@@ -140,10 +140,10 @@ class Upkeep:
 
     def _sweep(self) -> None:
         """Report the runs of processes that were killed as lost."""
-        if not self._silence.due(self._timekeeper.now()):
+        if not self._silent_processes.due(self._timekeeper.now()):
             return
         seen = self._repository.read_lives(renewal=RENEWAL)
-        silent = self._silence.look(self._timekeeper.now(), seen)
+        silent = self._silent_processes.look(self._timekeeper.now(), seen)
         if silent and self._repository.lose_runs(silent):
             logger.warning(
                 "pecker: %d processes have not shown life for a minute: their runs are"

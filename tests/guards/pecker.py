@@ -903,7 +903,7 @@ GUARDS = (
     ),
     Guard(
         "lost: who was frozen, or had no database, calls nobody lost",
-        "celery_pecker/history/silence.py",
+        "celery_pecker/history/silent_processes.py",
         "if now - self._looked < LONGEST_GAP else {}",
         "if True else {}",
         f"{REPLICAS}/test_lost.py",

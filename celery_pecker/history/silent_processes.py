@@ -23,7 +23,7 @@ Seen = tuple[uuid.UUID, datetime]
 """A life, and when it was renewed last."""
 
 
-class Silence:
+class SilentProcesses:
     """Remembers rows that were not renewed."""
 
     def __init__(self) -> None:

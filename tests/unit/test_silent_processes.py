@@ -5,7 +5,12 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from celery_pecker.history.silence import LONGEST_GAP, LOOK_INTERVAL, SILENT, Silence
+from celery_pecker.history.silent_processes import (
+    LONGEST_GAP,
+    LOOK_INTERVAL,
+    SILENT,
+    SilentProcesses,
+)
 
 ONE, TWO = (uuid.UUID(int=number) for number in (1, 2))
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -13,7 +18,7 @@ THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_a_row_that_stays_the_same_for_a_minute_is_silent() -> None:
     """And no sooner; one that is renewed meanwhile begins anew."""
-    silence, now, answers = Silence(), 1000.0, []
+    silence, now, answers = SilentProcesses(), 1000.0, []
     while now <= 1000.0 + SILENT:
         renewed = THEN + timedelta(seconds=now)
         answers.append(silence.look(now, [(ONE, THEN), (TWO, renewed)]))
@@ -23,7 +28,7 @@ def test_a_row_that_stays_the_same_for_a_minute_is_silent() -> None:
 
 def test_who_has_not_looked_meanwhile_knows_nothing() -> None:
     """It was frozen, or PostgreSQL was away: the workers may have been as well."""
-    silence = Silence()
+    silence = SilentProcesses()
     assert not silence.look(0.0, [(ONE, THEN)])
     assert not silence.look(SILENT + LONGEST_GAP, [(ONE, THEN)])
     assert not silence.look(SILENT + LONGEST_GAP + 1, [(ONE, THEN)])
@@ -31,7 +36,7 @@ def test_who_has_not_looked_meanwhile_knows_nothing() -> None:
 
 def test_looks_have_a_pace() -> None:
     """The first is due at once."""
-    silence = Silence()
+    silence = SilentProcesses()
     assert silence.due(0.0)
     silence.look(0.0, [])
     assert not silence.due(LOOK_INTERVAL - 1)
