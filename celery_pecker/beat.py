@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import Any
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.schema_check import StartRefused
@@ -58,7 +58,7 @@ def _logs_to_console() -> bool:
 _ONE_LINE = _OneLine()
 
 
-class PeckerScheduler(Book):
+class PeckerScheduler(BeatSchedule):
     """As many of these as one likes, on as many hosts: each slot is won once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

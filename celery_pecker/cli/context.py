@@ -12,7 +12,7 @@ from celery import Celery
 from celery_pecker.console import documents, instants
 from celery_pecker.console.context import CommandContext, as_json
 from celery_pecker.console.exits import NO, UNKNOWN, YES, Unanswered
-from celery_pecker.declarations import Book, entries
+from celery_pecker.declarations import BeatSchedule, entries
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
@@ -76,10 +76,10 @@ class Context(CommandContext):
         """What the code of this app declares, as its schedulers read it."""
         self.app.loader.import_default_modules()
         self.app.finalize()
-        book = Book(self.app)
+        beat_schedule = BeatSchedule(self.app)
         return {
             entry.name: entry
-            for entry in entries(book.schedule, self.app, conf=self.app.conf)
+            for entry in entries(beat_schedule.schedule, self.app, conf=self.app.conf)
         }
 
     def at(self, instant_us: int | None) -> str:

@@ -1,15 +1,15 @@
 """A Celery app's ``beat_schedule``, read into entries and checked (I11).
 
-================  ========================================================
-``entry``         Celery's entry, which may carry policies of ours
-``validation``    what is refused before Celery itself would answer with a
-                  bare TypeError
-``policies``      what stands under the key ``pecker`` of an entry
-``reading``       both together: the entries that a scheduler works with
-``task_entries``  entries that stand beside their task's code
-``duplicates``    two different entries of one name
-``book``          Celery's own scheduler, which reads all of it
-================  ========================================================
+=================  ========================================================
+``entry``          Celery's entry, which may carry policies of ours
+``validation``     what is refused before Celery itself would answer with a
+                   bare TypeError
+``policies``       what stands under the key ``pecker`` of an entry
+``reading``        both together: the entries that a scheduler works with
+``task_entries``   entries that stand beside their task's code
+``duplicates``     two different entries of one name
+``beat_schedule``  Celery's own scheduler, which reads all of it
+=================  ========================================================
 
 Nothing here knows a clock or a server: whatever can be wrong with a schedule is
 refused before anything is connected.
@@ -17,7 +17,7 @@ refused before anything is connected.
 
 from typing import TYPE_CHECKING
 
-from celery_pecker.declarations.book import Book
+from celery_pecker.declarations.beat_schedule import BeatSchedule
 from celery_pecker.declarations.duplicates import (
     refuse_duplicates,
     watch_for_duplicates,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KEYS",
     "POLICIES",
-    "Book",
+    "BeatSchedule",
     "PeckerEntry",
     "check_beat_schedule",
     "check_schedule",

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from celery import Celery
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel import user_code
 from celery_pecker.recurrence import described, period_us, recurrence
 from celery_pecker.schedules.model import NEVER_US, Recurrence
@@ -45,13 +45,13 @@ class Upcoming:
         return user_code.call("reading beat_schedule for Flower", none, self._read)
 
     def _read(self) -> dict[str, tuple[str, Recurrence]]:
-        book = Book(app=self._app, lazy=True)
-        book.setup_schedule()
+        beat_schedule = BeatSchedule(app=self._app, lazy=True)
+        beat_schedule.setup_schedule()
         return {
             name: (
                 described(entry.schedule),
                 recurrence(entry.schedule, self._app, name),
             )
-            for name, entry in book.schedule.items()
+            for name, entry in beat_schedule.schedule.items()
             if period_us(entry.schedule) is None
         }

@@ -51,7 +51,7 @@ class Alarms:
     def __init__(  # noqa: PLR0913  # what it has to know of its process
         self,
         app: Celery,
-        book: declarations.Book,
+        beat_schedule: declarations.BeatSchedule,
         settings: Settings,
         *,
         kind: str,
@@ -83,11 +83,11 @@ class Alarms:
                 tables,
                 slack=settings.clock_slack,
                 term=TERM,
-                instants=Instants(app, book) if silent else no_instants,
+                instants=Instants(app, beat_schedule) if silent else no_instants,
                 stored=StoredInstants(
                     app, StoredRows(self.databases[0], local=False, now=lambda: None)
                 ),
-                declares=book.schedule.__contains__,
+                declares=beat_schedule.schedule.__contains__,
                 shut=shut or frozenset,
                 held=held,
                 parked=parked,
@@ -173,9 +173,9 @@ class Instants:
     Those of the scheduler are in use on its thread. Read when first asked.
     """
 
-    def __init__(self, app: Celery, book: declarations.Book) -> None:
+    def __init__(self, app: Celery, beat_schedule: declarations.BeatSchedule) -> None:
         self._app = app
-        self._book = book
+        self._beat_schedule = beat_schedule
         self._entries: list[Entry] | None = None
         self._known: dict[str, tuple[int, int]] = {}
         self._next = 0
@@ -187,7 +187,7 @@ class Instants:
             self._entries = [
                 entry
                 for entry in declarations.entries(
-                    self._book.schedule, self._app, conf=self._app.conf
+                    self._beat_schedule.schedule, self._app, conf=self._app.conf
                 )
                 if entry.recurrence is not None and not entry.recurrence.asks
             ]

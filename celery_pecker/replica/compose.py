@@ -38,7 +38,7 @@ from celery_pecker.schedules.upkeep import Pace
 
 def compose(  # noqa: PLR0913  # what two kinds of processes have in common and not
     app: Celery,
-    book: declarations.Book,
+    beat_schedule: declarations.BeatSchedule,
     settings: Settings,
     *,
     kind: str,
@@ -56,7 +56,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     it sees stored schedules that replicas of the other kind run.
     """
     mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
-    declared = declarations.entries(book.schedule, app, conf=app.conf)
+    declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
     entries = [entry for entry in declared if entry.policy.run is mode]
     holder = new_id()
     database = Database.of(settings)
@@ -68,12 +68,14 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
             Recorder(holder, settings.history), chronicle, clock=SYSTEM
         )
         history = SharedHistory(writer, [])
-    publisher = destination or Publisher(app, book, timeout=settings.broker_timeout)
+    publisher = destination or Publisher(
+        app, beat_schedule, timeout=settings.broker_timeout
+    )
     runs = publisher if isinstance(publisher, Runs) else None
     out = Sending(
         Prepared(
             publisher,
-            [book.schedule[entry.name] for entry in entries],
+            [beat_schedule.schedule[entry.name] for entry in entries],
             _settle_heap if freeze_heap else lambda: None,
             clock=SYSTEM,
         ),

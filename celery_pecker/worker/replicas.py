@@ -14,7 +14,7 @@ from typing import Any
 from celery.platforms import EX_FAILURE
 from celery.worker import state
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
@@ -51,7 +51,7 @@ class Replicas:
             self._relays = Relays(worker.app, kind="worker")
             self._alarms = Alarms(
                 worker.app,
-                self._book,
+                self._beat_schedule,
                 self._settings,
                 kind="worker",
                 shut=self._all[0].shut,
@@ -70,15 +70,15 @@ class Replicas:
 
     def _composed(self, worker: Any) -> list[Replica]:
         app, settings = worker.app, self._settings
-        book = self._book = Book(worker.app)
+        beat_schedule = self._beat_schedule = BeatSchedule(worker.app)
         made = compose(
-            *(app, book, settings),
+            *(app, beat_schedule, settings),
             kind="worker",
             ended=_end,
             elsewhere=self._begin_local,
             freeze_heap=self._freeze_heap,
         )
-        if len(made.entries) == len(book.schedule):
+        if len(made.entries) == len(beat_schedule.schedule):
             return [made]
         return [made, self._local(made)]
 
@@ -99,7 +99,11 @@ class Replicas:
 
     def _local(self, made: Replica) -> Replica:
         """Return a replica that runs local entries, beside the one that publishes."""
-        worker, book, settings = self._worker, self._book, self._settings
+        worker, beat_schedule, settings = (
+            self._worker,
+            self._beat_schedule,
+            self._settings,
+        )
         app = worker.app
         runner = LocalRunner(
             app,
@@ -111,7 +115,7 @@ class Replicas:
             wanted=sends_events(worker),
         )
         local = compose(
-            *(app, book, settings),
+            *(app, beat_schedule, settings),
             kind="local",
             destination=runner,
             history=made.history.another() if made.history is not None else None,
@@ -119,7 +123,7 @@ class Replicas:
             freeze_heap=self._freeze_heap,
         )
         for entry in local.entries:  # what cannot run here is refused before the start
-            runner.prepare(book.schedule[entry.name])
+            runner.prepare(beat_schedule.schedule[entry.name])
         self._runner = runner
         return local
 

@@ -12,7 +12,7 @@ from celery import Celery
 from celery.beat import Scheduler
 from celery.schedules import crontab
 
-from celery_pecker.declarations import Book, entries
+from celery_pecker.declarations import BeatSchedule, entries
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Entry, RunMode
 from celery_pecker.tasks import Pecker, ScheduledTask
@@ -27,8 +27,8 @@ def app() -> Celery:
 def read(app: Celery) -> dict[str, Entry]:
     """Return what a scheduler of the app works with."""
     app.finalize()
-    book = Book(app)
-    told = entries(book.schedule, app, conf=app.conf)
+    beat_schedule = BeatSchedule(app)
+    told = entries(beat_schedule.schedule, app, conf=app.conf)
     return {entry.name: entry for entry in told if not entry.name.startswith("celery.")}
 
 

@@ -10,7 +10,7 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_pecker.alarms.tables import StoredSlot
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.replica.alarms import COMPUTED_AT_ONCE, Instants
@@ -32,7 +32,7 @@ def instants_of(schedules: dict[str, Any]) -> Instants:
         name: {"task": "proj.tick", "schedule": given}
         for name, given in schedules.items()
     }
-    return Instants(app, Book(app))
+    return Instants(app, BeatSchedule(app))
 
 
 def test_the_last_instant_of_a_crontab_is_not_after_the_moment() -> None:

@@ -48,8 +48,10 @@ class Line:
 
     def replica(self, clock: ManualClock | None = None) -> ManualPecker:
         """Return a scheduler of the app that the test turns by hand, at this time."""
-        book = declarations.Book(self.app)
-        entries = declarations.entries(book.schedule, self.app, conf=self.app.conf)
+        beat_schedule = declarations.BeatSchedule(self.app)
+        entries = declarations.entries(
+            beat_schedule.schedule, self.app, conf=self.app.conf
+        )
         return ManualPecker(
             entries,
             dsn=self.app.conf.pecker_dsn,

@@ -13,7 +13,7 @@ from celery import Celery
 from celery.concurrency.thread import TaskPool as ThreadPool
 from celery.schedules import schedule
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner
@@ -84,7 +84,7 @@ class Two:
         }
         self.replicas: dict[str, Replica] = {
             name: compose(
-                *(app, Book(app), settings),
+                *(app, BeatSchedule(app), settings),
                 kind="local",
                 destination=runner,
                 freeze_heap=False,
@@ -193,7 +193,7 @@ def test_runs_are_reported_by_the_clock_of_the_database(
     notes = Notes()
     runner = LocalRunner(app, clock=Tomorrow(), recorder=notes, wanted=lambda: False)
     replica = compose(
-        *(app, Book(app), Settings.read(app.conf, main=app.main)),
+        *(app, BeatSchedule(app), Settings.read(app.conf, main=app.main)),
         kind="local",
         destination=runner,
         freeze_heap=False,

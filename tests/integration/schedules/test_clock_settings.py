@@ -13,7 +13,7 @@ import redis
 from celery import Celery
 from dateutil.parser import isoparse
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica import Replica, compose
 from celery_pecker.testing import eventually
@@ -46,7 +46,7 @@ def begin(dsn: str, redis_url: str, queue_name: str) -> Iterator[Begin]:
             )
             settings = Settings.read(app.conf, main=app.main)
             replica = compose(
-                *(app, Book(app), settings), kind="beat", freeze_heap=False
+                *(app, BeatSchedule(app), settings), kind="beat", freeze_heap=False
             )
             stack.callback(app.close)
             stack.callback(replica.close_history, 5.0)

@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from celery_pecker.declarations import Book
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica import Replica, compose
 from celery_pecker.testing import eventually
@@ -74,7 +74,7 @@ def begin(queue_name: str) -> Iterator[Begin]:
                 **conf,
             )
             replica = compose(
-                *(app, Book(app), Settings.read(app.conf, main=app.main)),
+                *(app, BeatSchedule(app), Settings.read(app.conf, main=app.main)),
                 kind="beat",
                 freeze_heap=False,
             )

@@ -35,7 +35,7 @@ class _PerEntry(logging.Filter):
 _PER_ENTRY = _PerEntry()
 
 
-class Book(Scheduler):
+class BeatSchedule(Scheduler):
     """The entries of an app, checked, as Celery's beat would have them."""
 
     Entry = PeckerEntry
