@@ -26,7 +26,7 @@ from celery_sharding.model import Job, Options, Planned
 from celery_sharding.model import Shard as Record
 from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join, split
-from celery_sharding.runner import Lists, Stop, Work, run_shard
+from celery_sharding.runner import StepList, Stop, Work, run_shard
 from celery_sharding.sources import read
 
 
@@ -155,10 +155,10 @@ class _Eager:
         while rest:
             record = rest.pop(0)
             own = [items[record.place(index)] for index in range(record.count)]
-            book = Lists()
-            stop = run_shard(self._processor, record, own, work=work, book=book)
-            outcomes.take(record, book.steps)
-            rest += outcomes.retry_shards(record, book.steps)
+            writer = StepList()
+            stop = run_shard(self._processor, record, own, work=work, writer=writer)
+            outcomes.take(record, writer.steps)
+            rest += outcomes.retry_shards(record, writer.steps)
             if stop is Stop.OVER:
                 message = (
                     f"the job took longer than its deadline of"

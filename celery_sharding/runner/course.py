@@ -1,8 +1,8 @@
 """The course of one shard in one process: which item is next, what has come of it.
 
 Between two items nothing is written and nobody is asked: one look at a clock, a few
-assignments. Every so often (`Book.due`) what has come of the items since is written,
-and the answer says whether to go on.
+assignments. Every so often (`StepWriter.due`) what has come of the items since is
+written, and the answer says whether to go on.
 
     0 … cursor … at … limit … count
         ended    given  may be given
@@ -28,9 +28,9 @@ from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of
 from celery_sharding.runner import failures
-from celery_sharding.runner.book import Book, Stop, Work
 from celery_sharding.runner.limits import Limits
 from celery_sharding.runner.outbox import Known, Outbox
+from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
 
@@ -53,14 +53,14 @@ class Course:
         items: Sequence[Any],
         *,
         work: Work,
-        book: Book,
+        writer: StepWriter,
         known: Known = NOTHING,
     ) -> None:
         """Begin at the record's cursor."""
         self.record = record
         self.items = items
         self.work = work
-        self.book = book
+        self.writer = writer
         self.count = len(items)
         self.cursor = self.at = min(record.cursor, self.count)
         self.stop: Stop | None = None
@@ -134,7 +134,7 @@ class Course:
         timeout = self.limits.timeout
         while self._ready():
             edge = min(self.window.limit, self.end, *self._unreadable[:1])
-            due = inf if together else self.book.due
+            due = inf if together else self.writer.due
             now = monotonic()
             while True:
                 until = now + timeout
@@ -204,9 +204,9 @@ class Course:
         if self.stop is None:
             self.stop = Stop.END if self.at >= self.count else self.limits.over()
         now = monotonic()
-        due = self.at >= self.window.limit or now >= self.book.due
+        due = self.at >= self.window.limit or now >= self.writer.due
         if self.stop is None and due:
-            self.stop = self.book.write(self._step(now))
+            self.stop = self.writer.write(self._step(now))
 
     def _step(self, now: float) -> Step:
         """Return what is to be written, with the items that may be begun after it."""

@@ -15,8 +15,8 @@ from celery_pecker.kernel.lease import TrustWindow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
-from celery_sharding.runner.book import Stop
 from celery_sharding.runner.executor import Executor
+from celery_sharding.runner.step_writer import Stop
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ PARTS = 3
 
 
 class Holding:
-    """A held ticket. It is the `Book` of the shards that run under it."""
+    """A held ticket. It is the `StepWriter` of the shards that run under it."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Holding:
         self._bytes = 0
         self._waiting = Event()
 
-    # As the book of shards
+    # As the writer of shards
 
     @property
     def due(self) -> float:

@@ -16,9 +16,9 @@ from math import inf
 
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.ledger import Ledger
-from celery_sharding.runner.book import Stop
 from celery_sharding.runner.course import Course
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.step_writer import Stop
 
 logger = logging.getLogger(__name__)
 

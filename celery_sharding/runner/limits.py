@@ -18,7 +18,7 @@ from celery_pecker.deadline.budget import ENDLESS, Budget
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.model import Shard
 from celery_sharding.runner import processor_call
-from celery_sharding.runner.book import Stop, Work
+from celery_sharding.runner.step_writer import Stop, Work
 
 CLEAN_UP = 5.0
 """Seconds that code has for its end once its shard or job is over."""

@@ -11,10 +11,10 @@ from celery_sharding.model import Shard as Record
 from celery_sharding.policies import FailFast
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
-from celery_sharding.runner.book import Book, Stop, Work
 from celery_sharding.runner.course import NOTHING, Course
 from celery_sharding.runner.outbox import Known
 from celery_sharding.runner.shard import Shard
+from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.window import WHOLE
 
 logger = logging.getLogger(__name__)
@@ -35,15 +35,15 @@ def run_shard(
     items: Sequence[Any],
     *,
     work: Work,
-    book: Book,
+    writer: StepWriter,
     known: Known = NOTHING,
 ) -> Stop:
-    """Run a claimed shard; what has come of it stands in the book.
+    """Run a claimed shard; what has come of it goes to the writer.
 
     ``items``: its own, in its order; ended ones included. Returns why it
     stopped: END when nothing of it is left, also where it failed.
     """
-    course = Course(record, items, work=work, book=book, known=known)
+    course = Course(record, items, work=work, writer=writer, known=known)
     return Running(processor, course).run()
 
 
@@ -56,7 +56,7 @@ def fail_shard(
     """
     if returns and course.torn:
         course.retry_all()
-    return course.book.write(_failed(course, error, Code.FAILED)) or Stop.END
+    return course.writer.write(_failed(course, error, Code.FAILED)) or Stop.END
 
 
 def _failed(course: Course, error: BaseException | str, code: Code) -> Step:
@@ -269,9 +269,9 @@ class Running:
             step = _failed(course, *self._whole)
             if isinstance(course.policy, FailFast):
                 stop = Stop.FAILED
-            return course.book.write(step) or stop
+            return course.writer.write(step) or stop
         status = STATUS.get(stop, Code.WAITING)
-        return course.book.write(course.last_step(status, self._value)) or stop
+        return course.writer.write(course.last_step(status, self._value)) or stop
 
 
 STATUS = {

@@ -11,8 +11,8 @@ from typing import Any
 
 from celery_sharding.model import Job
 from celery_sharding.runner import processor_call
-from celery_sharding.runner.book import Stop
 from celery_sharding.runner.course import Course
+from celery_sharding.runner.step_writer import Stop
 
 
 class Shard:

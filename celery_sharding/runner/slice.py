@@ -12,12 +12,12 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.model import Shard, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.runner.batches import TARGET, Batch
-from celery_sharding.runner.book import Stop, Work
 from celery_sharding.runner.course import Course
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung import Hung
 from celery_sharding.runner.loading import Loader
 from celery_sharding.runner.running import Running, fail_shard
+from celery_sharding.runner.step_writer import Stop, Work
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class Slice:
             record,
             range(record.count) if broken else loaded.items,
             work=self._work,
-            book=self._holding,
+            writer=self._holding,
             known=loaded.known,
         )
         if loaded.error is not None:

@@ -596,8 +596,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: a suspect is written down before it is begun",
         "celery_sharding/runner/course.py",
-        "due = self.at >= self.window.limit or now >= self.book.due",
-        "due = now >= self.book.due",
+        "due = self.at >= self.window.limit or now >= self.writer.due",
+        "due = now >= self.writer.due",
         f"{SUSPECTS}::test_a_suspect_is_written_down_before_it_is_begun",
     ),
     Guard(

@@ -9,11 +9,11 @@ from celery_sharding import codec
 from celery_sharding.model import Job, Options, Step
 from celery_sharding.model import Shard as Record
 from celery_sharding.processor import Processor
-from celery_sharding.runner import Known, Lists, Shard, Stop, Work, run_shard
+from celery_sharding.runner import Known, Shard, StepList, Stop, Work, run_shard
 
 
-class Told(Lists):
-    """A book that is due at each item, and says stop from a given cursor on."""
+class Told(StepList):
+    """A writer that is due at each item, and says stop from a given cursor on."""
 
     def __init__(self, at: int | None = None, stop: Stop = Stop.PAUSED) -> None:
         super().__init__([])
@@ -43,17 +43,17 @@ def run(  # noqa: PLR0913  # each of them is left out by most tests
     process: Callable[[Shard], Any],
     count: int = 10,
     *,
-    book: Lists | None = None,
+    writer: StepList | None = None,
     given: Record | None = None,
     again: Sequence[int] = (),
     failed: Iterable[int] = (),
     items: Sequence[Any] | None = None,
     returns: bool | None = None,
     **options: Any,
-) -> tuple[Stop, Lists]:
+) -> tuple[Stop, StepList]:
     """Run a shard of the items 0, 10, 20 and so on."""
     told = Options(**options)
-    book = book or Lists()
+    writer = writer or StepList()
     processor = Processor(name="t", process=process, options=told, returns=returns)
     work = Work(job=Job(id="j", task="t"), options=told)
     stop = run_shard(
@@ -61,21 +61,21 @@ def run(  # noqa: PLR0913  # each of them is left out by most tests
         given or record(count),
         items or [10 * index for index in range(count)],
         work=work,
-        book=book,
+        writer=writer,
         known=Known(retry=again, failed=frozenset(failed)),
     )
-    return stop, book
+    return stop, writer
 
 
-def results(book: Lists) -> list[Any]:
+def results(writer: StepList) -> list[Any]:
     """Return all results in the order in which they are stored: by cursor."""
-    rows = [codec.decode(one.results) for one in book.steps if one.results]
+    rows = [codec.decode(one.results) for one in writer.steps if one.results]
     return [value for body in rows for value in body]
 
 
-def places(book: Lists) -> list[int]:
+def places(writer: StepList) -> list[int]:
     """Return where what failed lies."""
-    return [one.place for step in book.steps for one in step.failures]
+    return [one.place for step in writer.steps for one in step.failures]
 
 
 def double(shard: Shard) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Policy, Retry
-from celery_sharding.runner import Lists, Shard, Stop
+from celery_sharding.runner import Shard, StepList, Stop
 from tests.unit.sharding.runner.lists import Told, places, record, results, run
 
 
-class Written(Lists):
-    """A book that is due at each item, so that each cursor is written at once."""
+class Written(StepList):
+    """A writer that is due at each item, so that each cursor is written at once."""
 
     @property
     def due(self) -> float:
@@ -45,17 +45,17 @@ def committed(shard: Shard) -> None:
 
 
 forms = pytest.mark.parametrize("process", [collected, iterated, committed])
-books = pytest.mark.parametrize("book", [Lists, Written])
+writers = pytest.mark.parametrize("writer", [StepList, Written])
 
 
 @forms
-@books
+@writers
 @pytest.mark.parametrize("policy", [Isolate(), FailFast()])
 def test_all_items_of_the_call_have_failed(
-    process: Callable[[Shard], None], book: type[Lists], policy: Policy
+    process: Callable[[Shard], None], writer: type[StepList], policy: Policy
 ) -> None:
     """Each of them counts, whatever cursor was written meanwhile."""
-    stop, written = run(process, book=book(), on_error=policy)
+    stop, written = run(process, writer=writer(), on_error=policy)
     step = written.steps[-1]
     assert (step.status, step.done, step.failed) == (Code.FAILED, 0, 10)
     assert (step.cursor, places(written)) == (0, [-1])
@@ -63,23 +63,23 @@ def test_all_items_of_the_call_have_failed(
 
 
 @forms
-@books
+@writers
 def test_all_items_of_the_call_are_tried_again(
-    process: Callable[[Shard], None], book: type[Lists]
+    process: Callable[[Shard], None], writer: type[StepList]
 ) -> None:
     """By the policy, in a shard of their own; in the last attempt they have failed."""
-    _, written = run(process, book=book(), on_error=Retry(1, backoff=2.0))
+    _, written = run(process, writer=writer(), on_error=Retry(1, backoff=2.0))
     step = written.steps[-1]
     assert step.retry == (tuple(range(10)), 2.0)
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 0, 0)
     last = record(10, attempt=1)
-    _, written = run(process, book=book(), on_error=Retry(1), given=last)
+    _, written = run(process, writer=writer(), on_error=Retry(1), given=last)
     step = written.steps[-1]
     assert (step.retry, step.done, step.failed) == (None, 0, 10)
 
 
-@books
-def test_what_ok_confirmed_stays_done(book: type[Lists]) -> None:
+@writers
+def test_what_ok_confirmed_stays_done(writer: type[StepList]) -> None:
     """What it did not confirm has failed: one by one before, as a whole behind it."""
 
     def process(shard: Shard) -> None:
@@ -91,21 +91,21 @@ def test_what_ok_confirmed_stays_done(book: type[Lists]) -> None:
         shard.ok("of no item")
         raise ValueError
 
-    _, written = run(process, book=book())
+    _, written = run(process, writer=writer())
     step = written.steps[-1]
     assert (step.status, step.cursor) == (Code.FAILED, 6)
     assert (step.done, step.failed) == (2, 8)
     assert places(written) == [3, 0, 1, 4, -1]
     assert results(written) == [20, 50]
-    _, written = run(process, book=book(), on_error=Retry(1, backoff=0.0))
+    _, written = run(process, writer=writer(), on_error=Retry(1, backoff=0.0))
     step = written.steps[-1]
     assert step.retry is not None
     assert sorted(step.retry[0]) == [0, 1, 3, 4, 6, 7, 8, 9]
     assert (step.status, step.done, step.failed) == (Code.SUCCEEDED, 2, 0)
 
 
-@books
-def test_only_the_call_that_raised_is_undone(book: type[Lists]) -> None:
+@writers
+def test_only_the_call_that_raised_is_undone(writer: type[StepList]) -> None:
     """What an earlier call had asked for, up to its failed item, has ended."""
     calls: list[int] = []
 
@@ -117,13 +117,13 @@ def test_only_the_call_that_raised_is_undone(book: type[Lists]) -> None:
                 raise KeyError(message)
         raise ValueError
 
-    _, written = run(process, book=book(), returns=False)
+    _, written = run(process, writer=writer(), returns=False)
     step = written.steps[-1]
     assert calls == [0, 5]
     assert (step.cursor, step.done, step.failed) == (5, 4, 6)
     assert places(written) == [4, -1]
     # Until a call has returned nobody knows whether they return values.
-    _, written = run(process, book=book())
+    _, written = run(process, writer=writer())
     step = written.steps[-1]
     assert (step.cursor, step.done, step.failed) == (5, 0, 10)
     assert places(written) == [4, 0, 1, 2, 3, -1]
@@ -139,7 +139,7 @@ def test_what_ended_in_an_earlier_process_stays() -> None:
 @pytest.mark.parametrize("stop", [Stop.PAUSED, Stop.SHUTDOWN, Stop.CROWDED])
 def test_a_call_that_raises_when_it_is_told_to_stop_is_run_again(stop: Stop) -> None:
     """It had asked for items until then, and worked on none of them."""
-    said, written = run(committed, book=Told(4, stop))
+    said, written = run(committed, writer=Told(4, stop))
     step = written.steps[-1]
     assert said is stop
     assert (step.status, step.cursor, step.done, step.failed) == (100, 0, 0, 0)
@@ -152,15 +152,15 @@ def test_items_that_are_collected_end_together(
     collect: Callable[[Shard], list[Any]], deaths: int
 ) -> None:
     """A process that is killed while it works on them leaves no cursor behind them."""
-    book, worked = Written(), [0]
+    writer, worked = Written(), [0]
 
     def process(shard: Shard) -> int:
         rows = collect(shard)
-        assert all(step.cursor <= sum(worked) for step in book.steps)
+        assert all(step.cursor <= sum(worked) for step in writer.steps)
         worked.append(len(rows))
         return len(rows)
 
-    _, written = run(process, book=book, given=record(10, deaths=deaths))
+    _, written = run(process, writer=writer, given=record(10, deaths=deaths))
     step = written.steps[-1]
     assert (step.status, step.done, sum(worked)) == (Code.SUCCEEDED, 10, 10)
 

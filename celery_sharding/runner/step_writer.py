@@ -32,7 +32,7 @@ class Stop(StrEnum):
     """An item failed, and the job is to fail with the first."""
 
 
-class Book(Protocol):
+class StepWriter(Protocol):
     """What a running shard writes to: the ledger, or lists in eager mode."""
 
     @property
@@ -63,8 +63,8 @@ class Work:
 
 
 @dataclass(slots=True)
-class Lists:
-    """A book of lists: each step is kept, and none is a reason to stop."""
+class StepList:
+    """A writer into a list: each step is kept, and none is a reason to stop."""
 
     steps: list[Step] = field(default_factory=list)
 
