@@ -1,7 +1,7 @@
 """Renews the tickets that this process holds while its threads run users' code.
 
 One thread for all of them, with a connection of its own that it makes when something
-takes longer than a third of a lease. It also sees items that hang (`hung`).
+takes longer than a third of a lease. It also sees items that hang (`hung_item`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.hung import Hung
+from celery_sharding.runner.hung_item import HungItem
 
 IDLE = 60.0
 """Seconds after which a thread that has nothing to renew closes its connection."""
@@ -42,17 +42,17 @@ class HoldRenewal:
     def _fresh(self) -> None:
         self._process = os.getpid()
         self._changed = threading.Condition()
-        self._kept: dict[int, tuple[Holding, Hung]] = {}
+        self._kept: dict[int, tuple[Holding, HungItem]] = {}
         self._thread: threading.Thread | None = None
         self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
 
     @contextmanager
-    def keeping(self, holding: Holding, hung: Hung) -> Iterator[None]:
+    def keeping(self, holding: Holding, hung_item: HungItem) -> Iterator[None]:
         """Renew the holding until the block ends."""
         if self._process != os.getpid():
             self._fresh()  # a child has neither the thread nor what it kept
         with self._changed:
-            self._kept[id(holding)] = (holding, hung)
+            self._kept[id(holding)] = (holding, hung_item)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name="celery_sharding-tickets", daemon=True
@@ -75,7 +75,7 @@ class HoldRenewal:
                         self._thread = None
                         break
                     continue
-                due = min(min(held.renew_at, hung.due) for held, hung in kept)
+                due = min(min(held.renew_at, hung_item.due) for held, hung_item in kept)
                 left = min(due - monotonic(), GLANCE)
                 if left > 0:
                     self._changed.wait(left)
@@ -89,12 +89,13 @@ class HoldRenewal:
                 threading.Event().wait(RETRY)
         ledger.close()
 
-    def _look(self, ledger: Ledger, holding: Holding, hung: Hung) -> bool:
+    def _look(self, ledger: Ledger, holding: Holding, hung_item: HungItem) -> bool:
         """Do what is due; return whether it is to be retried soon."""
         now = monotonic()
-        if hung.due <= now:
+        if hung_item.due <= now:
             return (
-                user_code.survive("taking a hung item", hung.take, ledger) is not None
+                user_code.survive("taking a hung item", hung_item.take, ledger)
+                is not None
             )
         if holding.renew_at <= now and holding.mine:
             return holding.renew(ledger) is None

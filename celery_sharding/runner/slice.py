@@ -14,7 +14,7 @@ from celery_sharding.processor import Processor
 from celery_sharding.runner.batches import TARGET, Batch
 from celery_sharding.runner.course import Course
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.hung import Hung
+from celery_sharding.runner.hung_item import HungItem
 from celery_sharding.runner.loading import Loader
 from celery_sharding.runner.running import Running, fail_shard
 from celery_sharding.runner.step_writer import Stop, Work
@@ -55,7 +55,7 @@ class Slice:
         """Whether this process has the job's own message in hand, and runs Post."""
         self.ended = False
         """Whether the items of the job have ended, and its ticket with them."""
-        self.hung = Hung(holding, pool=work.pool, then=self._go_on)
+        self.hung_item = HungItem(holding, pool=work.pool, then=self._go_on)
 
     def run(self, seconds: float) -> bool:
         """Run shards for that long, at least one.
@@ -145,11 +145,11 @@ class Slice:
         )
         if loaded.error is not None:
             return fail_shard(course, loaded.error, returns=self._processor.returns)
-        self.hung.course = course
+        self.hung_item.course = course
         try:
             return Running(self._processor, course).run()
         finally:
-            self.hung.course = None
+            self.hung_item.course = None
 
     def _move_on(self) -> None:
         if not self.owns_message:

@@ -106,7 +106,7 @@ class Runner:
             batch=self._batches.of(turn.hold.job),
         )
         part.owns_message = owns_message
-        with self._renewal.keeping(holding, part.hung):
+        with self._renewal.keeping(holding, part.hung_item):
             more = part.run(self._settings.slice)
         if part.ended:
             return "the last of the job"

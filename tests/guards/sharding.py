@@ -800,7 +800,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: an item that hangs is done without",
         "celery_sharding/runner/hold_renewal.py",
-        "        if hung.due <= now:\n",
+        "        if hung_item.due <= now:\n",
         "        if False:\n",
         f"{LIMITS}::test_a_thread_that_hangs_is_done_without",
     ),

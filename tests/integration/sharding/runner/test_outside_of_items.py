@@ -13,7 +13,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Retry
-from celery_sharding.runner import Shard, hung, work
+from celery_sharding.runner import Shard, hung_item, work
 from celery_sharding.runner.executor import enlist
 from celery_sharding.runner.holding import Holding
 from tests.integration.sharding.runner.looks import rows, shards
@@ -103,7 +103,7 @@ def test_work_that_hangs_with_no_item_in_hand_has_failed(
 ) -> None:
     """A thread that nobody can interrupt is done without, and so are its items."""
     enlist(app, "here", "threads")
-    monkeypatch.setattr(hung, "GRACE", 0.1)
+    monkeypatch.setattr(hung_item, "GRACE", 0.1)
     wakes = threading.Event()
 
     def process(shard: Shard) -> None:

@@ -26,7 +26,7 @@ GRACE = 2.0
 """Seconds after its deadline that an item has for its clean-up."""
 
 
-class Hung:
+class HungItem:
     """Watches the item in hand of one holding."""
 
     def __init__(
