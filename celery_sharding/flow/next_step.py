@@ -64,7 +64,7 @@ def summon(
     resend = settings.resend
     where: dict[str | None, list[tuple[int, int, int]]] = {}
     if even:
-        for one in ledger.placing.summon(job, slots=slots, resend=resend):
+        for one in ledger.placements.summon(job, slots=slots, resend=resend):
             where.setdefault(one.queue, []).append((job, one.ticket, one.seq))
     else:
         tickets = ledger.tickets.summon(job, slots=slots, resend=resend)

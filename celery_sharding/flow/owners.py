@@ -17,6 +17,6 @@ def serving(app: Any, ledger: Ledger, job: int) -> list[Executor]:
     stands = ledger.outcomes.threshold(job)
     if stands is None:
         return []
-    return ledger.placing.serving(
+    return ledger.placements.serving(
         queues_of(app, stands.task, stands.continuation, stands.queue)
     )

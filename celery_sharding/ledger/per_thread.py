@@ -13,7 +13,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.ledger.control import Control
 from celery_sharding.ledger.outcomes import Outcomes
-from celery_sharding.ledger.placements import Placing
+from celery_sharding.ledger.placements import Placements
 from celery_sharding.ledger.plans import Plans
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.shards import Shards
@@ -38,7 +38,7 @@ class Ledger:
         """Calls, and the items that they brought."""
         self.plans = Plans(database, now)
         """Who plans, and what was planned."""
-        self.placing = Placing(database, now)
+        self.placements = Placements(database, now)
         """Shards that belong to workers."""
         self.tickets = Tickets(database, now)
         """Who may run shards of a job."""

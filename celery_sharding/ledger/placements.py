@@ -10,7 +10,7 @@ from celery_sharding.ledger.upkeep import FRESH, Executor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addressed:
+class AddressedTicket:
     """A ticket that is to be published, and where."""
 
     ticket: int
@@ -19,7 +19,7 @@ class Addressed:
     """The queue of the worker whose shards wait; None: that of the job."""
 
 
-class Placing(Repository):
+class Placements(Repository):
     """Jobs with ``placement="even"``."""
 
     def serving(self, queues: Sequence[str] | None) -> list[Executor]:
@@ -54,7 +54,9 @@ class Placing(Repository):
         """Free what was assigned to that worker; return how many shards."""
         return self._change("disown_shards", job=job, hostname=hostname)
 
-    def summon(self, job: int, *, slots: int | None, resend: float) -> list[Addressed]:
+    def summon(
+        self, job: int, *, slots: int | None, resend: float
+    ) -> list[AddressedTicket]:
         """Return tickets that are to be published, each to a worker with open shards.
 
         As many as `Tickets.summon` would; never to a worker that has none of its own.
@@ -63,6 +65,6 @@ class Placing(Repository):
             "summon_owned", job=job, slots=slots, resend=resend, fresh=FRESH
         )
         return [
-            Addressed(ticket=ticket, seq=seq, queue=queue)
+            AddressedTicket(ticket=ticket, seq=seq, queue=queue)
             for ticket, seq, queue in sorted(rows)
         ]

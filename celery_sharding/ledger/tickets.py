@@ -159,7 +159,7 @@ class Tickets(Repository):
         """Mark tickets as sent once more whose message nobody took; return them.
 
         At most so many; those of paused and ended jobs lie idle. Jobs whose shards
-        belong to workers are left out: `placing.summon` knows where to send theirs.
+        belong to workers are left out: `placements.summon` knows where to send theirs.
         """
         rows = self._run("resend_tickets", resend=resend, most=most)
         return [Overdue(*row) for row in rows]

@@ -68,7 +68,7 @@ class Runner:
         )
         if processor is None or wake is not None:
             if processor is None and turn.options.placement is Placement.EVEN:
-                ledger.placing.disown(job, executor.hostname)
+                ledger.placements.disown(job, executor.hostname)
             ledger.tickets.rest(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:

@@ -159,7 +159,7 @@ def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
     Where no worker that serves their job can be reached alone, they are for any.
     """
     dealt = {}
-    for job, orphans in ledger.placing.orphans().items():
+    for job, orphans in ledger.placements.orphans().items():
         live = [one.hostname for one in serving(app, ledger, job) if one.direct_queue]
         owners: list[tuple[int, str | None]] = [(shard, None) for shard in orphans]
         if live:
@@ -168,7 +168,7 @@ def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
                 for hostname, shards in assign(orphans, live).items()
                 for shard in shards
             ]
-        dealt[job] = ledger.placing.deal(job, owners)
+        dealt[job] = ledger.placements.deal(job, owners)
     return dealt
 
 

@@ -12,7 +12,7 @@ SQL = "celery_sharding/sql"
 TICKETS, SHARDS = f"{SQL}/tickets.sql", f"{SQL}/shards.sql"
 PLANS, OUTCOMES = f"{SQL}/plans.sql", f"{SQL}/outcomes.sql"
 SUBMISSIONS, UPKEEP = f"{SQL}/submissions.sql", f"{SQL}/upkeep.sql"
-PLACING = f"{SQL}/placing.sql"
+PLACEMENTS = f"{SQL}/placements.sql"
 
 UNIT = "tests/unit/sharding"
 REAL = "tests/integration/sharding"
@@ -1214,21 +1214,21 @@ select layer""",
     ),
     Guard(
         "sharding: a silent worker keeps its shards where nobody else was heard",
-        PLACING,
+        PLACEMENTS,
         "else not exists (select from known as other where other.witness)\n",
         "else false\n",
         f"{ORPHANS}::test_silence_counts_only_where_another_was_heard",
     ),
     Guard(
         "sharding: who just began to speak is no witness",
-        PLACING,
+        PLACEMENTS,
         "executor.seen_at > past.moment and executor.started_at <= past.moment",
         "executor.seen_at > past.moment",
         f"{ORPHANS}::test_silence_counts_only_where_another_was_heard",
     ),
     Guard(
         "sharding: a shard that has ended is not dealt anew",
-        PLACING,
+        PLACEMENTS,
         """    and shard.shard = dealt.shard
     and (shard.status = 100 or shard.status in (201, 202))
 """,
@@ -1237,7 +1237,7 @@ select layer""",
     ),
     Guard(
         "sharding: a ticket for a worker that is gone is sent to another",
-        PLACING,
+        PLACEMENTS,
         "                   or ticket.hostname in (select reach.hostname from reach)\n",
         "                   or true\n",
         f"{OWNED}::test_a_ticket_for_a_worker_that_is_gone_is_sent_to_another_at_once",

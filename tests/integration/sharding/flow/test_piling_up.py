@@ -53,7 +53,7 @@ def test_so_are_those_of_shards_that_belong_to_a_worker(
 ) -> None:
     """It is heard of, and takes none."""
     ready = planned(((1, 1, 1),), concurrency=3, placement=Placement.EVEN)
-    ledger.placing.deal(ready.job, [(shard, "a") for shard in range(3)])
+    ledger.placements.deal(ready.job, [(shard, "a") for shard in range(3)])
     for _ in range(ROUNDS):
         ledger.upkeep.seen("a", 3, "a.dq", queues=[app.conf.task_default_queue])
         sweeper.sweep(app)

@@ -135,14 +135,14 @@ def test_workers_that_are_gone_are_not_taken_for_living_ones(
 ) -> None:
     """What belongs to them is an orphan after a while, as ever."""
     ready = planned(((5,),), placement=Placement.EVEN)
-    ledger.placing.deal(ready.job, [(0, "gone")])
+    ledger.placements.deal(ready.job, [(0, "gone")])
     ledger.upkeep.seen("gone", 1, "gone.dq")
     set_back(ledger, clock)
     for _ in range(4):
         clock.go(5.0)
         ledger.upkeep.seen("w", 1, "w.dq")
     assert [one.hostname for one in ledger.upkeep.live()] == ["w"]
-    assert ledger.placing.orphans() == {ready.job: [0]}
+    assert ledger.placements.orphans() == {ready.job: [0]}
 
 
 def test_a_clock_that_goes_on_changes_nothing(

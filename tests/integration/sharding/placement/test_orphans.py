@@ -25,9 +25,9 @@ def test_all_orphans_are_dealt_at_once_those_that_run_too(
     summoned(ledger, job)
     turn = take(ledger, job, "a")
     assert [one.shard for one in claim(ledger, turn, "a", most=2)] == [0, 2]
-    assert ledger.placing.orphans() == {}
+    assert ledger.placements.orphans() == {}
     ledger.upkeep.gone("a")
-    assert ledger.placing.orphans() == {job: [0, 2, 4]}
+    assert ledger.placements.orphans() == {job: [0, 2, 4]}
 
 
 def test_who_holds_an_orphan_may_end_it(
@@ -39,9 +39,9 @@ def test_who_holds_an_orphan_may_end_it(
     summoned(ledger, job)
     turn = take(ledger, job, "a")
     (shard,) = claim(ledger, turn, "a")
-    assert ledger.placing.deal(job, [(shard.shard, "b")]) == 1
+    assert ledger.placements.deal(job, [(shard.shard, "b")]) == 1
     closed(ledger, turn, shard)
-    assert ledger.placing.deal(job, [(shard.shard, "a")]) == 0
+    assert ledger.placements.deal(job, [(shard.shard, "a")]) == 0
     assert owners(job) == ["b", "b"]
 
 
@@ -52,16 +52,16 @@ def test_silence_counts_only_where_another_was_heard(
     beat("a", "b")
     job = placed(["a", "b"])
     time.step(10 * FRESH)
-    assert ledger.placing.orphans() == {}
+    assert ledger.placements.orphans() == {}
     beat("a")
-    assert ledger.placing.orphans() == {}
+    assert ledger.placements.orphans() == {}
     time.step(FRESH / 3)
     beat("a")
     beat("b")
     for _ in range(4):
         time.step(FRESH / 3)
         beat("a")
-    assert ledger.placing.orphans() == {job: [1]}
+    assert ledger.placements.orphans() == {job: [1]}
 
 
 def test_who_has_no_queue_of_its_own_any_more_is_no_owner(
@@ -71,7 +71,7 @@ def test_who_has_no_queue_of_its_own_any_more_is_no_owner(
     beat("a")
     job = placed(["a"])
     ledger.upkeep.seen("a", 1, None, queues=[QUEUE])
-    assert ledger.placing.orphans() == {job: [0]}
+    assert ledger.placements.orphans() == {job: [0]}
 
 
 def test_what_a_worker_cannot_run_is_for_any(
@@ -80,7 +80,7 @@ def test_what_a_worker_cannot_run_is_for_any(
     """All of that job's, and no other's."""
     beat("a", "b")
     job, other = placed(["a", "b", "a"]), placed(["a"])
-    assert ledger.placing.disown(job, "a") == 2
+    assert ledger.placements.disown(job, "a") == 2
     assert owners(job) == [None, "b", None]
     assert owners(other) == ["a"]
 
@@ -117,8 +117,8 @@ def test_owners_consume_from_the_queue_of_the_job(
     """And live."""
     beat("a", "b")
     ledger.upkeep.seen("mail", 1, "mail.dq", queues=["mail", "mail.dq"])
-    assert [one.hostname for one in ledger.placing.serving([QUEUE])] == ["a", "b"]
-    assert len(ledger.placing.serving(None)) == 3
+    assert [one.hostname for one in ledger.placements.serving([QUEUE])] == ["a", "b"]
+    assert len(ledger.placements.serving(None)) == 3
     time.step(FRESH)
     beat("b")
-    assert [one.hostname for one in ledger.placing.serving([QUEUE])] == ["b"]
+    assert [one.hostname for one in ledger.placements.serving([QUEUE])] == ["b"]
