@@ -29,7 +29,7 @@ from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of
 from celery_sharding.runner import failures
 from celery_sharding.runner.limits import Limits
-from celery_sharding.runner.outbox import Known, Outbox
+from celery_sharding.runner.result_buffer import Known, ResultBuffer
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
@@ -67,7 +67,7 @@ class Course:
         self.limits = Limits(work, record)
         self.policy = policy_of(work.options)
         self.retried = record.attempt + 1 < self.policy.attempts()
-        self.outbox = Outbox(record, items, known, retried=self.retried)
+        self.buffer = ResultBuffer(record, items, known, retried=self.retried)
         self.window = Window(
             cursor=self.cursor,
             ahead=record.ahead,
@@ -158,7 +158,7 @@ class Course:
     @property
     def torn(self) -> bool:
         """Whether items ended well in calls that did not return."""
-        return self.outbox.torn(self.cursor)
+        return self.buffer.torn(self.cursor)
 
     @property
     def inherited(self) -> bool:
@@ -167,18 +167,18 @@ class Course:
 
     def retry_all(self) -> bool:
         """Retry what ended well; return False if it is not known which items did."""
-        return self.outbox.retry_all(self.cursor)
+        return self.buffer.retry_all(self.cursor)
 
     @property
     def left(self) -> bool:
         """Whether `ok` was called after the last item: with a value of all of them."""
         start = self._whole_from
-        return start is not None and len(self.outbox.results) > start
+        return start is not None and len(self.buffer.results) > start
 
     def _exhausted(self) -> None:
         """Note that the call has no item in hand any more."""
         if self._whole_from is None:
-            self._whole_from = len(self.outbox.results)
+            self._whole_from = len(self.buffer.results)
 
     def _ready(self) -> bool:
         """Write what is due; return whether another item may be begun."""
@@ -215,15 +215,15 @@ class Course:
         rate = (self.cursor - before) / flush if flush > 0 else 0.0
         self._pace = (now, self.cursor)
         ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
-        self._known.update(index for index, _ in self.outbox.results)
-        return self.outbox.step(self.cursor, ahead)
+        self._known.update(index for index, _ in self.buffer.results)
+        return self.buffer.step(self.cursor, ahead)
 
     def last_step(self, status: Code, value: Any) -> Step:
         """Return what is to be written last: it ended, or is given back as it is."""
         ahead = self.cursor
         if not status.ended and self.window.isolating(self.cursor):
             ahead = max(self.record.ahead, self.window.limit)
-        return self.outbox.step(
+        return self.buffer.step(
             self.cursor, ahead, status, value=value, delay=self.delay
         )
 
@@ -251,7 +251,7 @@ class Course:
         elif self.cursor < self.count and over is not Stop.OVER:
             status = Code.TIMED_OUT
             failure = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
-            self.outbox.fail_whole(failure)
+            self.buffer.fail_whole(failure)
         return [self.last_step(status, None)]
 
     def batch_end(self, room: int) -> int:
@@ -268,7 +268,7 @@ class Course:
         if not self.retried or self.cursor >= self.count:
             return False
         for index in range(self.cursor, self.count):
-            self.outbox.put_off(index)
+            self.buffer.put_off(index)
         self.cursor = self.at = self.count
         return True
 
@@ -285,9 +285,9 @@ class Course:
         Items before that one which were not confirmed have failed with the error. None
         of this depends on what was written meanwhile.
         """
-        outbox = self.outbox
+        buffer = self.buffer
         self.drop_left()
-        self._known.update(index for index, _ in outbox.results)
+        self._known.update(index for index, _ in buffer.results)
         start = self._since if further else self._began
         known = {index for index in self._known if index >= start}
         end = max(known, default=start - 1) + 1
@@ -296,14 +296,14 @@ class Course:
             if index not in known:
                 self._failed(index, error, code)
                 undone = True
-        outbox.rewind(end)
+        buffer.rewind(end)
         self.cursor = self.at = end
         return undone
 
     def drop_left(self) -> None:
         """Forget results that belong to no item."""
         if self._whole_from is not None:
-            del self.outbox.results[self._whole_from :]
+            del self.buffer.results[self._whole_from :]
 
     def _pass_unreadable(self) -> None:
         """Record items that could not be read as failed, without the processor."""
@@ -327,7 +327,7 @@ class Course:
 
     def ok(self, value: Any) -> None:
         """Keep a result of the item in hand."""
-        self.outbox.results.append((self.at - 1, value))
+        self.buffer.results.append((self.at - 1, value))
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """Let the current item have failed when it ends."""
@@ -346,7 +346,7 @@ class Course:
         struck = self.limits.struck(error)
         if struck and self.limits.over() is not None:
             raise error
-        self.outbox.drop_results(self.at - 1)
+        self.buffer.drop_results(self.at - 1)
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
 
     def settle(self) -> None:
@@ -363,6 +363,6 @@ class Course:
         retry = asked or (self.retried and code is not Code.DIED)
         self._wait = max(self._wait, seconds if asked else 0.0)
         self._known.add(index)
-        self.outbox.fail(index, failure, retry=retry)
+        self.buffer.fail(index, failure, retry=retry)
         if isinstance(self.policy, FailFast) and self.stop is None and not retry:
             self.stop = Stop.FAILED

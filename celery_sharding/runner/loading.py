@@ -10,7 +10,7 @@ from celery_sharding import codec, sources
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Shard
 from celery_sharding.runner import processor_call
-from celery_sharding.runner.outbox import Known
+from celery_sharding.runner.result_buffer import Known
 
 MISSING = "its items are not in the ledger"
 

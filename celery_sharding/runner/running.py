@@ -12,7 +12,7 @@ from celery_sharding.policies import FailFast
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
 from celery_sharding.runner.course import NOTHING, Course
-from celery_sharding.runner.outbox import Known
+from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.shard import Shard
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.window import WHOLE
@@ -73,7 +73,7 @@ def _failed(course: Course, error: BaseException | str, code: Code) -> Step:
             error,
         )
         return course.last_step(Code.SUCCEEDED, None)
-    course.outbox.fail_whole(failures.of_shard(course.record, error, code))
+    course.buffer.fail_whole(failures.of_shard(course.record, error, code))
     return course.last_step(code, None)
 
 
@@ -135,7 +135,7 @@ class Running:
         course = self._course
         took_items = course.at > began
         course.settle()
-        course.outbox.call_returned(course.cursor, whole=intact)
+        course.buffer.call_returned(course.cursor, whole=intact)
         if value is not None or course.left:
             self._processor.returns = True
         elif took_items and self._processor.returns is None:
@@ -162,7 +162,7 @@ class Running:
         elif course.batch is not None and course.at > began:
             self._batch_raised(error, struck)
         elif course.in_hand is not None:
-            course.outbox.drop_results(course.at - 1)
+            course.buffer.drop_results(course.at - 1)
             course.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
             course.settle()
             if course.stop is None and course.at >= course.count:
@@ -190,7 +190,7 @@ class Running:
         course = self._course
         if course.in_hand is None:
             course.take_back(error, Code.TIMED_OUT)
-        course.outbox.drop_results(course.cursor)
+        course.buffer.drop_results(course.cursor)
         course.failing.clear()
         course.at = course.cursor
         course.stop = over
@@ -198,7 +198,7 @@ class Running:
     def _batch_raised(self, error: Exception, struck: bool) -> None:
         course = self._course
         size = course.end - course.cursor
-        course.outbox.drop_results(course.cursor)
+        course.buffer.drop_results(course.cursor)
         course.failing.clear()
         if size > 1:
             self._room = max(1, size // 2)
@@ -223,7 +223,7 @@ class Running:
             returns = self._asked()
         if returns is None:
             # Nobody knows. What an earlier process had is better done twice than lost.
-            torn = course.outbox.torn(course.cursor)
+            torn = course.buffer.torn(course.cursor)
             returns = torn and course.inherited and self._failed_whole()
         return returns
 

@@ -37,7 +37,7 @@ class Shard:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        self._keep = course.outbox.results.append
+        self._keep = course.buffer.results.append
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items that have not ended yet."""

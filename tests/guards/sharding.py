@@ -659,7 +659,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: results of an item that failed do not count",
-        "celery_sharding/runner/outbox.py",
+        "celery_sharding/runner/result_buffer.py",
         "            results.pop()\n",
         "            return\n",
         f"{FAILING}::test_what_is_raised_is_the_failure_of_the_item_in_hand",
@@ -673,7 +673,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: what is undone does not count as done, though it was written so",
-        "celery_sharding/runner/outbox.py",
+        "celery_sharding/runner/result_buffer.py",
         "            self._done -= self._cursor - cursor\n",
         "",
         f"{OUTSIDE}::test_all_items_of_the_call_have_failed",
@@ -691,7 +691,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: a value that belongs to no item confirms none",
         "celery_sharding/runner/course.py",
-        "            del self.outbox.results[self._whole_from :]\n",
+        "            del self.buffer.results[self._whole_from :]\n",
         "            pass\n",
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
     ),
@@ -778,7 +778,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: items that a failed shard never reached have failed",
-        "celery_sharding/runner/outbox.py",
+        "celery_sharding/runner/result_buffer.py",
         "            self._failed += len(self._items) - cursor\n",
         "            pass\n",
         FAILING,

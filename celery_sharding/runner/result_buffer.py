@@ -25,7 +25,7 @@ class Known:
     """Whether it is known how many items there are."""
 
 
-class Outbox:
+class ResultBuffer:
     """Collects results and failures, and makes steps of them."""
 
     def __init__(
