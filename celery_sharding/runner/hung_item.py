@@ -16,8 +16,8 @@ from math import inf
 
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.ledger import Ledger
-from celery_sharding.runner.course import Course
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.shard_run import ShardRun
 from celery_sharding.runner.step_writer import Stop
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class HungItem:
         self, holding: Holding, *, pool: str, then: Callable[[Ledger], None]
     ) -> None:
         """Watch a holding; ``then`` is called once the ticket is free."""
-        self.course: Course | None = None
+        self.shard_run: ShardRun | None = None
         """The shard that runs now."""
         self._holding = holding
         self._pool = pool
@@ -42,24 +42,28 @@ class HungItem:
     @property
     def due(self) -> float:
         """The monotonic moment from which the item in hand counts as hung."""
-        course = self.course
-        if course is None or course.stop is Stop.LOST:
+        shard_run = self.shard_run
+        if shard_run is None or shard_run.stop is Stop.LOST:
             return inf
-        return course.limits.budget.at + GRACE
+        return shard_run.limits.budget.at + GRACE
 
     def take(self, ledger: Ledger) -> None:
         """Fail the current item and free its shard, if it still hangs."""
-        course, holding = self.course, self._holding
-        if course is None:
+        shard_run, holding = self.shard_run, self._holding
+        if shard_run is None:
             return
         with holding.turning:
-            if self.due > monotonic() or self.course is not course or not holding.mine:
+            if (
+                self.due > monotonic()
+                or self.shard_run is not shard_run
+                or not holding.mine
+            ):
                 return
-            steps = course.abandon()
+            steps = shard_run.abandon()
             steps += holding.abandon()
         logger.error(
             "sharding: an item of shard %s of %s hangs; it failed, the rest goes on",
-            course.record.shard,
+            shard_run.record.shard,
             holding,
         )
         ledger.shards.write(holding.hold, steps, lease=holding.lease)

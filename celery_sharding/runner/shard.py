@@ -11,7 +11,7 @@ from typing import Any
 
 from celery_sharding.model import Job
 from celery_sharding.runner import processor_call
-from celery_sharding.runner.course import Course
+from celery_sharding.runner.shard_run import ShardRun
 from celery_sharding.runner.step_writer import Stop
 
 
@@ -33,16 +33,16 @@ class Shard:
     rest is run later, perhaps elsewhere; see `stop`.
     """
 
-    __slots__ = ("_course", "_keep")
+    __slots__ = ("_keep", "_shard_run")
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
-        self._keep = course.buffer.results.append
+    def __init__(self, shard_run: ShardRun) -> None:
+        self._shard_run = shard_run
+        self._keep = shard_run.buffer.results.append
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items that have not ended yet."""
-        self._course.untouched = True
-        return self._course.each()
+        self._shard_run.untouched = True
+        return self._shard_run.each()
 
     def __length_hint__(self) -> int:
         """Return how many are left: `list` asks, between `iter` and the first item.
@@ -50,9 +50,9 @@ class Shard:
         So do ``sorted(shard)`` and ``[*shard]``. A loop does not, and whoever asks
         before there is an iterator is about to loop.
         """
-        if self._course.untouched:
-            self._course.collect()
-        return self._course.count - self._course.at
+        if self._shard_run.untouched:
+            self._shard_run.collect()
+        return self._shard_run.count - self._shard_run.at
 
     def __repr__(self) -> str:
         return f"<Shard {self.number} of {self.job.task}[{self.job.id}]>"
@@ -62,21 +62,21 @@ class Shard:
 
         It counts if the item ends well. Anything that JSON can hold.
         """
-        self._keep((self._course.at - 1, value))
+        self._keep((self._shard_run.at - 1, value))
 
     def fail(self, error: BaseException | str) -> None:
         """Fail the current item for that reason; the loop goes on.
 
         Raising says the same, but ends this call of the processor.
         """
-        self._course.fail(error)
+        self._shard_run.fail(error)
 
     def retry(self, error: BaseException | str, after: float = 0.0) -> None:
         """Fail the current item, and retry it whatever `on_error` says.
 
         In a shard of its own, or with others that failed; not before that many seconds.
         """
-        self._course.retry(error, after)
+        self._shard_run.retry(error, after)
 
     def each(self, function: Callable[[Any], Any]) -> None:
         """Call the function with each item that has not ended yet.
@@ -84,51 +84,51 @@ class Shard:
         What it returns is a result of the item unless it is None; what it raises, its
         failure: the loop goes on.
         """
-        processor_call.each(function, self, self.ok, self._course.raised_by_item)
+        processor_call.each(function, self, self.ok, self._shard_run.raised_by_item)
 
     @property
     def job(self) -> Job:
         """The job: its id, task, arguments."""
-        return self._course.work.job
+        return self._shard_run.work.job
 
     @property
     def number(self) -> int:
         """Which shard of the job this is, from 0."""
-        return self._course.record.shard
+        return self._shard_run.record.shard
 
     @property
     def layer(self) -> int:
         """Which layer it is of, from 0."""
-        return self._course.record.layer
+        return self._shard_run.record.layer
 
     @property
     def layers(self) -> int:
         """How many layers the job has."""
-        return self._course.work.layers
+        return self._shard_run.work.layers
 
     @property
     def count(self) -> int:
         """Its items, ended ones included."""
-        return self._course.count
+        return self._shard_run.count
 
     @property
     def cursor(self) -> int:
         """How many of them have ended."""
-        return self._course.cursor
+        return self._shard_run.cursor
 
     @property
     def attempt(self) -> int:
         """The how-manieth attempt at these items this is, from 1."""
-        return self._course.record.attempt + 1
+        return self._shard_run.record.attempt + 1
 
     @property
     def item_id(self) -> str:
         """A name of the item in hand, the same in each attempt at it."""
-        record = self._course.record
-        place = record.place(self._course.at - 1)
+        record = self._shard_run.record
+        place = record.place(self._shard_run.at - 1)
         return f"{self.job.id}-{record.origin}-{place}"
 
     @property
     def stop(self) -> Stop | None:
         """Why no further item is given; None while there may be one."""
-        return self._course.stop
+        return self._shard_run.stop

@@ -12,11 +12,11 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.model import Shard, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.runner.batches import TARGET, Batch
-from celery_sharding.runner.course import Course
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung_item import HungItem
 from celery_sharding.runner.loading import Loader
 from celery_sharding.runner.running import Running, fail_shard
+from celery_sharding.runner.shard_run import ShardRun
 from celery_sharding.runner.step_writer import Stop, Work
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class Slice:
             self._holding.put_back(record)
             return Stop.AWAY
         broken = loaded.error is not None
-        course = Course(
+        shard_run = ShardRun(
             record,
             range(record.count) if broken else loaded.items,
             work=self._work,
@@ -144,12 +144,12 @@ class Slice:
             known=loaded.known,
         )
         if loaded.error is not None:
-            return fail_shard(course, loaded.error, returns=self._processor.returns)
-        self.hung_item.course = course
+            return fail_shard(shard_run, loaded.error, returns=self._processor.returns)
+        self.hung_item.shard_run = shard_run
         try:
-            return Running(self._processor, course).run()
+            return Running(self._processor, shard_run).run()
         finally:
-            self.hung_item.course = None
+            self.hung_item.shard_run = None
 
     def _move_on(self) -> None:
         if not self.owns_message:

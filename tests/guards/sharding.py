@@ -595,7 +595,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a suspect is written down before it is begun",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         "due = self.at >= self.window.limit or now >= self.writer.due",
         "due = now >= self.writer.due",
         f"{SUSPECTS}::test_a_suspect_is_written_down_before_it_is_begun",
@@ -667,7 +667,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: what is raised outside of items undoes what is not confirmed",
         "celery_sharding/runner/running.py",
-        "            course.take_back(error, code, further=further)\n",
+        "            shard_run.take_back(error, code, further=further)\n",
         "",
         OUTSIDE,
     ),
@@ -680,7 +680,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: items without a result are not confirmed by one that follows",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         """                self._failed(index, error, code)
                 undone = True
 """,
@@ -690,7 +690,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a value that belongs to no item confirms none",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         "            del self.buffer.results[self._whole_from :]\n",
         "            pass\n",
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
@@ -698,13 +698,13 @@ where ticket.state = 'held'
     Guard(
         "sharding: items that are collected end when their call returns",
         "celery_sharding/runner/shard.py",
-        "            self._course.collect()\n",
+        "            self._shard_run.collect()\n",
         "            pass\n",
         f"{OUTSIDE}::test_items_that_are_collected_end_together",
     ),
     Guard(
         "sharding: work that hangs with no item in hand is undone",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         "            self.take_back(HANGS, Code.TIMED_OUT)\n",
         "            pass\n",
         f"{REAL}/runner/test_outside_of_items.py",
@@ -792,7 +792,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: the time of an item is its own",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         "budget.at = until if until < hard else hard  # noqa: FURB136  # a call",
         "pass",
         f"{LIMITS}::test_items_that_are_quick_may_take_longer_together",
@@ -1049,7 +1049,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: what asks to be tried again is, whatever the policy",
-        "celery_sharding/runner/course.py",
+        "celery_sharding/runner/shard_run.py",
         "        retry = asked or (",
         "        retry = (",
         f"{FAILING}::test_what_asks_for_it_is_tried_again_whatever_the_policy",

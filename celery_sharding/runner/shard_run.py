@@ -1,4 +1,4 @@
-"""The course of one shard in one process: which item is next, what has come of it.
+"""The shard_run of one shard in one process: which item is next, what has come of it.
 
 Between two items nothing is written and nobody is asked: one look at a clock, a few
 assignments. Every so often (`StepWriter.due`) what has come of the items since is
@@ -44,7 +44,7 @@ ASKED = 1_000
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
-class Course:
+class ShardRun:
     """Gives a shard's items, and keeps what comes of them until it is written."""
 
     def __init__(
