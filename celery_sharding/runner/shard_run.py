@@ -1,4 +1,4 @@
-"""The shard_run of one shard in one process: which item is next, what has come of it.
+"""The run of one shard in one process: which item is next, what has come of it.
 
 Between two items nothing is written and nobody is asked: one look at a clock, a few
 assignments. Every so often (`StepWriter.due`) what has come of the items since is

@@ -280,10 +280,10 @@ GUARDS = (
     ),
     Guard(
         "throttle: only who is there is blamed by the second signal",
-        "throttle/watch/law.py",
+        "throttle/watch/limit_factor.py",
         "    if ours < OURS:\n",
         "    if False:\n",
-        f"{UNIT}/watch/test_law.py",
+        f"{UNIT}/watch/test_limit_factor.py",
     ),
     Guard(
         "throttle: one at a time watches a database",

@@ -7,26 +7,26 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttle.watch.law import (
+from throttle.watch.limit_factor import (
     FLOOR,
     HARD,
     OURS,
     RECOVERY,
     SETTLING,
+    Symptom,
     Verdict,
-    Word,
     judge,
 )
 
-words = st.none() | st.lists(
-    st.builds(Word, st.floats(0, 10), st.just("a word")), max_size=3
+symptoms = st.none() | st.lists(
+    st.builds(Symptom, st.floats(0, 10), st.just("a symptom")), max_size=3
 )
-steps = st.lists(st.tuples(words, st.floats(0, 3), st.floats(0.1, 5)), max_size=60)
+steps = st.lists(st.tuples(symptoms, st.floats(0, 3), st.floats(0.1, 5)), max_size=60)
 
 
 @given(steps)
 def test_it_stays_within_its_bounds(
-    course: list[tuple[list[Word] | None, float, float]],
+    course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """Never above the limit nor under the floor, nor up faster than it may."""
     verdict = Verdict()
@@ -40,7 +40,7 @@ def test_it_stays_within_its_bounds(
 
 @given(steps)
 def test_it_cuts_only_for_a_signal_and_our_traffic(
-    course: list[tuple[list[Word] | None, float, float]],
+    course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """And never twice for the same thing within its settling time."""
     verdict, at, cuts = Verdict(), 0.0, []
@@ -48,7 +48,7 @@ def test_it_cuts_only_for_a_signal_and_our_traffic(
         last, verdict = verdict, judge(verdict, said, ours=ours, elapsed=elapsed)
         at += elapsed
         if verdict.factor < last.factor:
-            assert any(word.ratio > 1 for word in said or ())
+            assert any(symptom.ratio > 1 for symptom in said or ())
             assert ours >= OURS
             cuts.append((at, verdict.hard))
     for (earlier, _), (later, hard) in pairwise(cuts):
@@ -57,7 +57,7 @@ def test_it_cuts_only_for_a_signal_and_our_traffic(
 
 @given(steps)
 def test_when_all_is_well_the_limit_is_whole_again(
-    course: list[tuple[list[Word] | None, float, float]],
+    course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """Whatever was before."""
     verdict = Verdict()

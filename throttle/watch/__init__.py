@@ -6,10 +6,10 @@ many backends work, how much log they write and how far its replicas are behind.
 only lower the limit in force, for some seconds at a time, and never blames the tasks
 for what comes while they do nothing.
 
-    law        what follows from what the server says (pure)
-    signal     the question to PostgreSQL, in bounded time
-    sql/       its statement
-    watcher    one thread per watched database: elected, ask, judge, tell the store
+    limit_factor  what follows from what the server says (pure)
+    signal        the question to PostgreSQL, in bounded time
+    sql/          its statement
+    watcher       one thread per watched database: elected, ask, judge, tell the store
 """
 
 from throttle.watch.watcher import Watching, start

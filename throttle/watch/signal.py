@@ -23,7 +23,7 @@ from throttle import addresses
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Watch
-from throttle.watch.law import FAR, Word
+from throttle.watch.limit_factor import FAR, Symptom
 from throttle.watch.sql import statement
 
 Result = TypeVar("Result")
@@ -67,7 +67,7 @@ class Signal:
         host = options.get("host") or "the local socket"
         return f"{options.get('dbname') or 'default database'} at {host}"
 
-    def ask(self) -> Sequence[Word]:
+    def ask(self) -> Sequence[Symptom]:
         """Return what the server says of itself; raises Unanswered."""
         now = self._clock()
         if now < self._next_attempt:
@@ -79,7 +79,7 @@ class Signal:
             return self._failed(error)
         self._failures = 0
         self.sees_all = row.sees_all
-        return self._words(row)
+        return self._symptoms(row)
 
     def close(self) -> None:
         """Close the connection; forget what was written so far."""
@@ -102,27 +102,29 @@ class Signal:
             cursor.execute(statement("signal"))
             return cursor.fetchone()
 
-    def _words(self, row: Any) -> Sequence[Word]:
-        watch, words = self._watch, []
+    def _symptoms(self, row: Any) -> Sequence[Symptom]:
+        watch, symptoms = self._watch, []
         before, self._written = self._written, (row.at, row.written)
         if watch.active is not None:
-            words.append(_word("active backends", row.active, watch.active))
+            symptoms.append(_symptom("active backends", row.active, watch.active))
         if watch.wal_rate is not None and before is not None:
             elapsed, written = row.at - before[0], row.written - before[1]
             if elapsed > 0 and written >= 0:  # else another server, or another clock
-                words.append(
-                    _word("bytes of WAL per second", written / elapsed, watch.wal_rate)
+                symptoms.append(
+                    _symptom(
+                        "bytes of WAL per second", written / elapsed, watch.wal_rate
+                    )
                 )
         if watch.lag is not None:
-            words.append(_word("seconds of lag", row.lag or 0.0, watch.lag))
-        return words
+            symptoms.append(_symptom("seconds of lag", row.lag or 0.0, watch.lag))
+        return symptoms
 
-    def _failed(self, error: psycopg.Error) -> Sequence[Word]:
+    def _failed(self, error: psycopg.Error) -> Sequence[Symptom]:
         self._call_off()
         self.close()
         reason = " ".join(str(error).split()) or type(error).__name__
         if any(mark in reason for mark in FULL):
-            return [Word(FAR, "no connection is free")]
+            return [Symptom(FAR, "no connection is free")]
         self._failures += 1
         self._next_attempt = self._clock() + min(2.0 ** (self._failures - 1), LONGEST)
         message = f"{self.where} does not say how it is: {reason}"
@@ -172,8 +174,8 @@ class _BoundedConnection(psycopg.Connection[Any]):
         return super().wait(gen, interval=interval, timeout=timeout or ANSWER)
 
 
-def _word(name: str, value: float, threshold: float) -> Word:
-    return Word(value / threshold, f"{value:.6g} {name}, of {threshold:g}")
+def _symptom(name: str, value: float, threshold: float) -> Symptom:
+    return Symptom(value / threshold, f"{value:.6g} {name}, of {threshold:g}")
 
 
 def _dsn(database: str, watch: Watch) -> str:

@@ -1,8 +1,8 @@
 """One thread per watched database: elected, ask, judge, tell the store.
 
-Each process that has the limits may be elected; the store keeps the word of whoever
-was, with the factor in force, so that the next one goes on from there. A word lapses by
-itself: when all watchers are gone the limit is whole after `KEPT` seconds.
+Each process that has the limits may be elected; the store keeps the verdict of whoever
+was, with the factor in force, so that the next one goes on from there. A verdict lapses
+by itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Limit, Store
 from throttle.settings import Settings
-from throttle.watch.law import SILENCE_TIMEOUT, Verdict, Word, judge
+from throttle.watch.limit_factor import SILENCE_TIMEOUT, Symptom, Verdict, judge
 from throttle.watch.signal import Signal, Unanswered
 
 logger = logging.getLogger("throttle")
@@ -25,9 +25,9 @@ logger = logging.getLogger("throttle")
 PACE = 1.0
 """Seconds between two questions to a server."""
 ELECTED = 3.0
-"""Seconds after its last word until another may be elected."""
+"""Seconds after its last verdict until another may be elected."""
 KEPT = 6.0
-"""Seconds for which a word holds: the next one to be elected finds it."""
+"""Seconds for which a verdict holds: the next one to be elected finds it."""
 STANDING_BACK = 10.0
 """Seconds for which one without an answer lets others try."""
 LEAVING = 2.0
@@ -87,7 +87,7 @@ class Watcher:
             return
         if not self.elected:
             self.elected, self.verdict, self._judged = True, Verdict(), self._clock()
-        words = self._words()
+        symptoms = self._symptoms()
         view = self._store.look().get(name)
         ours, factor = 0.0, self.verdict.factor
         if view is not None:
@@ -102,7 +102,7 @@ class Watcher:
         before = self.verdict
         self.verdict = judge(
             replace(before, factor=factor),
-            words,
+            symptoms,
             ours=ours,
             elapsed=min(now - self._judged, ELECTED),
         )
@@ -126,9 +126,9 @@ class Watcher:
             self._limit.database, self._holder, ELECTED
         )
 
-    def _words(self) -> Sequence[Word] | None:
+    def _symptoms(self) -> Sequence[Symptom] | None:
         try:
-            words = self._signal.ask()
+            symptoms = self._signal.ask()
         except Unanswered as error:
             self._once.warning("signal", "%s", error)
             return None
@@ -138,7 +138,7 @@ class Watcher:
                 "the role that watches %s sees nobody else's work: grant it pg_monitor",
                 self._limit.database,
             )
-        return words
+        return symptoms
 
 
 class Watching:

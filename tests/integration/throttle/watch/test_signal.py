@@ -15,7 +15,7 @@ from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.watch.backend import LOCK, at_work
 from throttle.errors import Misconfigured
 from throttle.model import Watch
-from throttle.watch.law import FAR, Word
+from throttle.watch.limit_factor import FAR, Symptom
 from throttle.watch.signal import ANSWER, Signal, Unanswered
 
 
@@ -38,12 +38,12 @@ def signals() -> Iterator[Callable[..., Signal]]:
         yield make
 
 
-def only(words: object) -> Word:
-    """Return the one word that was said."""
-    assert isinstance(words, list)
-    [word] = words
-    assert isinstance(word, Word)
-    return word
+def only(symptoms: object) -> Symptom:
+    """Return the one symptom that was said."""
+    assert isinstance(symptoms, list)
+    [symptom] = symptoms
+    assert isinstance(symptom, Symptom)
+    return symptom
 
 
 def test_backends_at_work_are_counted(
@@ -52,7 +52,7 @@ def test_backends_at_work_are_counted(
     """Those that run something, not the one that asks, and not those that idle."""
     server = own_postgres(fast=True)
     signal = signals(server.dsn, active=2)
-    assert only(signal.ask()) == Word(0.0, "0 active backends, of 2")
+    assert only(signal.ask()) == Symptom(0.0, "0 active backends, of 2")
     with (
         psycopg.connect(server.dsn, autocommit=True) as holder,
         psycopg.connect(server.dsn, autocommit=True),
@@ -90,16 +90,16 @@ def test_the_log_that_is_written_is_a_rate(
     assert signal.ask() == []
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute("create table t as select generate_series(1, 100000) as n")
-    word = only(signal.ask())
-    assert word.ratio > 1_000_000
-    assert "bytes of WAL per second, of 1" in word.text
+    symptom = only(signal.ask())
+    assert symptom.ratio > 1_000_000
+    assert "bytes of WAL per second, of 1" in symptom.text
 
 
 def test_without_replicas_nothing_lags(
     postgres_server: object, empty_dsn: str, signals: Callable[..., Signal]
 ) -> None:
     """Zero, and not unknown."""
-    assert only(signals(empty_dsn, lag=2.0).ask()) == Word(
+    assert only(signals(empty_dsn, lag=2.0).ask()) == Symptom(
         0.0, "0 seconds of lag, of 2"
     )
 
@@ -121,7 +121,7 @@ def test_a_server_without_a_free_connection_is_in_trouble(
     with ExitStack() as stack:
         for _ in range(5):
             stack.enter_context(psycopg.connect(server.dsn))
-        assert only(signal.ask()) == Word(FAR, "no connection is free")
+        assert only(signal.ask()) == Symptom(FAR, "no connection is free")
         assert only(signal.ask()).ratio == FAR, "it is asked again at once"
     eventually(
         lambda: only(signal.ask()).text.endswith("of 40"), ignoring=(Unanswered,)

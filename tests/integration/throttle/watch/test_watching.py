@@ -20,7 +20,7 @@ from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 from throttle.watch import Watching, start
-from throttle.watch.law import FLOOR, RECOVERY
+from throttle.watch.limit_factor import FLOOR, RECOVERY
 from throttle.watch.watcher import Watcher
 
 

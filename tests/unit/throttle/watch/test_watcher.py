@@ -12,10 +12,10 @@ from tests.oracle.store import Oracle
 from tests.unit.throttle.doubles import Clock
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
-from throttle.watch.law import FLOOR, RECOVERY, Word
+from throttle.watch.limit_factor import FLOOR, RECOVERY, Symptom
 from throttle.watch.watcher import ELECTED, Watcher, Watching
 
-BUSY, WELL = [Word(2.0, "busy")], [Word(0.5, "well")]
+BUSY, WELL = [Symptom(2.0, "busy")], [Symptom(0.5, "well")]
 SETTINGS = Settings.read(
     {
         "throttle_redis_url": "redis://not.asked",
@@ -36,15 +36,15 @@ class Server:
     sees_all = True
 
     def __init__(self) -> None:
-        self.words = BUSY
+        self.symptoms = BUSY
         self.meanwhile: Callable[[], None] | None = None
 
-    def ask(self) -> Sequence[Word]:
-        """Return the words of the moment of the question."""
-        words, meanwhile, self.meanwhile = self.words, self.meanwhile, None
+    def ask(self) -> Sequence[Symptom]:
+        """Return the symptoms of the moment of the question."""
+        symptoms, meanwhile, self.meanwhile = self.symptoms, self.meanwhile, None
         if meanwhile is not None:
             meanwhile()
-        return words
+        return symptoms
 
     def close(self) -> None:
         """Nothing is open."""
@@ -83,7 +83,7 @@ class Crew:
 
 
 def test_one_that_wakes_up_does_not_say_what_it_saw_long_ago() -> None:
-    """Another was elected meanwhile, and its word is the one in force."""
+    """Another was elected meanwhile, and its verdict is the one in force."""
     crew = Crew()
     crew.rounds(1)
     assert crew.elected() == {"a"}
@@ -91,19 +91,19 @@ def test_one_that_wakes_up_does_not_say_what_it_saw_long_ago() -> None:
     def frozen() -> None:
         assert crew.rounds(12, "b") == FLOOR
 
-    crew.servers["a"].words, crew.servers["a"].meanwhile = WELL, frozen
+    crew.servers["a"].symptoms, crew.servers["a"].meanwhile = WELL, frozen
     crew.watchers["a"].round()
     assert crew.elected() == {"b"}
     assert crew.rounds(1) == FLOOR
 
 
 def test_time_in_which_another_watched_regains_nothing() -> None:
-    """One that is elected again goes on from the word in force, second by second."""
+    """One that is elected again goes on from the verdict in force, second by second."""
     crew = Crew()
     crew.rounds(1)
     assert crew.rounds(12, "b") == FLOOR
     crew.watchers["b"].leave()
-    crew.servers["a"].words = WELL
+    crew.servers["a"].symptoms = WELL
     assert crew.rounds(1, "a") <= FLOOR + RECOVERY * ELECTED
 
 

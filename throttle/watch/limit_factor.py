@@ -24,10 +24,10 @@ RECOVERY = 0.05
 SETTLING = 3.0
 """Seconds after a cut until its consequence can be seen."""
 SILENCE_TIMEOUT = 10.0
-"""Seconds without a word of the server for which the factor stays as it is."""
+"""Seconds without an answer of the server for which the factor stays as it is."""
 
 
-class Word(NamedTuple):
+class Symptom(NamedTuple):
     """One thing that the server says of itself."""
 
     ratio: float
@@ -55,19 +55,19 @@ class Verdict:
 
 
 def judge(
-    last: Verdict, words: Sequence[Word] | None, *, ours: float, elapsed: float
+    last: Verdict, symptoms: Sequence[Symptom] | None, *, ours: float, elapsed: float
 ) -> Verdict:
     """Return what holds now.
 
     Args:
         last: What held before.
-        words: What the server says; None: it did not answer.
+        symptoms: What the server says; None: it did not answer.
         ours: Our traffic as a part of the limit.
         elapsed: Seconds since `last`.
 
     """
     settling = max(last.settling - elapsed, 0.0)
-    if words is None:
+    if symptoms is None:
         silent = last.silent + elapsed
         if silent <= SILENCE_TIMEOUT:
             return Verdict(
@@ -78,7 +78,7 @@ def judge(
                 silent=silent,
             )
         return _recovered(last, "no answer", settling, elapsed, silent)
-    worst = max(words, key=lambda word: word.ratio, default=None)
+    worst = max(symptoms, key=lambda symptom: symptom.ratio, default=None)
     if worst is None or worst.ratio <= 1:
         return _recovered(last, "recovering", settling, elapsed)
     if ours < OURS:

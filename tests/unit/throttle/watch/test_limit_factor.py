@@ -6,32 +6,32 @@ from collections.abc import Sequence
 
 import pytest
 
-from throttle.watch.law import (
+from throttle.watch.limit_factor import (
     FLOOR,
     OURS,
     RECOVERY,
     SETTLING,
     SILENCE_TIMEOUT,
+    Symptom,
     Verdict,
-    Word,
     judge,
 )
 
-FINE = [Word(0.5, "20 active backends, of 40")]
-SOFT = [Word(0.2, "lag"), Word(1.2, "48 active backends, of 40")]
-HARD = [Word(1.5, "60 active backends, of 40")]
+FINE = [Symptom(0.5, "20 active backends, of 40")]
+SOFT = [Symptom(0.2, "lag"), Symptom(1.2, "48 active backends, of 40")]
+HARD = [Symptom(1.5, "60 active backends, of 40")]
 
 
 def rounds(
     last: Verdict,
-    words: Sequence[Word] | None,
+    symptoms: Sequence[Symptom] | None,
     seconds: int,
     *,
     ours: float = 1.0,
 ) -> Verdict:
     """Return what holds after so many rounds of a second."""
     for _ in range(seconds):
-        last = judge(last, words, ours=ours, elapsed=1.0)
+        last = judge(last, symptoms, ours=ours, elapsed=1.0)
     return last
 
 
@@ -50,7 +50,7 @@ def test_above_the_threshold_the_limit_is_cut() -> None:
 
 def test_at_the_threshold_it_is_not_above_it() -> None:
     """The threshold is what is still well."""
-    assert rounds(Verdict(), [Word(1.0, "just")], 5).factor == 1.0
+    assert rounds(Verdict(), [Symptom(1.0, "just")], 5).factor == 1.0
 
 
 def test_the_next_cut_waits_for_the_consequence_of_the_last() -> None:
