@@ -13,7 +13,7 @@ from throttle.meter.deltas import DeltaReader
 from throttle.meter.rows import RING, Shared, size
 from throttle.meter.shared_counts import RowCounts
 from throttle.meter.sums import Sums
-from throttle.meter.thread_cells import Seat
+from throttle.meter.thread_cells import ThreadCells
 
 NAMES = st.sampled_from(["a", "b", "c", "ü" * 30])
 STEPS = st.lists(
@@ -48,7 +48,7 @@ class World:
     def replace(self, names: list[str]) -> None:
         """Another process takes the row."""
         self.child = RowCounts(self.shared.row(0))
-        self.seats: list[Seat] = [self.child.sit()]
+        self.threads: list[ThreadCells] = [self.child.add_thread()]
         for name in names:
             self.child.place(name)
         self.run = 0
@@ -58,7 +58,7 @@ class World:
         self.now += 10
         if what == "count":
             name, rows = str(given[0]), int(str(given[1]))
-            cells = self.seats[-1].cells
+            cells = self.threads[-1].cells
             at = self.child.place(name)
             cells[at + OPERATIONS] += 1
             cells[at + ROWS] += rows
@@ -66,10 +66,10 @@ class World:
             self.cost[name] += 1
         elif what == "begin" and not self.run:
             self.run = int(str(given[0]))
-            self.child.begin(self.seats[0], self.run, self.now)
+            self.child.begin(self.threads[0], self.run, self.now)
             self.cost = Counter()
         elif what == "end" and self.run:
-            self.child.end(self.seats[0], self.now)
+            self.child.end(self.threads[0], self.now)
             self.ended += [(self.run, name, n) for name, n in self.cost.items()]
             self.run = 0
         elif what == "read":
@@ -77,9 +77,9 @@ class World:
         elif what == "replaced":
             self.replace(list(given[0]))  # type: ignore[call-overload]
         elif what == "thread":
-            self.seats.append(self.child.sit())
-        elif what == "leave" and len(self.seats) > 1:
-            self.child.leave(self.seats.pop())
+            self.threads.append(self.child.add_thread())
+        elif what == "leave" and len(self.threads) > 1:
+            self.child.remove_thread(self.threads.pop())
 
     def read(self) -> None:
         """The parent reads, and hears of the open run what it has cost so far."""

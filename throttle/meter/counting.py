@@ -14,7 +14,7 @@ from throttle.meter.rows import Row, Shared, size
 from throttle.meter.shared_counts import DroppedCounts, RowCounts
 from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
-from throttle.meter.thread_cells import Counts, ThreadSeat
+from throttle.meter.thread_cells import Counts, LocalCells
 from throttle.model import Amount, Reading
 
 
@@ -27,7 +27,7 @@ class Meter:
         self._counts: Counts = ProcessCounts()
         self._shared: Shared | None = None
         self._children: list[Row] = []
-        self.local = ThreadSeat(lambda: self._counts)
+        self.local = LocalCells(lambda: self._counts)
         """The cells of the thread that asks; instruments hold on to it."""
         _meters.add(self)
 
@@ -51,17 +51,17 @@ class Meter:
         In a child of a prefork worker: what all its threads do. A run within a run
         (a task that applies another) is part of the outer one.
         """
-        seat = self.local.seat
-        seat.depth += 1
-        if seat.depth == 1:
-            self._counts.begin(seat, run, perf_ns())
+        thread = self.local.thread
+        thread.depth += 1
+        if thread.depth == 1:
+            self._counts.begin(thread, run, perf_ns())
 
     def end(self) -> None:
         """End the run that this thread began; do nothing without one."""
-        seat = self.local.seat
-        if seat.depth == 1:
-            self._counts.end(seat, perf_ns())
-        seat.depth = max(seat.depth - 1, 0)
+        thread = self.local.thread
+        if thread.depth == 1:
+            self._counts.end(thread, perf_ns())
+        thread.depth = max(thread.depth - 1, 0)
 
     # Processes
 
@@ -124,7 +124,7 @@ class Meter:
             self._counts = counts
             for name, tally in self._tallies.items():
                 tally.at = counts.place(name)
-        self.local.sit()
+        self.local.attach()
 
     @staticmethod
     def _carry(tally: Tally, amount: Amount) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from throttle.meter.cells import DATABASES, LENGTH, OPERATIONS, WIDTH
 from throttle.meter.deltas import DeltaReader, since
 from throttle.meter.sums import Sums, run_of, still
-from throttle.meter.thread_cells import Opened, Seat
+from throttle.meter.thread_cells import OpenRun, ThreadCells
 from throttle.model import Run
 
 THREADS = 10_000
@@ -23,8 +23,8 @@ class ProcessCounts:
     def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:
         self._names: list[str] = []
         self._threads = threads
-        self._seats: dict[Seat, DeltaReader] = {}
-        self._spare = Seat([0] * LENGTH)
+        self._by_thread: dict[ThreadCells, DeltaReader] = {}
+        self._spare = ThreadCells([0] * LENGTH)
         self._spare_reported = 0
         self._ended: deque[Run] = deque()
         self._most_ended = ended
@@ -38,29 +38,29 @@ class ProcessCounts:
             self._names.append(name)
         return (self._names.index(name) + 1) * WIDTH
 
-    def sit(self) -> Seat:
+    def add_thread(self) -> ThreadCells:
         """Return cells for one more thread; beyond the last, those that are dropped."""
-        if len(self._seats) >= self._threads:
+        if len(self._by_thread) >= self._threads:
             return self._spare
-        seat = Seat([0] * LENGTH)
-        self._seats[seat] = DeltaReader()  # atomic: no lock, nobody waits
-        return seat
+        thread = ThreadCells([0] * LENGTH)
+        self._by_thread[thread] = DeltaReader()  # atomic: no lock, nobody waits
+        return thread
 
-    def leave(self, seat: Seat) -> None:
+    def remove_thread(self, thread: ThreadCells) -> None:
         """Read the cells of a thread that is gone once more."""
-        seat.ended = True
+        thread.ended = True
 
-    def begin(self, seat: Seat, run: int, now: int) -> None:
+    def begin(self, thread: ThreadCells, run: int, now: int) -> None:
         """Begin a run: what the thread does from now on is its cost."""
-        if seat is not self._spare:
-            seat.opened = Opened(run, now, self._copy(seat))
+        if thread is not self._spare:
+            thread.opened = OpenRun(run, now, self._copy(thread))
 
-    def end(self, seat: Seat, now: int) -> None:
+    def end(self, thread: ThreadCells, now: int) -> None:
         """End the run; the next reading reports it."""
-        if (opened := seat.opened) is None:
+        if (opened := thread.opened) is None:
             return
-        seat.opened = None
-        for run in self._runs(seat, opened, now, ended=True):
+        thread.opened = None
+        for run in self._runs(thread, opened, now, ended=True):
             if len(self._ended) < self._most_ended:
                 self._ended.append(run)
             else:
@@ -70,17 +70,17 @@ class ProcessCounts:
 
     def read(self, sums: Sums, now: int) -> None:
         """Add all that is new to the sums."""
-        for seat in list(self._seats):
-            reader = self._seats[seat]
-            ended, opened = seat.ended, seat.opened
-            cells = self._copy(seat)
+        for thread in list(self._by_thread):
+            reader = self._by_thread[thread]
+            ended, opened = thread.ended, thread.opened
+            cells = self._copy(thread)
             if ended:
                 still(cells)
             sums.add(self._names, reader.read(cells, now))
             if ended:
-                del self._seats[seat]
+                del self._by_thread[thread]
             elif opened is not None:
-                sums.runs.extend(self._runs(seat, opened, now, ended=False))
+                sums.runs.extend(self._runs(thread, opened, now, ended=False))
         for _ in range(len(self._ended)):
             sums.runs.append(self._ended.popleft())
         dropped = sum(self._spare.cells[OPERATIONS::WIDTH]) + self._lost
@@ -88,11 +88,11 @@ class ProcessCounts:
         self._spare_reported = dropped
 
     def _runs(
-        self, seat: Seat, opened: Opened, now: int, *, ended: bool
+        self, thread: ThreadCells, opened: OpenRun, now: int, *, ended: bool
     ) -> Iterator[Run]:
-        for new in since(self._copy(seat), opened.base, now):
+        for new in since(self._copy(thread), opened.base, now):
             yield run_of(self._names, opened.run, new, now - opened.began, ended=ended)
 
-    def _copy(self, seat: Seat) -> list[int]:
+    def _copy(self, thread: ThreadCells) -> list[int]:
         used = (len(self._names) + 1) * WIDTH
-        return list(seat.cells[:used])
+        return list(thread.cells[:used])

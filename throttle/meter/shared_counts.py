@@ -7,7 +7,7 @@ from collections import deque
 
 from throttle.meter.cells import LENGTH, OPERATIONS, STARTED, WIDTH
 from throttle.meter.rows import LANES, Row
-from throttle.meter.thread_cells import Seat
+from throttle.meter.thread_cells import ThreadCells
 
 
 class RowCounts:
@@ -17,7 +17,7 @@ class RowCounts:
         self._row = row
         self._pid = os.getpid()
         self._lanes = deque(range(LANES))
-        self._spare = Seat([0] * LENGTH)
+        self._spare = ThreadCells([0] * LENGTH)
         self._spare_reported = 0
         self._crowded = False
         """Whether a thread has had no lane, ever."""
@@ -27,28 +27,28 @@ class RowCounts:
         """Return where the database's cells begin; 0: no place is left."""
         return self._row.place(name)
 
-    def sit(self) -> Seat:
+    def add_thread(self) -> ThreadCells:
         """Return a lane for one more thread; beyond the last, cells to be dropped."""
         try:
             lane = self._lanes.popleft()
         except IndexError:
             self._crowded = True
             return self._spare
-        return Seat(self._row.lane(lane), lane)
+        return ThreadCells(self._row.lane(lane), lane)
 
-    def leave(self, seat: Seat) -> None:
+    def remove_thread(self, thread: ThreadCells) -> None:
         """Leave the lane of a thread that is gone to another one."""
         # A process that this one has forked leaves too, and shares the memory
-        if seat.lane >= 0 and os.getpid() == self._pid:
+        if thread.lane >= 0 and os.getpid() == self._pid:
             for at in range(STARTED, LENGTH, WIDTH):
-                seat.cells[at] = 0
-            self._lanes.append(seat.lane)
+                thread.cells[at] = 0
+            self._lanes.append(thread.lane)
 
-    def begin(self, _seat: Seat, run: int, now: int) -> None:
+    def begin(self, _thread: ThreadCells, run: int, now: int) -> None:
         """Begin a run: what all threads of the child do from now on is its cost."""
         self._row.begin(run, now)
 
-    def end(self, _seat: Seat, now: int) -> None:
+    def end(self, _thread: ThreadCells, now: int) -> None:
         """End the run; the parent reads its cost in the row."""
         self._row.end(now)
         if not self._crowded:  # at the end of each run: the sum takes a microsecond
@@ -72,15 +72,15 @@ class DroppedCounts:
         """Return the cells of what finds no place."""
         return 0
 
-    def sit(self) -> Seat:
+    def add_thread(self) -> ThreadCells:
         """Return the cells of all of them."""
-        return Seat(self._cells)
+        return ThreadCells(self._cells)
 
-    def leave(self, _seat: Seat) -> None:
+    def remove_thread(self, _thread: ThreadCells) -> None:
         """Leave nothing behind."""
 
-    def begin(self, _seat: Seat, _run: int, _now: int) -> None:
+    def begin(self, _thread: ThreadCells, _run: int, _now: int) -> None:
         """Do nothing: nobody reads it."""
 
-    def end(self, _seat: Seat, _now: int) -> None:
+    def end(self, _thread: ThreadCells, _now: int) -> None:
         """Do nothing: nobody reads it."""

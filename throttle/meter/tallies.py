@@ -9,7 +9,7 @@ from throttle.limits import LONGEST_NAME
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 
 if TYPE_CHECKING:
-    from throttle.meter.thread_cells import ThreadSeat
+    from throttle.meter.thread_cells import LocalCells
 
 MOST = 1_000_000_000
 LONGEST = 1_000_000
@@ -25,7 +25,7 @@ class Tally:
 
     __slots__ = ("at", "local", "name")
 
-    def __init__(self, name: str, local: ThreadSeat, at: int) -> None:
+    def __init__(self, name: str, local: LocalCells, at: int) -> None:
         self.name = name
         self.local = local
         self.at = at

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from throttle.meter.cells import Cells
 
 
-class Opened(NamedTuple):
+class OpenRun(NamedTuple):
     """The run that a thread works on."""
 
     run: int
@@ -20,7 +20,7 @@ class Opened(NamedTuple):
     """The thread's cells when it began."""
 
 
-class Seat:
+class ThreadCells:
     """What one thread writes and the reader reads."""
 
     __slots__ = ("cells", "depth", "ended", "lane", "opened")
@@ -33,7 +33,7 @@ class Seat:
         """Its thread is gone: it is read once more, and forgotten."""
         self.depth = 0
         """Runs within one another: a task that applies a task."""
-        self.opened: Opened | None = None
+        self.opened: OpenRun | None = None
 
 
 class Counts(Protocol):
@@ -43,46 +43,46 @@ class Counts(Protocol):
         """Return where the database's cells begin; 0: no place is left."""
         ...
 
-    def sit(self) -> Seat:
+    def add_thread(self) -> ThreadCells:
         """Return cells for one more thread. Never blocks."""
         ...
 
-    def leave(self, seat: Seat) -> None:
+    def remove_thread(self, thread: ThreadCells) -> None:
         """Take leave of a thread. Never blocks, whatever it was called within."""
         ...
 
-    def begin(self, seat: Seat, run: int, now: int) -> None:
+    def begin(self, thread: ThreadCells, run: int, now: int) -> None:
         """Begin a run: what is done from now on is its cost."""
         ...
 
-    def end(self, seat: Seat, now: int) -> None:
+    def end(self, thread: ThreadCells, now: int) -> None:
         """End the open run, whose cost is known."""
         ...
 
 
-class Leaving:
+class ThreadEnd:
     """Is dropped with the other locals of a thread when that ends."""
 
-    __slots__ = ("_counts", "_seat")
+    __slots__ = ("_counts", "_thread")
 
-    def __init__(self, seat: Seat, counts: Counts) -> None:
-        self._seat = seat
+    def __init__(self, thread: ThreadCells, counts: Counts) -> None:
+        self._thread = thread
         self._counts = counts
 
     def __del__(self) -> None:
-        self._counts.leave(self._seat)
+        self._counts.remove_thread(self._thread)
 
 
-class ThreadSeat(threading.local):
-    """The seat of the thread that asks; under gevent's patches, of the greenlet."""
+class LocalCells(threading.local):
+    """The cells of the thread that asks; under gevent's patches, of the greenlet."""
 
     def __init__(self, counts: Callable[[], Counts]) -> None:
         self._of = counts
-        self.sit()
+        self.attach()
 
-    def sit(self) -> None:
+    def attach(self) -> None:
         """Count this thread into the memory that the process counts in now."""
         counts = self._of()
-        self.seat = counts.sit()
-        self.cells = self.seat.cells
-        self._leaving = Leaving(self.seat, counts)
+        self.thread = counts.add_thread()
+        self.cells = self.thread.cells
+        self._end = ThreadEnd(self.thread, counts)

@@ -332,7 +332,7 @@ def test_only_public_names_are_there() -> None:
 
 def whose() -> int:
     """Return the run that pays for what is done now; 0: nobody."""
-    opened = meter.local.seat.opened
+    opened = meter.local.thread.opened
     return opened.run if opened else 0
 
 

@@ -161,7 +161,7 @@ def test_cells_of_threads_that_ended_are_given_back(meter: Meter) -> None:
         totals.read()
     assert totals.operations("main") == 100
     counts: Any = meter._counts
-    assert len(counts._seats) == 1  # this thread's
+    assert len(counts._by_thread) == 1  # this thread's
 
 
 def test_a_running_statement_tells_its_seconds_as_they_pass(meter: Meter) -> None:
@@ -553,7 +553,7 @@ assert {r.run: int(r.amount.operations) for r in reading.runs} == {
 meter.read()
 gevent.sleep(0)
 meter.read()
-assert len(meter._counts._seats) <= 2, len(meter._counts._seats)
+assert len(meter._counts._by_thread) <= 2, len(meter._counts._by_thread)
 """
     run_python(code)
 
