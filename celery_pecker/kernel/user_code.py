@@ -45,6 +45,7 @@ def call(
     what: str,
     otherwise: Answer,
     function: Callable[Options, Answer],
+    /,
     *args: Options.args,
     **kwargs: Options.kwargs,
 ) -> Answer:
@@ -80,7 +81,10 @@ def load_module(path: str) -> ModuleType:
 
 
 def tried(
-    function: Callable[Options, Answer], *args: Options.args, **kwargs: Options.kwargs
+    function: Callable[Options, Answer],
+    /,
+    *args: Options.args,
+    **kwargs: Options.kwargs,
 ) -> tuple[Answer, None] | tuple[None, Exception]:
     """Return what the function answers, or the error that it raised, for the caller.
 
@@ -93,7 +97,10 @@ def tried(
 
 
 def raised(
-    function: Callable[Options, object], *args: Options.args, **kwargs: Options.kwargs
+    function: Callable[Options, object],
+    /,
+    *args: Options.args,
+    **kwargs: Options.kwargs,
 ) -> BaseException | None:
     """Return what the function raised, whatever it is, or None; the caller logs it.
 
@@ -110,6 +117,7 @@ def raised(
 def survive(
     what: str,
     function: Callable[Options, object],
+    /,
     *args: Options.args,
     **kwargs: Options.kwargs,
 ) -> BaseException | None:
@@ -124,3 +132,17 @@ def survive(
         logger.exception("pecker: %s failed", what)
         return error
     return None
+
+
+def shown(error: BaseException) -> str:
+    """Return type and text of an error, as any log and table can hold them.
+
+    The text may be code that fails, or have half a pair of UTF-16, which no driver
+    encodes.
+    """
+    try:
+        text = str(error)
+    except Exception as wrong:  # noqa: BLE001  # __str__ is foreign code, too
+        text = f"its text cannot be read: {type(wrong).__name__}"
+    line = f"{type(error).__name__}: {text}".replace("\0", "")
+    return line.encode(errors="backslashreplace").decode()

@@ -20,6 +20,7 @@ LOOKS = "tests/unit/observers/test_looks.py"
 REAL = "tests/integration/observers/test_hosts.py"
 LIFE = "celery_pecker/observers/hosts/lives.py"
 STEPS = "celery_pecker/observers/hosts/host.py"
+SLOTS = "celery_pecker/observers/hosts/slots.py"
 
 GUARDS = (
     Guard(
@@ -31,7 +32,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that is asked to end while it is started hears it",
-        "celery_pecker/observers/hosts/slots.py",
+        SLOTS,
         "        if self._stopping.is_set():  # whoever",
         "        if False:  # whoever",
         f"{FULL}::test_a_stop_while_a_host_is_being_started_reaches_it",
@@ -323,7 +324,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that cannot be started is tried again",
-        "celery_pecker/observers/hosts/slots.py",
+        SLOTS,
         "                except OSError as error:  # no more processes or files\n",
         "                except KeyError as error:\n",
         f"{FULL}::test_a_host_that_cannot_be_started_is_tried_again",
@@ -389,8 +390,8 @@ GUARDS = (
     Guard(
         "observers: one that exits ends no other",
         "celery_pecker/observers/hosts/running.py",
-        '    with user_code.no_exit(f"observer {lease.name!r}"):\n',
-        "    if lease:\n",
+        "    except (SystemExit, KeyboardInterrupt) as error:\n",
+        "    except KeyboardInterrupt as error:\n",
         f"{REAL}::test_one_that_exits_ends_no_other",
     ),
     Guard(

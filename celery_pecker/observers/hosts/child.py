@@ -22,6 +22,8 @@ from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.lease import Claimed, Lease, Trust
 
 Ended = Callable[[BaseException | None], None]
+LAST_WORDS = 1.0
+"""Seconds in which what a process wrote before its end is read."""
 
 
 class Died(Exception):
@@ -52,7 +54,10 @@ class InProcess:
         # A process that does not read must not hold up the event loop.
         assert self._process.stdin is not None  # noqa: S101  # a pipe, as asked for
         os.set_blocking(self._process.stdin.fileno(), False)
+        self._last: dict[str, Any] | None = None
+        self._heard = threading.Event()
         threading.Thread(target=self._hear, daemon=True).start()
+        threading.Thread(target=self._wait, daemon=True).start()
 
     def trust(self, until: float) -> None:
         """Say until when the host trusts its lease, by the monotonic clock."""
@@ -74,25 +79,28 @@ class InProcess:
             os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
     def _hear(self) -> None:
-        error: BaseException | None = None
-        last = False
         assert self._process.stdout is not None  # noqa: S101  # as above
-        for line in self._process.stdout:
-            message = json.loads(line)
-            if "state" in message:
-                self._lease.state = message["state"]
-            else:
-                last = True
-                self._lease.lapsed = self._lease.lapsed or message["lapsed"]
-                error = _error(message)
+        with self._process.stdout as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "state" in message:
+                    self._lease.state = message["state"]
+                else:
+                    self._lease.lapsed = self._lease.lapsed or message["lapsed"]
+                    self._last = message
+        self._heard.set()
+
+    def _wait(self) -> None:
         code = self._process.wait()
-        if not last:
-            error = Died(f"its process ended with {code}")
+        # What it forked has its output too, and may live on: that does not end then.
+        self._heard.wait(LAST_WORDS)
         assert self._process.stdin is not None  # noqa: S101  # as above
         with self._closing:
             self._process.stdin.close()
-        self._process.stdout.close()
-        self._ended(error)
+        last = self._last
+        self._ended(
+            Died(f"its process ended with {code}") if last is None else _error(last)
+        )
 
 
 def main() -> None:
@@ -121,7 +129,7 @@ def main() -> None:
     error = user_code.survive(what, observer.function, lease, **claimed.args)
     reply(
         {
-            "error": None if error is None else f"{type(error).__name__}: {error}",
+            "error": None if error is None else user_code.shown(error),
             "lost": isinstance(error, LeaseLost),
             "lapsed": lease.lapsed,
         }

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import os
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -123,7 +124,10 @@ class Lives:
             self.turned = monotonic()
             if self._trusted != self._trust.until:
                 self._trusted = self._trust.until
+        mine = os.getpid()
                 for process in [*self._processes]:
+            if os.getpid() != mine:  # an observer forked: this is no second host
+                os._exit(1)
                     process.trust(self._trusted)
             if self.by_id and self._trust.left() <= 0:
                 self.fence("its host could not renew the lease", everybody=False)
@@ -260,7 +264,7 @@ class Lives:
         retry = life.observer.options.retry
         life.failures = retry.failures(life.failures, monotonic() - life.begun)
         delay = retry.delay(life.failures)
-        shown = f"{type(error).__name__}: {error}"
+        shown = user_code.shown(error)
         one = life.claimed
         if delay is None:
             logger.error(

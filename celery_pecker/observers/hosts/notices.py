@@ -48,7 +48,7 @@ class Notices:
         for notice in some:
             error = user_code.tried(self._send, notice)[1]
             if error is not None:
-                shown = f"{type(error).__name__}: {error}"
+                shown = user_code.shown(error)
                 self._tables.notice_failed(notice.id, shown)
                 logger.warning(
                     "pecker: a signature of an observer was not sent, tried again: %s",

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Coroutine
 from typing import Any
 
 from celery_pecker.kernel.backoff import Backoff
@@ -48,7 +49,24 @@ def main() -> None:
     os.dup2(2, 1)
     config = json.loads(sys.stdin.readline())
     observers = load(config)
-    asyncio.run(_main(observers, config, beats))
+    with asyncio.Runner() as runner:
+        until_done(runner.get_loop(), _main(observers, config, beats))
+
+
+def until_done(
+    loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None]
+) -> None:
+    """Run a coroutine, whatever ends the event loop before.
+
+    SystemExit out of a task or a callback that an observer made would end this process
+    and all other observers of it.
+    """
+    task = loop.create_task(main)
+    while not task.done():
+        try:
+            loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):
+            logger.exception("pecker: a task of an observer asked this host to end")
 
 
 async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:

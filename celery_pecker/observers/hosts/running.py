@@ -89,6 +89,9 @@ class InThread:
 async def _called(
     function: Callable[..., Any], lease: Lease, args: dict[str, Any]
 ) -> None:
-    # SystemExit out of a task would end the event loop, and all that runs on it.
-    with user_code.no_exit(f"observer {lease.name!r}"):
+    # Out of a task these two would end the event loop, and all that runs on it.
+    try:
         await function(lease, **args)
+    except (SystemExit, KeyboardInterrupt) as error:
+        message = f"observer {lease.name!r} raised {error!r}"
+        raise user_code.Exited(message) from error

@@ -238,4 +238,4 @@ class Tables:
 
 
 def _shown(error: str | None) -> str | None:
-    return None if error is None else error.replace("\0", "")[:SHOWN]
+    return None if error is None else error[:SHOWN]

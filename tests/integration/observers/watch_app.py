@@ -189,3 +189,14 @@ def asking(lease: Lease, *, raises: bool) -> None:
     if raises:
         lease.check()
     assert lease.stopping
+
+
+@observers.observer(isolation="process", retry=Retry(0))
+def forking(lease: Lease) -> None:
+    """End without a word, while a process that it forked lives on."""
+    child = os.fork()
+    if not child:
+        pause(600.0)
+        os._exit(0)
+    lease.state = child
+    os._exit(7)

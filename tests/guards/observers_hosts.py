@@ -1,0 +1,47 @@
+"""The guards of hosts of observers: against what the code that they run does."""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard
+
+LIFE = "celery_pecker/observers/hosts/lives.py"
+FOREIGN = "tests/unit/observers/test_foreign_code.py"
+
+GUARDS = (
+    Guard(
+        "observers: a task that exits does not end its host",
+        "celery_pecker/observers/hosts/process.py",
+        "        except (SystemExit, KeyboardInterrupt):\n",
+        "        except KeyboardInterrupt:\n",
+        f"{FOREIGN}::test_what_a_task_of_an_observer_raises_does_not_end_the_event_loop",
+    ),
+    Guard(
+        "observers: an interrupt of one ends no other",
+        "celery_pecker/observers/hosts/running.py",
+        "    except (SystemExit, KeyboardInterrupt) as error:\n",
+        "    except SystemExit as error:\n",
+        f"{FOREIGN}::test_whatever_code_raises_has_failed_and_can_be_stored",
+    ),
+    Guard(
+        "observers: an error can be stored whatever its text is",
+        LIFE,
+        "        shown = user_code.shown(error)\n",
+        '        shown = f"{type(error).__name__}: {error}"\n',
+        f"{FOREIGN}::test_whatever_code_raises_has_failed_and_can_be_stored",
+    ),
+    Guard(
+        "observers: a fork of a host is no second host",
+        LIFE,
+        "            if os.getpid() != mine:  # an observer",
+        "            if False:  # an observer",
+        f"{FOREIGN}::test_a_fork_of_a_host_is_no_second_host",
+    ),
+    Guard(
+        "observers: a process that died is missed while what it forked lives",
+        "celery_pecker/observers/hosts/child.py",
+        "        self._heard.wait(LAST_WORDS)\n",
+        "        self._heard.wait()\n",
+        "tests/integration/observers/test_processes.py"
+        "::test_a_process_that_died_is_missed_while_what_it_forked_lives",
+    ),
+)
