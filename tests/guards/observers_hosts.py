@@ -44,4 +44,12 @@ GUARDS = (
         "tests/integration/observers/test_processes.py"
         "::test_a_process_that_died_is_missed_while_what_it_forked_lives",
     ),
+    Guard(
+        "observers: a host finds the app where its supervisor has found it",
+        "celery_pecker/observers/hosts/loading.py",
+        '    sys.path += [one for one in config["path"] if one not in sys.path]\n',
+        "",
+        "tests/integration/observers/test_supervisors.py"
+        "::test_a_host_finds_the_app_where_its_supervisor_has_found_it",
+    ),
 )

@@ -11,6 +11,8 @@ from celery_pecker.kernel.errors import Misconfigured
 
 def load(config: dict[str, Any]) -> Any:
     """Import the app of the supervisor, with its settings; return its observers."""
+    # As multiprocessing does for what it spawns; last, so that they hide nothing.
+    sys.path += [one for one in config["path"] if one not in sys.path]
     user_code.load_module(config["home"])
     for module in config["modules"]:
         user_code.load_module(module)

@@ -48,6 +48,7 @@ class Supervisor(Slots):
         base = name or socket.gethostname()
         config = {
             "home": _home(observers),
+            "path": sys.path,
             "modules": _modules(observers),
             "conf": {
                 PREFIX + k: v for k, v in asdict(settings).items() if v is not None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers import Observers
 from celery_pecker.observers.hosts.supervisor import Supervisor
 from celery_pecker.worker import ObserversStep
-from tests.integration.observers.conftest import heavy, watch
+from tests.integration.observers.conftest import SECONDS, heavy, watch
 
 
 def observers_with(**conf: Any) -> Observers:
@@ -44,6 +47,29 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
     conf = Supervisor(observers).slots[0].config["conf"]
     assert conf["pecker_observers_start_rate"] == 50
     assert conf["pecker_observers_history"] == 3
+
+
+PATH = """
+import sys
+from celery_pecker.observers.hosts.loading import load
+found = {"home": "away", "path": [sys.argv[1]], "modules": [], "conf": {}}
+load({**found, "loglevel": "INFO"})
+"""
+AWAY = """
+from celery import Celery
+from celery_pecker.observers import Observers
+app = Celery("away")
+observers = Observers(app)
+"""
+
+
+def test_a_host_finds_the_app_where_its_supervisor_has_found_it(tmp_path: Path) -> None:
+    """A path that was added in code is in no environment."""
+    (tmp_path / "away.py").write_text(AWAY, encoding="utf-8")
+    words = [sys.executable, "-c", PATH, str(tmp_path)]
+    subprocess.run(words, check=True, timeout=SECONDS)
+    config = Supervisor(observers_with()).slots[0].config
+    assert config["path"] == sys.path
 
 
 def test_without_a_setting_the_capacity_is_worked_out() -> None:
