@@ -79,6 +79,8 @@ class Settings:
     """How many host processes each worker, or `pecker observe`, supervises."""
     observers_capacity: int | None = None
     """The weights that one host may hold; default by cores and memory."""
+    observers_max_memory_per_host: int | None = None
+    """Kilobytes above which another host takes over; default: no limit."""
     observers_lease: float = 5.0
     """For how long a host holds its observers after its last renewal."""
     observers_start_rate: int = 2_000
@@ -153,6 +155,7 @@ COUNTS = {
     "outbox_log": (0, 10_000_000),
     "observers_hosts": (1, 100),
     "observers_capacity": (1, 10_000_000),
+    "observers_max_memory_per_host": (10_000, 1_000_000_000),
     "observers_start_rate": (1, 1_000_000),
     "observers_history": (0, 10_000_000),
 }

@@ -5,9 +5,39 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 LIFE = "celery_pecker/observers/hosts/lives.py"
+SLOTS = "celery_pecker/observers/hosts/slots.py"
 FOREIGN = "tests/unit/observers/test_foreign_code.py"
+GROWN = "tests/unit/observers/test_grown_hosts.py"
 
 GUARDS = (
+    Guard(
+        "observers: a host that has grown is replaced",
+        SLOTS,
+        "            if self._has_grown(process):\n",
+        "            if self._stopping.is_set():\n",
+        f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
+    ),
+    Guard(
+        "observers: a host that has grown hands over once the next one is up",
+        SLOTS,
+        "            if large is not None and process.node and not relieved:\n",
+        "            if large is not None and not relieved:\n",
+        f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
+    ),
+    Guard(
+        "observers: a host that is large from its start on is not replaced for ever",
+        SLOTS,
+        "            or monotonic() - process.begun < LIVED\n",
+        "",
+        f"{GROWN}::test_one_that_is_young_stays",
+    ),
+    Guard(
+        "observers: a host beats with its memory",
+        "celery_pecker/observers/hosts/process.py",
+        "            memory = 0 if limit is None else capacity.used()\n",
+        "            memory = 0\n",
+        "tests/integration/observers/test_memory.py",
+    ),
     Guard(
         "observers: a task that exits does not end its host",
         "celery_pecker/observers/hosts/process.py",
@@ -35,6 +65,13 @@ GUARDS = (
         "            if os.getpid() != mine:  # an observer",
         "            if False:  # an observer",
         f"{FOREIGN}::test_a_fork_of_a_host_is_no_second_host",
+    ),
+    Guard(
+        "observers: a host that died is missed while what it forked lives",
+        "celery_pecker/observers/hosts/heard.py",
+        "        elif self._process.poll() is not None:\n",
+        "        elif self._process is None:\n",
+        "tests/unit/observers/test_heard.py",
     ),
     Guard(
         "observers: a process that died is missed while what it forked lives",

@@ -67,6 +67,7 @@ def test_all_settings_are_read() -> None:
         "observers": True,
         "observers_hosts": 2,
         "observers_capacity": 300,
+        "observers_max_memory_per_host": 500_000,
         "observers_lease": 8,
         "observers_start_rate": 50,
         "observers_history": 0,

@@ -1,6 +1,8 @@
 """The processes that run observers.
 
-supervisor   starts hosts, hears their beats, replaces those that died or hang
+supervisor   plans the hosts of an app
+slots        starts hosts, replaces those that died, hang or have grown
+heard        one process of a host, and what its beats say
 process      the main function of a host
 host         one step of a host: renew, look, take, report, give away
 lives        what runs on the event loop

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +15,9 @@ BYTES = 256 * 1024
 MEMORY = 0.5
 """Part of the memory that is for observers."""
 CGROUP = Path("/sys/fs/cgroup")
+
+
+STATM = Path("/proc/self/statm")
 
 
 def worked_out(cores: float, memory: int, hosts: int) -> int:
@@ -40,3 +45,12 @@ def memory() -> int:
     with suppress(OSError, ValueError):
         size = min(size, int((CGROUP / "memory.max").read_text()))
     return size
+
+
+def used() -> int:
+    """Return the kilobytes that this process has in memory; elsewhere: had at most."""
+    with suppress(OSError):
+        pages = int(STATM.read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak // 1024 if sys.platform == "darwin" else peak

@@ -116,18 +116,22 @@ class Lives:
         """The weight of all that is here."""
         return sum(life.claimed.weight for life in [*self.by_id.values()])
 
+    def kinds(self) -> list[tuple[str, int]]:
+        """Return how many of each kind are here, the most first."""
+        return Counter(one.claimed.kind for one in [*self.by_id.values()]).most_common()
+
     # On the event loop
 
     async def turn(self) -> None:
         """Show that the event loop turns, and end what is not trusted, for ever."""
+        mine = os.getpid()
         while True:
+            if os.getpid() != mine:  # an observer forked: this is no second host
+                os._exit(1)
             self.turned = monotonic()
             if self._trusted != self._trust.until:
                 self._trusted = self._trust.until
-        mine = os.getpid()
                 for process in [*self._processes]:
-            if os.getpid() != mine:  # an observer forked: this is no second host
-                os._exit(1)
                     process.trust(self._trusted)
             if self.by_id and self._trust.left() <= 0:
                 self.fence("its host could not renew the lease", everybody=False)

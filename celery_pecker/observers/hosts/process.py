@@ -23,6 +23,7 @@ from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
+from celery_pecker.observers.hosts import capacity
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.host import Host, Plan, on
 from celery_pecker.observers.hosts.lives import Lives
@@ -126,14 +127,23 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     )
     lives.wake = steps.wake
 
+    limit = settings.observers_max_memory_per_host
+
     def leave() -> None:
+        if limit is not None and (size := capacity.used()) > limit:
+            logger.warning(
+                "pecker: host %s of observers has %d kB and hands over %s",
+                plan.name,
+                size,
+                ", ".join(f"{count} {kind}" for kind, count in lives.kinds()),
+            )
         host.leave()
         steps.wake()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
     threading.Thread(target=_watch_supervisor, args=[leave], daemon=True).start()
-    threading.Thread(target=_beat, args=[beats, host], daemon=True).start()
+    threading.Thread(target=_beat, args=[beats, host, limit], daemon=True).start()
     turning = loop.create_task(lives.turn())
     steps.start()
     sender.start()
@@ -151,12 +161,13 @@ def _watch_supervisor(leave: Any) -> None:
     leave()
 
 
-def _beat(beats: int, host: Host) -> None:
-    """Say that the event loop turns, and which life of the host this is."""
+def _beat(beats: int, host: Host, limit: int | None) -> None:
+    """Say that the event loop turns, which life of the host this is, and its memory."""
     while True:
         if not host.blocked:
+            memory = 0 if limit is None else capacity.used()
             try:
-                os.write(beats, f"{host.node}\n".encode())
+                os.write(beats, f"{host.node} {memory}\n".encode())
             except OSError:
                 return  # nobody listens: standard input has ended too
         pause(BEAT_INTERVAL)

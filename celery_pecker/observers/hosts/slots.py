@@ -1,42 +1,30 @@
-"""Starts hosts, hears their beats, replaces those that died or hang.
+"""Starts hosts, hears their beats, replaces those that died, hang or have grown.
 
 Needs neither the app nor Celery: ``pecker observe`` supervises without them.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import select
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import chance, monotonic
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.settings import PREFIX, Settings
+from celery_pecker.observers.hosts.heard import Heard
 
 logger = logging.getLogger(__name__)
 
-GLANCE = 0.1
-"""Seconds for which a supervisor waits for a beat."""
-SILENCE = 0.7
-"""Part of a lease for which a host may be silent: it hangs, and is killed before its
-lease is over, so that no other life begins beside it."""
-LEAST_SILENCE = 2.0
-"""Seconds: a machine under load is no host that hangs."""
-STARTING = 60.0
-"""Seconds that a host has to import the app."""
 LIVED = 30.0
-"""Seconds after which the life of a host counts as a good one."""
+"""Seconds after which the life of a host counts as a good one: it is started anew at
+once, and may be replaced for its memory."""
 CANNOT_START = 2
 """Exit code of a host that is misconfigured."""
+LIMIT = f"{PREFIX}observers_max_memory_per_host"
 
 
 class Slots:
@@ -80,14 +68,16 @@ class Slot:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
-        lease = config["conf"][f"{PREFIX}observers_lease"]
-        self._silence = max(SILENCE * lease, LEAST_SILENCE)
+        self._limit: int | None = config["conf"].get(LIMIT)
         self._backoff = Backoff(first=0.1, most=10.0)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Heard | None = None
+        self._large: Heard | None = None
+        """Hands over to the process that was started in its place."""
+        self._seeing_off: threading.Thread | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        self._node = ""
         self._deaths = 0
+        self._replaced = 0
         self.failed = False
 
     def start(self) -> None:
@@ -115,8 +105,9 @@ class Slot:
         return {
             "name": self.config["name"],
             "pid": None if process is None else process.pid,
-            "node": self._node,
+            "node": "" if process is None else process.node,
             "deaths": self._deaths,
+            "replaced": self._replaced,
         }
 
     def _run(self) -> None:
@@ -125,10 +116,11 @@ class Slot:
             while not self._stopping.is_set():
                 begun = monotonic()
                 try:
-                    code: int | OSError = self._live()
+                    code = self._live()
                 except OSError as error:  # no more processes or files
                     code = error
-                self._bury()
+                if code is None:
+                    continue
                 if self._stopping.is_set():
                     return
                 if code == CANNOT_START:
@@ -145,67 +137,68 @@ class Slot:
                 )
                 self._stopping.wait(wait)
         finally:
+            if self._seeing_off is not None:
+                self._seeing_off.join()
             self._ended.set()
 
-    def _live(self) -> int:
-        """Start a host, and hear it until it has ended; return its exit code."""
-        process = self._process = subprocess.Popen(
-            [sys.executable, "-m", "celery_pecker.observers.hosts.process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # A signal from the terminal is for the supervisor, who passes it on.
-            start_new_session=True,
-        )
+    def _live(self) -> int | OSError | None:
+        """Hear a host until it has ended; return its exit code, None: it has grown."""
+        process = self._process = Heard(self.config)
         if self._stopping.is_set():  # whoever asked may not have seen the process
-            self._signal(signal.SIGTERM)
-        assert process.stdin is not None  # noqa: S101  # pipes, as asked for
-        assert process.stdout is not None  # noqa: S101
-        with suppress(OSError):
-            process.stdin.write(json.dumps(self.config).encode() + b"\n")
-            process.stdin.flush()
-        try:
-            self._hear(process, process.stdout.fileno())
-        finally:
-            process.kill()
-            code = process.wait()
-            with suppress(OSError):
-                process.stdin.close()
-            process.stdout.close()
-            self._process = None
-        return code
-
-    def _hear(self, process: subprocess.Popen[bytes], beats: int) -> None:
-        silent, heard = 0.0, False
-        looked = monotonic()
-        poll = select.poll()  # select() takes no descriptor above 1,023
-        poll.register(beats, select.POLLIN)
-        while True:
-            ready = poll.poll(GLANCE * 1000)
-            now = monotonic()
-            # A machine that was frozen has frozen both: no look counts for long.
-            silent += min(now - looked, 2 * GLANCE)
-            looked = now
-            if ready:
-                text = os.read(beats, 65_536)
-                if not text:
-                    return
-                silent, heard = 0.0, True
-                self._node = (
-                    text.decode().rstrip("\n").rpartition("\n")[2] or self._node
+            process.signal(signal.SIGTERM)
+        relieved = False
+        while process.hear():
+            large = self._large
+            if large is not None and process.node and not relieved:
+                large.signal(signal.SIGTERM)
+                relieved = True
+            if self._has_grown(process):
+                self._replaced += 1
+                self._large = process
+                self._seeing_off = threading.Thread(
+                    target=self._see_off, args=[process], daemon=True
                 )
-            if silent > (self._silence if heard else STARTING):
-                logger.error(
-                    "pecker: host %s of observers hangs (pid %d), it is killed",
-                    self.config["name"],
-                    process.pid,
-                )
-                return
+                self._seeing_off.start()
+                return None
+        self._process = None
+        return self._over(process)
 
-    def _bury(self) -> None:
-        """Say that the host is dead: nobody has to wait until its lease is over."""
-        node, self._node = self._node, ""
-        if not node:
-            return
+    def _has_grown(self, process: Heard) -> bool:
+        """Return whether another process is to take its place.
+
+        One that is above the limit from its start on would be replaced for ever: it
+        stays for a while. Nothing is started beside two.
+        """
+        if (
+            self._limit is None
+            or process.memory <= self._limit
+            or monotonic() - process.begun < LIVED
+            or self._large is not None
+            or self._stopping.is_set()
+        ):
+            return False
+        logger.warning(
+            "pecker: host %s of observers has %d kB, and %s is %d: another one takes"
+            " over",
+            self.config["name"],
+            process.memory,
+            LIMIT,
+            self._limit,
+        )
+        return True
+
+    def _see_off(self, process: Heard) -> None:
+        """Hear one that is to be replaced until it has ended."""
+        while process.hear():
+            pass
+        self._over(process)
+        self._large = None
+
+    def _over(self, process: Heard) -> int:
+        """End a process; say that its host is dead: nobody waits for its lease then."""
+        code = process.end()
+        if not process.node:
+            return code
         # PostgreSQL's driver is loaded where it is needed: most supervisors never do.
         from celery_pecker.kernel.database import Database  # noqa: PLC0415  # see above
 
@@ -213,7 +206,7 @@ class Slot:
         settings = Settings(**{k.removeprefix(PREFIX): v for k, v in conf.items()})
         database = Database.of(settings, role="observers")
         try:
-            database.change("bury_observer_node", now=None, node=node)
+            database.change("bury_observer_node", now=None, node=process.node)
             database.run("free_observers", now=None, most=1_000)
         except (DatabaseUnavailable, Misconfigured) as error:
             logger.warning(
@@ -223,9 +216,9 @@ class Slot:
             )
         finally:
             database.close()
+        return code
 
-    def _signal(self, number: int) -> None:
-        process = self._process
-        if process is not None:
-            with suppress(OSError):
-                process.send_signal(number)
+    def _signal(self, number: signal.Signals) -> None:
+        for process in (self._process, self._large):
+            if process is not None:
+                process.signal(number)

@@ -152,6 +152,7 @@ class Crew:
 def crews(postgres_server: PostgresStand) -> Iterator[Callable[..., Crew]]:
     """Give what makes the crew of a module, with settings; one at a time."""
     made: list[Crew] = []
+    changed: set[str] = set()
     with postgres_server.fresh(migrated=True) as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(NOTES)
@@ -161,9 +162,11 @@ def crews(postgres_server: PostgresStand) -> Iterator[Callable[..., Crew]]:
             for name in ("settings", "_calls", "_statements"):
                 vars(observers).pop(name, None)
             watch_app.app.conf.update(pecker_dsn=dsn, **conf)
+            changed.update(conf)
             made.append(Crew(dsn, observers))
             return made[-1]
 
         yield make
         for crew in made:
             crew.close()
+    watch_app.app.conf.update(dict.fromkeys(changed))

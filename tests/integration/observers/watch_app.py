@@ -200,3 +200,19 @@ def forking(lease: Lease) -> None:
         os._exit(0)
     lease.state = child
     os._exit(7)
+
+
+LEAK = 300_000
+"""Kilobytes."""
+
+
+@observers.observer
+async def leaking(lease: Lease) -> None:
+    """Fill the memory of its host in the first life."""
+    leaked = bytearray()
+    if lease.state is None:
+        leaked += os.urandom(1) * LEAK * 1024
+    lease.state = "leaked once"
+    await anote(lease, "leaks")
+    await asyncio.Event().wait()
+    assert leaked is not None

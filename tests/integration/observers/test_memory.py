@@ -1,0 +1,58 @@
+"""A host that has grown beyond its limit is replaced, and nobody stands still."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from celery_pecker.observers import Place
+from celery_pecker.observers.hosts import capacity, slots
+from celery_pecker.testing import eventually
+from tests.integration.observers.conftest import SECONDS, Crew
+
+LIMIT = 250_000
+"""Kilobytes: more than a host of the tests has, less than one that leaks."""
+
+
+@pytest.mark.slow
+def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
+    crews: Callable[..., Crew],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The other observers of it move once, to a process that has joined before."""
+    monkeypatch.setattr(slots, "LIVED", 0.0)
+    crew = crews(pecker_observers_max_memory_per_host=LIMIT)
+    supervisor = crew.start("one")
+    crew.observers.start("watch", "beside")
+    crew.noted("beside", "began {}")
+    assert [slot["replaced"] for slot in supervisor.info()] == [0]
+    with caplog.at_level(logging.WARNING, logger="celery_pecker.observers"):
+        crew.observers.start("leaking", "leak")
+        crew.noted("leak", "leaks", times=2)
+        crew.noted("beside", "began {}", times=2)
+    eventually(lambda: len(crew.observers.nodes()) == 1, timeout=SECONDS)
+    old, new = sorted(crew.observers.nodes(dead=True), key=lambda one: one.started_at)
+    assert old.name == new.name
+    assert old.left_at is not None
+    assert new.started_at < old.left_at
+    assert {crew.at(name, Place.RUNNING).node for name in ("leak", "beside")} == {
+        new.node
+    }
+    [info] = supervisor.info()
+    assert (info["replaced"], info["deaths"], info["node"]) == (1, 0, new.node)
+    assert [crew.row(name).moves for name in ("leak", "beside")] == [1, 1]
+    assert "and pecker_observers_max_memory_per_host is 250000" in caplog.text
+
+
+def test_the_memory_of_this_process_is_that_of_now() -> None:
+    """A host that has freed what it had is not replaced for it."""
+    before = capacity.used()
+    assert 1_000 < before < 100_000_000
+    filled = b"x" * 100_000_000
+    with_it = capacity.used()
+    assert with_it > before + 50_000
+    del filled
+    assert capacity.used() < with_it - 50_000
