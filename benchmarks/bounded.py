@@ -28,8 +28,8 @@ from celery_pecker import deadline
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.runs import inheritance
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
-from celery_pecker.testing.proxy import Proxy
+from example_project.processes import ProcessContainer
+from tests.proxy import Proxy
 
 GIVEN = 0.35
 """Seconds that each run is given, from the moment at which it is sent."""

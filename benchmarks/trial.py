@@ -26,7 +26,7 @@ from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.subjects import Subject
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0

@@ -29,7 +29,7 @@ from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.record import RECORD, RUN, Runs
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0

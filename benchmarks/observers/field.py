@@ -24,7 +24,7 @@ from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.observers import Observers
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 LEASE = 5.0
 TIMEOUT = 120.0

@@ -20,7 +20,7 @@ from benchmarks.observers.forever import PERIOD, TASK
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ACK_TIMEOUT = 10.0
 """Seconds after which a broker hands out anew what is not acknowledged."""

@@ -22,7 +22,7 @@ from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Outbox
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 READY_TIMEOUT = 30.0
 POLL = 0.02

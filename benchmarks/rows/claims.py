@@ -22,7 +22,7 @@ from benchmarks.trial import ROOT, Trial
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.repository import Repository
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROW = "claims"
 ENTRIES = 1_000

@@ -24,7 +24,7 @@ from benchmarks.run import Run
 from benchmarks.subjects import Subject
 from benchmarks.trial import Trial
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROW = "failover"
 SEED = 20

@@ -23,7 +23,7 @@ from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROW = "flower"
 ENTRIES = 10_000

@@ -31,10 +31,10 @@ from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.ground import Ground
 from example_project.groomer.play import play
 from example_project.groomer.states import Report
+from example_project.processes import ProcessContainer
 
 ROW = "groomer"
 DELAYS_MS = (0, 1, 30)

@@ -26,7 +26,7 @@ from benchmarks.run import Run
 from benchmarks.sharding import canvas, ledger, ours, touched
 from benchmarks.sharding.field import CANVAS, Field
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 ROW = "sharding_kill"
 LEASES = (15.0, 5.0)

@@ -24,7 +24,7 @@ from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 OURS, CANVAS = "benchmarks.sharding.ours", "benchmarks.sharding.canvas"
 READY_WITHIN = 60.0

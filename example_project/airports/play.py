@@ -16,11 +16,11 @@ from rich.console import Console
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding import Progress, Stage
 from example_project.airports.records import LAYERS
 from example_project.demo.bars import Bars
 from example_project.demo.stage import await_word, started
+from example_project.processes import ProcessContainer
 from example_project.store import statements
 
 WORKERS = ("importer-1", "importer-2")

@@ -16,7 +16,6 @@ from rich.console import Console
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.billing.caller import READY
 from example_project.billing.tasks import execute
 from example_project.billing.trouble import Killed, kill_between
@@ -25,6 +24,7 @@ from example_project.demo.bars import Bars
 from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import await_word, started
+from example_project.processes import ProcessContainer
 
 APP = ("-m", "celery", "-A", "example_project.billing.app")
 MORTAL = ("caller-1", "caller-2")

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.billing.tasks import execute
+from example_project.processes import ProcessContainer
 
 LIMIT = 90.0
 """Seconds until it is given up to meet a relay there."""

@@ -20,11 +20,11 @@ from urllib.request import urlopen
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
 from example_project.pace import STALE
 from example_project.parts.control import Control
+from example_project.processes import ProcessContainer
 from example_project.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

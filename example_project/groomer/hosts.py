@@ -14,11 +14,11 @@ from celery import Celery
 from celery_pecker.observers import Observers
 from celery_pecker.observers.model import NodeRow
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import NotReady, started
 from example_project.groomer import book, watchers, wire
 from example_project.groomer.lives import Event, Life, Watched, watched_since
+from example_project.processes import ProcessContainer
 
 HOSTS = 3
 CAPACITY = 10

@@ -18,7 +18,6 @@ from rich.console import Console
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.bars import Bars
 from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
@@ -27,6 +26,7 @@ from example_project.groomer import book, media, peers, service, wire
 from example_project.groomer.book import Current
 from example_project.groomer.hosts import HOSTS, Hosts
 from example_project.groomer.lives import Watched
+from example_project.processes import ProcessContainer
 
 CALLS = 200
 SERVERS = 3

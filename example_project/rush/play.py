@@ -14,8 +14,8 @@ from psycopg import sql
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.stage import await_word, started
+from example_project.processes import ProcessContainer
 from example_project.rush.app import LIMIT, MEETINGS, PERIOD
 from example_project.rush.look import Looker, Sight, Visit
 from example_project.store import statements

@@ -16,10 +16,10 @@ from rich.console import Console
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.cli.bars import Screen
 from celery_sharding.ledger import at
 from celery_sharding.model import Stage
+from example_project.processes import ProcessContainer
 from tests.browser.chromium import chromium
 from tests.integration.flower.site import Site
 from tests.integration.sharding.flower.scene import WITH_TASKS

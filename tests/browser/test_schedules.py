@@ -18,10 +18,10 @@ from selenium.webdriver.common.keys import Keys
 
 from celery_pecker.schedules.model import task_id
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.browser.axe import hindrances
 from tests.integration.flower.rows import Row, one, write
 from tests.integration.flower.site import Site
+from tests.proxy import Proxy
 
 STRANGE = "<img src=x onerror='window.hacked = 1'>/../a b&c?d=e#f %2F\"'"
 BLANK = "\u3000"

@@ -12,11 +12,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.kernel.clock import pause
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import BeatNode, beat, start, worker
-from celery_pecker.testing.proxy import Proxy
 from tests.chaos.audit import Audit
 from tests.chaos.recorder import Recorder, recorder
 from tests.chaos.verdict import Arrival, Event, Evidence, Verdict, judge
+from tests.nodes import BeatNode, beat, start, worker
+from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

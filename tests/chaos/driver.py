@@ -17,8 +17,8 @@ from celery_pecker.kernel.clock import pause
 from tests.chaos.verdict import Blow, Event
 
 if TYPE_CHECKING:
-    from celery_pecker.testing.cluster import BeatNode
     from tests.chaos.recorder import Recorder
+    from tests.nodes import BeatNode
 
 AIM = (0.003, 0.050)
 FREEZE = (0.2, 4.0)

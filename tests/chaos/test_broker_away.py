@@ -17,9 +17,9 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.verdict import Blow, Event
 
 if TYPE_CHECKING:
-    from celery_pecker.testing.proxy import Proxy
     from tests.chaos.conftest import OwnServers
     from tests.chaos.verdict import Verdict
+    from tests.proxy import Proxy
     from tests.services import PostgresStand
 
 pytestmark = pytest.mark.cluster

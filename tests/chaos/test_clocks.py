@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import BeatNode, start
-from celery_pecker.testing.database_clock import DatabaseClock
 from tests.chaos import shifted
 from tests.chaos.cluster import Cluster
+from tests.database_clock import DatabaseClock
+from tests.nodes import BeatNode, start
 
 if TYPE_CHECKING:
     from pathlib import Path

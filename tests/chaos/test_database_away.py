@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.testing.cluster import start
 from tests.chaos.cluster import Cluster
 from tests.chaos.verdict import Blow, Event
+from tests.nodes import start
 
 if TYPE_CHECKING:
     from tests.chaos.conftest import OwnServers

@@ -31,7 +31,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
+from tests.nodes import READY, BeatNode, beat
 
 pytestmark = pytest.mark.chaos
 

@@ -15,7 +15,7 @@ from pytest_celery import (
 )
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import (
+from tests.nodes import (
     PeckerTestSetup,
     ServerContainer,
     start,

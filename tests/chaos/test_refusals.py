@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from celery_pecker.testing.cluster import start
 from tests.chaos.cluster import Cluster
+from tests.nodes import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from celery_pecker.testing.cluster import BeatNode
+    from tests.nodes import BeatNode
     from tests.services import PostgresStand, RedisStand
 
 pytestmark = pytest.mark.cluster

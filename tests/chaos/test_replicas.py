@@ -8,15 +8,15 @@ import psycopg
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import BeatNode, start
 from tests.chaos.verdict import Blow, Event
+from tests.nodes import BeatNode, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from celery_pecker.testing.proxy import Proxy
     from tests.chaos.cluster import Cluster
     from tests.chaos.verdict import Verdict
+    from tests.proxy import Proxy
 
 pytestmark = pytest.mark.cluster
 

@@ -18,7 +18,7 @@ from kombu import Connection
 
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import start, worker
+from tests.nodes import start, worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

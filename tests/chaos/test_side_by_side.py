@@ -12,8 +12,8 @@ import pytest
 from celery_pecker.kernel.migrations import LATEST, migrate
 from celery_pecker.sql import Migration, migrations
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import start
 from tests.chaos.cluster import Cluster
+from tests.nodes import start
 
 if TYPE_CHECKING:
     from tests.chaos.verdict import Verdict

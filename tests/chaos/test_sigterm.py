@@ -11,7 +11,7 @@ from celery_pecker.testing import eventually
 from tests.chaos.cluster import Cluster
 
 if TYPE_CHECKING:
-    from celery_pecker.testing.cluster import BeatNode
+    from tests.nodes import BeatNode
 
 pytestmark = pytest.mark.cluster
 

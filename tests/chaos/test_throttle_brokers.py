@@ -28,8 +28,8 @@ import redis
 from kombu import Connection
 
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.worker.stand import Stand
+from tests.proxy import Proxy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 

@@ -12,7 +12,7 @@ import pytest
 from psycopg import conninfo
 
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.chaos import throttle_watcher
 from tests.integration.throttle.watch.backend import LOCK, at_work
 from throttle.errors import Away

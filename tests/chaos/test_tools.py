@@ -14,9 +14,9 @@ import pytest
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import eventually
-from celery_pecker.testing.database_clock import DatabaseClock
-from celery_pecker.testing.processes import ProcessContainer
-from celery_pecker.testing.proxy import Proxy
+from example_project.processes import ProcessContainer
+from tests.database_clock import DatabaseClock
+from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_nothing_outlives_a_killed_test_run() -> None:
     """SIGKILL of the process that started it ends even a frozen process."""
     script = (
         "import sys, time\n"
-        "from celery_pecker.testing.processes import ProcessContainer\n"
+        "from example_project.processes import ProcessContainer\n"
         f"p = ProcessContainer([sys.executable, '-c', {SLEEPER!r}], name='s')\n"
         "p.start(); p.kill('SIGSTOP')\n"
         "print(p.pid, flush=True); time.sleep(60)\n"

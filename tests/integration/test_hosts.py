@@ -20,7 +20,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.testing import EmbeddedPostgres
-from celery_pecker.testing.proxy import Proxy
+from tests.proxy import Proxy
 
 HOST = "127.0.0.1"
 

@@ -15,8 +15,8 @@ import pytest
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from celery_pecker.tracing import require
+from example_project.processes import ProcessContainer
 
 pytestmark = pytest.mark.cluster
 

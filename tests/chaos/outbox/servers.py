@@ -10,7 +10,6 @@ import psycopg
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.outbox_relay.standby import (
     BEHIND,
     PROMOTE,
@@ -19,6 +18,7 @@ from tests.integration.outbox_relay.standby import (
     either,
 )
 from tests.integration.outbox_relay.wires import RabbitWire, RedisWire
+from tests.proxy import Proxy
 
 SYNCHRONOUS = {"synchronous_standby_names": "*"}
 """A commit that was answered is on both."""

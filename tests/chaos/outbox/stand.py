@@ -18,11 +18,11 @@ import psycopg
 
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import eventually
-from celery_pecker.testing.database_clock import DatabaseClock
 from tests.chaos.outbox import oracle
 from tests.chaos.outbox.events import Event
 from tests.chaos.outbox.servers import Databases, OwnRedis, ProxiedRabbit
 from tests.chaos.outbox.working import MODES
+from tests.database_clock import DatabaseClock
 
 SERVERS, CALLERS = 3, 2
 AIM_TIMEOUT = 5.0

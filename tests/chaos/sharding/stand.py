@@ -13,7 +13,7 @@ from typing import Any, Self
 from kombu import Connection, Queue
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.chaos.sharding.tables import TABLES, ask, next_queue
 
 APP = "tests.chaos.sharding.app"

@@ -17,9 +17,9 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, Call, make_entry
 from tests.contract.publisher.conftest import RabbitWire, Stand, dispatch
+from tests.proxy import Proxy
 
 MakeStand = Callable[..., Stand]
 TIMEOUT = 1.0

@@ -17,9 +17,9 @@ from celery import signals
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
-from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.proxy import Proxy
 
 MakeStand = Callable[..., Stand]
 TIMEOUT = 1.0

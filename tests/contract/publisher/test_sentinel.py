@@ -14,9 +14,9 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from celery_pecker.testing.binaries import redis_server as program
-from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.proxy import Proxy
 
 
 @pytest.fixture

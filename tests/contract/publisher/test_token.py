@@ -15,9 +15,9 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PeckerError, PublishU
 from celery_pecker.publisher import Dispatch, Lane
 from celery_pecker.publisher.redis_script import SHA
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.proxy import Proxy
 
 MakeStand = Callable[..., Stand]
 

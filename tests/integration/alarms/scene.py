@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
+from tests.nodes import READY
 
 ROOT = Path(__file__).parents[3]
 WITHIN = 90.0

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY
-from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.ledger import at
+from example_project.processes import ProcessContainer
 from tests.integration.alarms import hanging_app as hanging
 from tests.integration.alarms.scene import WITHIN, Scene
 from tests.integration.sharding.disconnect import disconnect
+from tests.nodes import READY
 
 pytestmark = pytest.mark.cluster
 WORKS = "ready."

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat, worker
+from tests.nodes import READY, BeatNode, beat, worker
 
 pytestmark = pytest.mark.cluster
 

@@ -14,8 +14,8 @@ import pytest
 
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
-from celery_pecker.testing.database_clock import DatabaseClock
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
+from tests.database_clock import DatabaseClock
 from tests.integration.alarms import trouble_app as troubled
 from tests.integration.alarms.scene import WITHIN, Scene
 

@@ -15,9 +15,9 @@ from celery.beat import PersistentScheduler
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.schedules.model import task_id
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
 from celery_pecker.testing.manual import entries_of
 from tests.integration.beat.app import LONG_AGO, app
+from tests.nodes import READY, BeatNode, beat
 from tests.services import PostgresStand, RedisStand
 
 pytestmark = pytest.mark.cluster

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
+from tests.nodes import READY, BeatNode, beat
 
 pytestmark = pytest.mark.cluster
 

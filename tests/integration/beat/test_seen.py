@@ -10,7 +10,7 @@ import pytest
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
+from tests.nodes import READY, BeatNode, beat
 
 pytestmark = pytest.mark.cluster
 

@@ -14,7 +14,7 @@ from celery import Celery
 
 from celery_pecker.stored import Schedules
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY, BeatNode, beat
+from tests.nodes import READY, BeatNode, beat
 
 pytestmark = pytest.mark.cluster
 

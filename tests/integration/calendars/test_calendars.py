@@ -18,8 +18,8 @@ from celery import Celery
 from celery_pecker.calendars import CalendarSchedule, cron, recurrence
 from celery_pecker.kernel.clock import MICROSECOND
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import beat
 from celery_pecker.testing.manual import ManualClock, ManualPecker
+from tests.nodes import beat
 
 APP = "tests.integration.calendars.app"
 ROOT = Path(__file__).parents[3]

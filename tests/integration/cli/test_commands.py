@@ -15,8 +15,8 @@ from celery_pecker.cli import COMMANDS
 from celery_pecker.cli.tasks import bars
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing.manual import ManualClock
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.cli.conftest import SCHEDULE, Line
+from tests.proxy import Proxy
 
 NAMES = {*SCHEDULE}
 

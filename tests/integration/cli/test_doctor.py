@@ -17,9 +17,9 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import Delivery, Entry, Policy, RunMode
 from celery_pecker.testing import EmbeddedRedis, free_port
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.cli.conftest import Line
 from tests.integration.test_migrations import run
+from tests.proxy import Proxy
 
 SECOND = 1_000_000
 

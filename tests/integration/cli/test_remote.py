@@ -16,8 +16,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.test_migrations import run
+from tests.proxy import Proxy
 
 APP = """
 from celery import Celery

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from psycopg import conninfo
 
-from celery_pecker.testing.proxy import Proxy
+from tests.proxy import Proxy
 
 Ways = Callable[[str], tuple[Proxy, str]]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from celery_pecker import deadline
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.deadline.conftest import Ways
 from tests.integration.deadline.exchanges import CLIENTS, Exchange, overrun
+from tests.proxy import Proxy
 
 GENEROUS = 10.0
 """Seconds. What is measured is in the benchmarks; the clients would wait 20 s."""

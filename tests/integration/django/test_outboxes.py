@@ -11,9 +11,9 @@ from celery import Celery
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.outbox import Outbox
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.django.conftest import Site
 from tests.integration.django.test_admin import DONE, MESSAGES, column
+from tests.proxy import Proxy
 from tests.services import PostgresStand
 
 

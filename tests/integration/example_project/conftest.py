@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.pace import STALE
 from example_project.parts.control import Control
+from example_project.processes import ProcessContainer
 from example_project.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]

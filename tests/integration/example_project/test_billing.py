@@ -17,7 +17,6 @@ import psycopg
 import pytest
 from rich.console import Console
 
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.billing import picture, tasks
 from example_project.billing.play import Seen
 from example_project.billing.story import failures, show
@@ -25,6 +24,7 @@ from example_project.billing.tasks import execute
 from example_project.billing.trouble import Killed
 from example_project.billing.watch import Count, Sight, Watch
 from example_project.demo.__main__ import options
+from example_project.processes import ProcessContainer
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDED = "select task from pecker_outbox order by id"

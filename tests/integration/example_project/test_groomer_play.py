@@ -20,7 +20,6 @@ import pytest
 from rich.console import Console
 
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
 from example_project.demo.__main__ import options
 from example_project.groomer import book, picture, service, tasks, wire
 from example_project.groomer.book import Current
@@ -28,6 +27,7 @@ from example_project.groomer.media import READY as MEDIA_READY
 from example_project.groomer.play import Seen
 from example_project.groomer.states import Rank, Report
 from example_project.groomer.story import failures, show
+from example_project.processes import ProcessContainer
 from tests.integration.example_project.conftest import ROOT
 
 LIMIT = 60.0

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import httpx
 
 from celery_pecker.testing import eventually, free_port
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 APP = """
 from celery import Celery

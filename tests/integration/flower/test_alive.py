@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.integration.flower.site import Site
 
 BEAT = ("-m", "celery", "-A", "proj", "beat", "-S", "pecker", "--pidfile=")

@@ -12,9 +12,9 @@ from flower.options import options as flower_options
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tornado.web import create_signed_value
 
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.flower.rows import Row, one, write
 from tests.integration.flower.site import Site
+from tests.proxy import Proxy
 
 NOWHERE = "postgresql://pecker:s3cret@127.0.0.1:1/nowhere"
 

@@ -11,7 +11,6 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.flower.outbox_rows import (
     ANYBODY,
     APP,
@@ -20,6 +19,7 @@ from tests.integration.flower.outbox_rows import (
     write_outbox,
 )
 from tests.integration.flower.site import Site
+from tests.proxy import Proxy
 from tests.services import PostgresStand
 
 

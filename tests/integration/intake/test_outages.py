@@ -18,8 +18,8 @@ from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Outbox
 from celery_pecker.service.listener import Listener
 from celery_pecker.testing import EmbeddedPostgres, ServerMissing, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.intake.test_intake import TOKEN, make_outbox, post, rows
+from tests.proxy import Proxy
 from tests.served import Served
 from tests.services import absent
 

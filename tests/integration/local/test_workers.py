@@ -17,7 +17,7 @@ import pytest
 
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 SECOND = 1_000_000
 AWAY = float(os.environ.get("PECKER_TEST_BROKER_AWAY", "5"))

@@ -12,9 +12,9 @@ from psycopg import conninfo
 
 from celery_pecker.observers import Place
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.observers import watch_app
 from tests.integration.observers.conftest import SECONDS, Crew
+from tests.proxy import Proxy
 
 pytestmark = pytest.mark.soak
 

@@ -12,7 +12,7 @@ import pytest
 
 from celery_pecker.observers import Place, Status
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.integration.observers import watch_app
 from tests.integration.observers.conftest import SECONDS, Crew
 

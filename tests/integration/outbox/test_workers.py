@@ -18,7 +18,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.operations import Which, reschedule
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.integration.outbox.stored import Table
 
 ROOT = Path(__file__).parents[3]

@@ -14,10 +14,10 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.outbox.entities import decode
 from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.manual import ManualClock
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.outbox_relay.conftest import Makes
 from tests.integration.outbox_relay.rows import column, record
 from tests.integration.outbox_relay.wires import RabbitWire, RedisWire
+from tests.proxy import Proxy
 
 LEFT = "select id from pecker_outbox order by id"
 HELD = "select batch from pecker_outbox_batches"

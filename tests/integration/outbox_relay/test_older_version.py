@@ -22,7 +22,7 @@ import psycopg
 import pytest
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 pytestmark = [pytest.mark.soak, pytest.mark.cluster]
 

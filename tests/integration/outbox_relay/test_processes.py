@@ -13,9 +13,9 @@ import pytest
 import redis
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from tests.integration.outbox_relay.rows import column, record
+from tests.nodes import READY
 
 pytestmark = pytest.mark.cluster
 

@@ -17,8 +17,8 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.outbox import Outbox
 from celery_pecker.replica import Relays
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.outbox_relay.rows import column
+from tests.proxy import Proxy
 
 SOON = 20.0
 """Seconds in which a stop is over: one is promised; this leaves room."""

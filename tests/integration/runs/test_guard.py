@@ -21,8 +21,8 @@ from celery_pecker.runs import headers
 from celery_pecker.schedules.model import task_id
 from celery_pecker.sql import statements
 from celery_pecker.testing import eventually
-from celery_pecker.testing.database_clock import DatabaseClock
-from celery_pecker.testing.proxy import Proxy
+from tests.database_clock import DatabaseClock
+from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from tests.integration.runs.conftest import Bench

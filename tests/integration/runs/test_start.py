@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from celery_pecker.kernel import hosts
-from celery_pecker.testing.proxy import Proxy
+from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from tests.integration.runs.conftest import Bench

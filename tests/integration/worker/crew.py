@@ -14,8 +14,8 @@ from psycopg import sql
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import READY
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
+from tests.nodes import READY
 
 SECOND = 1_000_000
 ROOT = Path(__file__).parents[3]

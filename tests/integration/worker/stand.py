@@ -15,7 +15,7 @@ import redis
 from celery import Celery
 
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 
 PLAIN = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 """A second less at each connection."""

@@ -8,8 +8,8 @@ import pytest
 from celery import Celery
 
 from celery_pecker.stored import Schedules
-from celery_pecker.testing.cluster import READY
 from tests.integration.worker.stand import PLAIN, Stand
+from tests.nodes import READY
 
 pytestmark = pytest.mark.cluster
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from celery_pecker.testing.cluster import start, worker
 from tests.integration.sharding.canvas import cast as cast_module
 from tests.integration.sharding.canvas.cast import CONF, cast
 from tests.integration.sharding.canvas.shapes import Scene
 from tests.integration.sharding.disconnect import disconnect
+from tests.nodes import start, worker
 
 ROOT = Path(__file__).parents[4]
 

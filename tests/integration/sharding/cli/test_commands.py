@@ -11,10 +11,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from celery_sharding.cli import COMMANDS
 from tests.integration.sharding.cli.conftest import Line
 from tests.integration.sharding.reading.written import Written
+from tests.proxy import Proxy
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.sharding.cli.test_commands import job
+from tests.proxy import Proxy
 
 __all__ = ["job"]
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.testing.database_clock import DatabaseClock
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Placement
+from tests.database_clock import DatabaseClock
 from tests.integration.sharding.conftest import LEASE, Planner, Time
 from tests.integration.sharding.shift import closing, run_job, taken
 

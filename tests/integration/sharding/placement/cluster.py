@@ -17,8 +17,8 @@ from kombu import Queue
 from psycopg.rows import tuple_row
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.ledger import at
+from example_project.processes import ProcessContainer
 from tests.integration.sharding.placement import placed_app
 
 ROOT = Path(__file__).parents[4]

@@ -9,13 +9,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.testing.proxy import Proxy
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.per_thread import PACKAGE
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.model import Code, Outcome, Stage
 from tests.integration.sharding.reading.written import Written
+from tests.proxy import Proxy
 
 
 def test_progress_counts_items_of_ended_and_of_open_shards(

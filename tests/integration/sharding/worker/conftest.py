@@ -16,8 +16,8 @@ from celery import Celery
 from psycopg.rows import tuple_row
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
 from celery_sharding.ledger import at
+from example_project.processes import ProcessContainer
 from tests.integration.sharding.disconnect import disconnect
 from tests.integration.sharding.worker import jobs_app
 

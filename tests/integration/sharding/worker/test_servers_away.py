@@ -12,7 +12,6 @@ import redis
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import EmbeddedPostgres, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.outbox_relay.standby import (
     answer_what_is_replicated,
     either,
@@ -20,6 +19,7 @@ from tests.integration.outbox_relay.standby import (
     replicated,
 )
 from tests.integration.sharding.worker.conftest import Jobs
+from tests.proxy import Proxy
 
 pytestmark = [
     pytest.mark.cluster,

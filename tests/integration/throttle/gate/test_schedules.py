@@ -12,9 +12,9 @@ import redis
 from celery import Celery
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.cluster import beat
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.throttle.gate.scheduled_app import HOT, app, every_second
+from tests.nodes import beat
 from throttle.exchange import Exchanger, Snapshot
 from throttle.gate import Gate
 from throttle.gate.schedules import ScheduleGate

@@ -18,7 +18,7 @@ from celery.bin.base import CLIContext
 from click.testing import CliRunner
 
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from throttle.cli import throttle
 from throttle.errors import Away, Misconfigured
 from throttle.model import DatabaseReport, Report

@@ -15,8 +15,8 @@ import pytest
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.service.listener import LARGEST
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.service.stand import TOKEN, Stand
+from tests.proxy import Proxy
 from throttle.errors import Away, Misconfigured, TokenRefused
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.http import HttpStore

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from celery_pecker.testing import EmbeddedRedis, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.profiles import examples
+from tests.proxy import Proxy
 from throttle.errors import Away, Misconfigured
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore

@@ -11,8 +11,8 @@ from psycopg import conninfo, sql
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, eventually
-from celery_pecker.testing.proxy import Proxy
 from tests.integration.throttle.watch.backend import LOCK, at_work
+from tests.proxy import Proxy
 from throttle.errors import Misconfigured
 from throttle.model import Watch
 from throttle.watch.limit_factor import FAR, Symptom

@@ -18,7 +18,7 @@ import redis
 from celery import Celery
 
 from celery_pecker.testing import eventually
-from celery_pecker.testing.processes import ProcessContainer
+from example_project.processes import ProcessContainer
 from throttle.model import View
 from throttle.store.redis import RedisStore
 

@@ -8,18 +8,8 @@ reads the whole log, where an earlier life's "ready" still stands), and freezing
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from signal import Signals
 from typing import TYPE_CHECKING, Any
-
-from celery_pecker.kernel.errors import Misconfigured
-
-if find_spec("pytest_celery") is None:
-    message = (
-        "pytest-celery is not installed, which clusters of processes need:"
-        " pip install 'celery-pecker[testing]'"
-    )
-    raise Misconfigured(message)
 
 from pytest_celery import (
     CeleryTestContainer,
@@ -30,8 +20,8 @@ from pytest_celery import (
 )
 
 from celery_pecker.kernel.clock import SYSTEM, new_id, pause
-from celery_pecker.testing.processes import ProcessContainer
 from celery_pecker.testing.servers import HOST
+from example_project.processes import ProcessContainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
