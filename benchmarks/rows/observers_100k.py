@@ -18,7 +18,7 @@ from benchmarks.observers.logged import Took, timed
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from celery_pecker.kernel.database import Database
-from celery_pecker.observers.hosts.process import DATABASE
+from celery_pecker.observers.hosts.host_main import DATABASE
 from celery_pecker.observers.overview import Overview, Which
 from celery_pecker.testing import EmbeddedPostgres
 

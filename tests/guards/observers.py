@@ -20,7 +20,7 @@ LOOKS = "tests/unit/observers/test_looks.py"
 REAL = "tests/integration/observers/test_hosts.py"
 LIFE = "celery_pecker/observers/hosts/lives.py"
 STEPS = "celery_pecker/observers/hosts/host.py"
-SLOTS = "celery_pecker/observers/hosts/slots.py"
+PROCESSES = "celery_pecker/observers/hosts/supervised_hosts.py"
 
 GUARDS = (
     Guard(
@@ -32,7 +32,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that is asked to end while it is started hears it",
-        SLOTS,
+        PROCESSES,
         "        if self._stopping.is_set():  # whoever",
         "        if False:  # whoever",
         f"{FULL}::test_a_stop_while_a_host_is_being_started_reaches_it",
@@ -324,7 +324,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that cannot be started is tried again",
-        SLOTS,
+        PROCESSES,
         "                except OSError as error:  # no more processes or files\n",
         "                except KeyError as error:\n",
         f"{FULL}::test_a_host_that_cannot_be_started_is_tried_again",
@@ -361,7 +361,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host whose event loop hangs does not beat",
-        "celery_pecker/observers/hosts/process.py",
+        "celery_pecker/observers/hosts/host_main.py",
         "        if not host.blocked:\n",
         "        if host is not None:\n",
         f"{REAL}::test_a_lone_host_that_is_blocked_is_replaced",
@@ -428,7 +428,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that leaves ends where its tables are gone",
-        "celery_pecker/observers/hosts/process.py",
+        "celery_pecker/observers/hosts/host_main.py",
         "        failed=host.failed,\n",
         "",
         "tests/integration/observers/test_processes.py"

@@ -5,42 +5,42 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 LIFE = "celery_pecker/observers/hosts/lives.py"
-SLOTS = "celery_pecker/observers/hosts/slots.py"
+PROCESSES = "celery_pecker/observers/hosts/supervised_hosts.py"
 FOREIGN = "tests/unit/observers/test_foreign_code.py"
 GROWN = "tests/unit/observers/test_grown_hosts.py"
 
 GUARDS = (
     Guard(
         "observers: a host that has grown is replaced",
-        SLOTS,
+        PROCESSES,
         "            if self._has_grown(process):\n",
         "            if self._stopping.is_set():\n",
         f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
     ),
     Guard(
         "observers: a host that has grown hands over once the next one is up",
-        SLOTS,
+        PROCESSES,
         "            if large is not None and process.node and not relieved:\n",
         "            if large is not None and not relieved:\n",
         f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
     ),
     Guard(
         "observers: a host that is large from its start on is not replaced for ever",
-        SLOTS,
+        PROCESSES,
         "            or monotonic() - process.begun < LIVED\n",
         "",
         f"{GROWN}::test_one_that_is_young_stays",
     ),
     Guard(
         "observers: a host beats with its memory",
-        "celery_pecker/observers/hosts/process.py",
+        "celery_pecker/observers/hosts/host_main.py",
         "            memory = 0 if limit is None else capacity.used()\n",
         "            memory = 0\n",
         "tests/integration/observers/test_memory.py",
     ),
     Guard(
         "observers: a task that exits does not end its host",
-        "celery_pecker/observers/hosts/process.py",
+        "celery_pecker/observers/hosts/host_main.py",
         "        except (SystemExit, KeyboardInterrupt):\n",
         "        except KeyboardInterrupt:\n",
         f"{FOREIGN}::test_what_a_task_of_an_observer_raises_does_not_end_the_event_loop",

@@ -45,7 +45,7 @@ class Heard:
         self._silent = 0.0
         self._looked = self.begun
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "celery_pecker.observers.hosts.process"],
+            [sys.executable, "-m", "celery_pecker.observers.hosts.host_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # A signal from the terminal is for the supervisor, who passes it on.

@@ -13,11 +13,14 @@ from typing import IO
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import PREFIX
 from celery_pecker.observers.app import Observers
-from celery_pecker.observers.hosts import capacity, supervising
-from celery_pecker.observers.hosts.slots import Slot, Slots
+from celery_pecker.observers.hosts import capacity, supervisor_main
+from celery_pecker.observers.hosts.supervised_hosts import (
+    SupervisedHost,
+    SupervisedHosts,
+)
 
 
-class Supervisor(Slots):
+class Supervisor(SupervisedHosts):
     """The hosts of one worker, or of one ``pecker observe``."""
 
     def __init__(
@@ -57,7 +60,10 @@ class Supervisor(Slots):
             "loglevel": loglevel,
         }
         super().__init__(
-            [Slot({**config, "name": f"{base}-{number}"}) for number in range(count)]
+            [
+                SupervisedHost({**config, "name": f"{base}-{number}"})
+                for number in range(count)
+            ]
         )
 
     def become(self) -> None:
@@ -67,10 +73,10 @@ class Supervisor(Slots):
         were most of this process's memory, and hosts import it themselves.
         """
         with _nameless() as file:
-            file.write(json.dumps([slot.config for slot in self.slots]).encode())
+            file.write(json.dumps([host.config for host in self.hosts]).encode())
             file.seek(0)
             os.dup2(file.fileno(), 0)
-        words = ["-m", supervising.__name__, *sys.argv[1:]]  # as `ps` shows it
+        words = ["-m", supervisor_main.__name__, *sys.argv[1:]]  # as `ps` shows it
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *words])  # noqa: S606  # no shell
 

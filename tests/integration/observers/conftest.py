@@ -97,7 +97,7 @@ class Crew:
         made = Supervisor(self.observers, name=name, hosts=hosts, room=room)
         self.supervisors.append(made)
         made.start()
-        wanted = {slot.info()["name"] for slot in made.slots}
+        wanted = {host.info()["name"] for host in made.hosts}
         eventually(
             lambda: wanted <= {one.name for one in self.observers.nodes()},
             timeout=SECONDS,

@@ -77,7 +77,7 @@ def stand(crews: Callable[..., Crew]) -> Iterator[Stand]:
             watch_app.app.conf.pecker_dsn = conninfo.make_conninfo(crew.dsn, **told)
             vars(crew.observers).pop("settings", None)
             made = crew.start(name)
-            ways[made.slots[0].info()["name"]] = way
+            ways[made.hosts[0].info()["name"]] = way
         watch_app.app.conf.pecker_dsn = crew.dsn
         for cached in ("settings", "_calls", "_statements"):
             vars(crew.observers).pop(cached, None)

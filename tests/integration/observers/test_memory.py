@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from celery_pecker.observers import Place
-from celery_pecker.observers.hosts import capacity, slots
+from celery_pecker.observers.hosts import capacity, supervised_hosts
 from celery_pecker.testing import eventually
 from tests.integration.observers.conftest import SECONDS, Crew
 
@@ -23,12 +23,12 @@ def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The other observers of it move once, to a process that has joined before."""
-    monkeypatch.setattr(slots, "LIVED", 0.0)
+    monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
     crew = crews(pecker_observers_max_memory_per_host=LIMIT)
     supervisor = crew.start("one")
     crew.observers.start("watch", "beside")
     crew.noted("beside", "began {}")
-    assert [slot["replaced"] for slot in supervisor.info()] == [0]
+    assert [host["replaced"] for host in supervisor.info()] == [0]
     with caplog.at_level(logging.WARNING, logger="celery_pecker.observers"):
         crew.observers.start("leaking", "leak")
         crew.noted("leak", "leaks", times=2)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from celery_pecker.observers import Place
-from celery_pecker.observers.hosts import supervising
+from celery_pecker.observers.hosts import supervisor_main
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.integration.observers import watch_app
@@ -29,7 +29,7 @@ print(sorted({{"celery", "kombu", "psycopg", "asyncio"}} & sys.modules.keys()))
 
 def test_supervising_needs_neither_celery_nor_a_driver() -> None:
     """They are most of the memory of a process that does nothing for hours."""
-    code = LOADED.format(supervising.__name__)
+    code = LOADED.format(supervisor_main.__name__)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
@@ -61,7 +61,7 @@ def test_a_host_that_died_is_buried_and_replaced(
     [node] = eventually(crew.observers.nodes, timeout=STARTING)
     crew.noted("one", "began {}")
     words = psutil.Process(observe.pid).cmdline()
-    assert words[1:3] == ["-m", supervising.__name__]
+    assert words[1:3] == ["-m", supervisor_main.__name__]
     assert words[3:5] == ["-A", watch_app.__name__]
     [host] = psutil.Process(observe.pid).children()
     host.kill()

@@ -31,7 +31,7 @@ def observers_with(**conf: Any) -> Observers:
 
 def plans(supervisor: Supervisor) -> list[tuple[str, int]]:
     """Return name and capacity of each host."""
-    return [(slot.config["name"], slot.config["capacity"]) for slot in supervisor.slots]
+    return [(host.config["name"], host.config["capacity"]) for host in supervisor.hosts]
 
 
 def test_hosts_and_their_capacity_come_from_settings() -> None:
@@ -44,7 +44,7 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
     )
     assert plans(Supervisor(observers, name="a")) == [("a-0", 7), ("a-1", 7)]
     assert plans(Supervisor(observers, name="b", hosts=1, room=9)) == [("b-0", 9)]
-    conf = Supervisor(observers).slots[0].config["conf"]
+    conf = Supervisor(observers).hosts[0].config["conf"]
     assert conf["pecker_observers_start_rate"] == 50
     assert conf["pecker_observers_history"] == 3
 
@@ -68,7 +68,7 @@ def test_a_host_finds_the_app_where_its_supervisor_has_found_it(tmp_path: Path) 
     (tmp_path / "away.py").write_text(AWAY, encoding="utf-8")
     words = [sys.executable, "-c", PATH, str(tmp_path)]
     subprocess.run(words, check=True, timeout=SECONDS)
-    config = Supervisor(observers_with()).slots[0].config
+    config = Supervisor(observers_with()).hosts[0].config
     assert config["path"] == sys.path
 
 

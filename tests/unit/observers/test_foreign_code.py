@@ -15,8 +15,8 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers import Lease, Observers, Retry
+from celery_pecker.observers.hosts.host_main import until_done
 from celery_pecker.observers.hosts.lives import Lives
-from celery_pecker.observers.hosts.process import until_done
 from celery_pecker.observers.hosts.tables import Outcome
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from celery_pecker.kernel.clock import monotonic
-from celery_pecker.observers.hosts import slots
+from celery_pecker.observers.hosts import supervised_hosts
 from celery_pecker.testing import eventually
 
 LIMIT = 100_000
@@ -53,16 +53,16 @@ def heard(process: Process) -> None:
 
 
 @pytest.fixture
-def slot(
+def host(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Callable[..., slots.Slot]:
-    """Give what starts a slot of these processes, one after another."""
+) -> Callable[..., supervised_hosts.SupervisedHost]:
+    """Give what starts a host of these processes, one after another."""
 
-    def make(*processes: Process) -> slots.Slot:
+    def make(*processes: Process) -> supervised_hosts.SupervisedHost:
         coming = iter(processes)
-        monkeypatch.setattr(slots, "Heard", lambda _config: next(coming))
-        conf = {"pecker_observers_lease": 5.0, slots.LIMIT: LIMIT}
-        made = slots.Slot({"name": "one", "conf": conf})
+        monkeypatch.setattr(supervised_hosts, "Heard", lambda _config: next(coming))
+        conf = {"pecker_observers_lease": 5.0, supervised_hosts.LIMIT: LIMIT}
+        made = supervised_hosts.SupervisedHost({"name": "one", "conf": conf})
 
         def close() -> None:
             made.stop()
@@ -77,10 +77,10 @@ def slot(
     return make
 
 
-def test_it_hands_over_once_the_next_one_is_up(slot: Callable[..., Any]) -> None:
+def test_it_hands_over_once_the_next_one_is_up(host: Callable[..., Any]) -> None:
     """Not before: its observers would wait while that imports the app."""
     old, new = Process(age=600.0), Process()
-    made = slot(old, new)
+    made = host(old, new)
     heard(new)
     heard(old)
     assert old.signals == []
@@ -99,18 +99,18 @@ def test_it_hands_over_once_the_next_one_is_up(slot: Callable[..., Any]) -> None
     new.node = ""
 
 
-def test_one_that_is_young_stays(slot: Callable[..., Any]) -> None:
+def test_one_that_is_young_stays(host: Callable[..., Any]) -> None:
     """One that has more from its start on would be replaced for ever."""
     young = Process()
-    made = slot(young, Process())
+    made = host(young, Process())
     heard(young)
     assert made.info()["replaced"] == 0
 
 
-def test_nothing_is_started_beside_two(slot: Callable[..., Any]) -> None:
+def test_nothing_is_started_beside_two(host: Callable[..., Any]) -> None:
     """The next one has grown, too, before the old one has handed over."""
     old, new, third = Process(age=600.0), Process(age=600.0), Process(age=600.0)
-    made = slot(old, new, third)
+    made = host(old, new, third)
     heard(new)
     assert (made.info()["replaced"], third.beats) == (1, 0)
     old.end()
@@ -118,10 +118,10 @@ def test_nothing_is_started_beside_two(slot: Callable[..., Any]) -> None:
     assert made.info()["replaced"] == 2
 
 
-def test_a_stop_reaches_both(slot: Callable[..., Any]) -> None:
+def test_a_stop_reaches_both(host: Callable[..., Any]) -> None:
     """The one that hands over, and the one that takes over."""
     old, new = Process(age=600.0), Process()
-    made = slot(old, new)
+    made = host(old, new)
     heard(new)
     made.stop()
     assert (old.signals, new.signals) == ([signal.SIGTERM], [signal.SIGTERM])

@@ -11,7 +11,7 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers import Lease, Observers
-from celery_pecker.observers.hosts import lives, slots
+from celery_pecker.observers.hosts import lives, supervised_hosts
 from celery_pecker.observers.hosts.running import InThread
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
@@ -82,25 +82,29 @@ def test_a_host_that_cannot_be_started_is_tried_again(
         raise OSError(message)
 
     monkeypatch.setattr(subprocess, "Popen", full)
-    slot = slots.Slot({"name": "one", "conf": {"pecker_observers_lease": 5.0}})
-    slot.start()
-    eventually(lambda: slot.info()["deaths"] >= 2, timeout=60.0)
-    slot.stop()
-    assert slot.join(60.0)
+    host = supervised_hosts.SupervisedHost(
+        {"name": "one", "conf": {"pecker_observers_lease": 5.0}}
+    )
+    host.start()
+    eventually(lambda: host.info()["deaths"] >= 2, timeout=60.0)
+    host.stop()
+    assert host.join(60.0)
 
 
 def test_a_stop_while_a_host_is_being_started_reaches_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would run on until a second signal: nobody knew its process yet."""
+    """It would run on until a second signal: nobody knew its host yet."""
     start = subprocess.Popen
-    slot = slots.Slot({"name": "one", "conf": {"pecker_observers_lease": 5.0}})
+    host = supervised_hosts.SupervisedHost(
+        {"name": "one", "conf": {"pecker_observers_lease": 5.0}}
+    )
 
     def slow(_words: list[str], **options: Any) -> Any:
-        process = start(["sleep", "600"], **options)
-        slot.stop()
-        return process
+        host = start(["sleep", "600"], **options)
+        host.stop()
+        return host
 
     monkeypatch.setattr(subprocess, "Popen", slow)
-    slot.start()
-    assert slot.join(20.0)
+    host.start()
+    assert host.join(20.0)

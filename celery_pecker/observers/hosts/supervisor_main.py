@@ -13,7 +13,10 @@ import signal
 import sys
 from types import FrameType
 
-from celery_pecker.observers.hosts.slots import Slot, Slots
+from celery_pecker.observers.hosts.supervised_hosts import (
+    SupervisedHost,
+    SupervisedHosts,
+)
 
 GLANCE = 0.2
 """Seconds between two looks at whether hosts have ended."""
@@ -24,7 +27,7 @@ def main() -> None:
     """Run hosts until a signal; a second one ends them at once."""
     configs = json.load(sys.stdin)
     logging.basicConfig(format=FORMAT, level=configs[0]["loglevel"].upper())
-    hosts = Slots([Slot(one) for one in configs])
+    hosts = SupervisedHosts([SupervisedHost(one) for one in configs])
     asked = 0
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -27,43 +27,43 @@ CANNOT_START = 2
 LIMIT = f"{PREFIX}observers_max_memory_per_host"
 
 
-class Slots:
+class SupervisedHosts:
     """Some hosts, and those that follow them."""
 
-    def __init__(self, slots: Sequence[Slot]) -> None:
-        self.slots = slots
+    def __init__(self, hosts: Sequence[SupervisedHost]) -> None:
+        self.hosts = hosts
 
     def start(self) -> None:
         """Start the hosts."""
-        for slot in self.slots:
-            slot.start()
+        for host in self.hosts:
+            host.start()
 
     def stop(self) -> None:
         """Have all hosts hand over and end; safe in a signal handler."""
-        for slot in self.slots:
-            slot.stop()
+        for host in self.hosts:
+            host.stop()
 
     def kill(self) -> None:
         """End all hosts at once."""
-        for slot in self.slots:
-            slot.kill()
+        for host in self.hosts:
+            host.kill()
 
     def join(self, timeout: float) -> bool:
         """Wait until all hosts have ended; return whether they have."""
         ends = monotonic() + timeout
-        return all(slot.join(max(ends - monotonic(), 0.0)) for slot in self.slots)
+        return all(host.join(max(ends - monotonic(), 0.0)) for host in self.hosts)
 
     @property
     def failed(self) -> bool:
         """Whether a host cannot start as it is configured."""
-        return any(slot.failed for slot in self.slots)
+        return any(host.failed for host in self.hosts)
 
     def info(self) -> Sequence[dict[str, Any]]:
         """Return what there is to be seen of the hosts."""
-        return [slot.info() for slot in self.slots]
+        return [host.info() for host in self.hosts]
 
 
-class Slot:
+class SupervisedHost:
     """One host after another, on a thread that hears the beats of each."""
 
     def __init__(self, config: dict[str, Any]) -> None:
