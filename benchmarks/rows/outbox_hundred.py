@@ -23,7 +23,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.stored import StoredRunner
+from celery_pecker.local.outbox_runner import OutboxRunner
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.runs import guard
@@ -76,7 +76,7 @@ def hundred(run: Run, rows: int, tell: Callable[[], None]) -> Sample:
                 pause_done=0,
             )
             assert service is not None  # noqa: S101  # every outbox is known
-            runner = StoredRunner(app, service, settings)
+            runner = OutboxRunner(app, service, settings)
             began = time.perf_counter()
             with closing(_Started(runner)):
                 while len(ran) < rows or runner.busy:
@@ -110,7 +110,7 @@ def hundred(run: Run, rows: int, tell: Callable[[], None]) -> Sample:
 class _Started:
     """A runner that takes rows until it is closed."""
 
-    def __init__(self, runner: StoredRunner) -> None:
+    def __init__(self, runner: OutboxRunner) -> None:
         self._runner = runner
         runner.start()
 

@@ -3,23 +3,26 @@
 They are started once in a worker's life, not again when its consumer reconnects to
 the broker:
 
-==================  ======================================================
-``redis_step``      a worker on Redis survives a restart of it, and so does
-                    what it holds (see `celery_pecker.redis_guard`)
-``scheduler_step``  with ``pecker_worker = True`` the worker is a scheduler
-                    too, on a thread of its own: no beat process is needed
-``runs_step``       what runs late, or is overtaken, does not start, and what
-                    runs obeys its deadline (`celery_pecker.runs`)
-``outbox_step``     with ``pecker_outbox_local = True`` it runs recorded tasks itself
-``observers_step``  with ``pecker_observers = True`` it supervises hosts of observers
-``observing``       their supervisor
-``spawned``         the same in a pool's processes that are fresh interpreters
-``stored``          what runs recorded tasks, for each outbox of the app
-``replicas``        its schedulers, put together
-``pools``           what the pool of a worker is
-``remote``          what it answers to `celery inspect` and `celery control`
-``remote_observers``  the same of hosts of observers
-==================  ======================================================
+============================  ==========================================================
+``redis_step``                a worker on Redis survives a restart of it, and so does
+                              what it holds (see `celery_pecker.redis_guard`)
+``scheduler_step``            with ``pecker_worker = True`` the worker is a scheduler
+                              too, on a thread of its own: no beat process is needed
+``runs_step``                 what runs late, or is overtaken, does not start, and what
+                              runs obeys its deadline (`celery_pecker.runs`)
+``outbox_step``               with ``pecker_outbox_local = True`` it runs recorded tasks
+                              itself
+``observers_step``            with ``pecker_observers = True`` it supervises hosts of
+                              observers
+``observer_supervisor``       their supervisor
+``run_guards``                what stands around its tasks
+``spawned``                   the same in a pool's processes that are fresh interpreters
+``outbox_runners``            what runs recorded tasks, for each outbox of the app
+``replicas``                  its schedulers, put together
+``pools``                     what the pool of a worker is
+``remote_control``            what it answers to `celery inspect` and `celery control`
+``remote_control_observers``  the same of hosts of observers
+============================  ==========================================================
 
 They come by themselves where the settings ask for them, in workers that the
 ``celery worker`` command starts; `install(app)` adds them to any other worker.
@@ -31,7 +34,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-from celery_pecker.worker import remote, remote_observers
+from celery_pecker.worker import remote_control, remote_control_observers
 from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep
 from celery_pecker.worker.redis_step import RedisGuardStep
@@ -46,8 +49,8 @@ __all__ = [
     "SchedulerStep",
     "connect",
     "install",
-    "remote",
-    "remote_observers",
+    "remote_control",
+    "remote_control_observers",
 ]
 
 

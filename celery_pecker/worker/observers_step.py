@@ -36,7 +36,7 @@ class ObserversStep(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Supervisor:  # type: ignore[override]  # kept as obj
         """Check all that can be checked now: nothing has started yet."""
-        from celery_pecker.worker.observing import supervisor  # noqa: PLC0415  # PostgreSQL's driver
+        from celery_pecker.worker.observer_supervisor import supervisor  # noqa: PLC0415  # PostgreSQL's driver
 
         return supervisor(parent)
 

@@ -12,7 +12,7 @@ from celery import bootsteps, signals
 from celery.worker import state
 
 if TYPE_CHECKING:
-    from celery_pecker.local.stored import StoredRunner
+    from celery_pecker.local.outbox_runner import OutboxRunner
 
 GLANCE = 0.25
 """Seconds between looks at whether runs have ended."""
@@ -23,16 +23,16 @@ class OutboxStep(bootsteps.StartStopStep):
 
     label = "pecker outbox"
     requires = ("celery.worker.components:Pool",)
-    obj: list[StoredRunner] | None
+    obj: list[OutboxRunner] | None
 
     def include_if(self, parent: Any) -> bool:
         """Return whether workers of the app run recorded tasks themselves."""
         conf = parent.app.conf
         return conf.get("pecker_outbox_local") not in (None, False)
 
-    def create(self, parent: Any) -> list[StoredRunner]:  # type: ignore[override]  # kept as obj
+    def create(self, parent: Any) -> list[OutboxRunner]:  # type: ignore[override]  # kept as obj
         """Check all that can be checked now: nothing has started yet."""
-        from celery_pecker.worker.stored import runners  # noqa: PLC0415  # PostgreSQL's driver
+        from celery_pecker.worker.outbox_runners import runners  # noqa: PLC0415  # PostgreSQL's driver
 
         return runners(parent)
 

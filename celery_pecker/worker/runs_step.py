@@ -26,7 +26,7 @@ class RunsStep(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Guard:  # type: ignore[override]  # kept as obj
         """Wrap the tasks."""
-        from celery_pecker.worker.runs import guarded  # noqa: PLC0415  # PostgreSQL's driver
+        from celery_pecker.worker.run_guards import guarded  # noqa: PLC0415  # PostgreSQL's driver
 
         return guarded(parent)
 

@@ -12,7 +12,7 @@ from typing import Any
 from celery import current_app, signals
 from celery.app.trace import build_tracer
 
-from celery_pecker.worker.runs import guard_tasks
+from celery_pecker.worker.run_guards import guard_tasks
 
 
 def _guard(sender: Any, **_: object) -> None:

@@ -63,7 +63,7 @@ GUARDS = (
     ),
     Guard(
         "celery: no command waits for PostgreSQL's driver before it is read",
-        "celery_pecker/worker/remote.py",
+        "celery_pecker/worker/remote_control.py",
         "from celery_pecker.kernel.settings import Settings\n",
         "from celery_pecker.kernel.database import Database\n"
         "from celery_pecker.kernel.settings import Settings\n",

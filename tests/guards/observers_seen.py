@@ -7,7 +7,7 @@ from tests.guards.guard import Guard
 SEEN = "celery_pecker/sql/observers_seen.sql"
 FIGURES = "tests/integration/metrics/test_observers.py"
 COMMANDS = "tests/integration/cli/test_observers.py"
-REMOTE = "tests/integration/worker/test_remote_observers.py"
+REMOTE = "tests/integration/worker/test_remote_control_observers.py"
 
 GUARDS = (
     Guard(
@@ -61,7 +61,7 @@ GUARDS = (
     ),
     Guard(
         "observers seen: a worker drains its own hosts alone",
-        "celery_pecker/worker/remote_observers.py",
+        "celery_pecker/worker/remote_control_observers.py",
         "order(database, node) for node in nodes",
         "order(database, one.node) for one in __import__("
         '"celery_pecker.observers.overview", fromlist=["Overview"])'

@@ -649,14 +649,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: what is run without a broker may have expired",
-        "celery_pecker/local/stored.py",
+        "celery_pecker/local/outbox_runner.py",
         "        return EXPIRED if self._clock.now() > expires else None\n",
         "        return None\n",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
     ),
     Guard(
         "outbox: what is run without a broker may have been revoked",
-        "celery_pecker/local/stored.py",
+        "celery_pecker/local/outbox_runner.py",
         '        if request["correlation_id"] in revoked:\n',
         "        if False:\n",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",

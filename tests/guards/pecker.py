@@ -699,7 +699,7 @@ GUARDS = (
     ),
     Guard(
         "runs are guarded in a pool that spawns",
-        "celery_pecker/worker/runs.py",
+        "celery_pecker/worker/run_guards.py",
         'if kind == "prefork" and spawns(worker):',
         "if False:",
         f"{WORKERS}/test_spawn.py",

@@ -11,28 +11,29 @@ something is held, lets held tasks through as the share allows.
 A held task was neither acknowledged nor started. Whatever happens to the worker or to
 its connection, the broker redelivers it.
 
-    ``step``      hangs all of it on a worker's consumer
-    ``install``    when the step comes by itself, and how to add it
-    ``starting``  what is refused at the start, in one line
-    ``runtime``   what lives as long as the worker: accounts, hold, meter, exchange
-    ``hook``      through, held or parked; and released
+    ``step``                hangs all of it on a worker's consumer
+    ``install``             when the step comes by itself, and how to add it
+    ``starting``            what is refused at the start, in one line
+    ``runtime``             what lives as long as the worker: accounts, hold, meter,
+                            exchange
+    ``hook``                through, held or parked; and released
     ``revoked_or_expired``  held tasks that will never start
-    ``pace``      held tasks that have a `rate_limit` too
-    ``held``      a request that waits
-    ``requeue``   returns what is held when the worker ends
-    ``running``     admitted tasks, until they are over
-    ``pool``      what the pool's processes count, by task
-    ``spawned``   the same in processes that are fresh interpreters
-    ``brokers``   what only Redis or only RabbitMQ can do
-    ``overflow``  where tasks wait that are too many to be held
-    ``remote``    what a worker answers to ``celery inspect throttle``
+    ``pace``                held tasks that have a `rate_limit` too
+    ``held``                a request that waits
+    ``requeue``             returns what is held when the worker ends
+    ``running``             admitted tasks, until they are over
+    ``pool``                what the pool's processes count, by task
+    ``spawned``             the same in processes that are fresh interpreters
+    ``brokers``             what only Redis or only RabbitMQ can do
+    ``overflow``            where tasks wait that are too many to be held
+    ``remote_control``      what a worker answers to ``celery inspect throttle``
 
 It comes by itself where the settings ask for it, in workers that the ``celery worker``
 command starts; `install(app)`, or `throttle.Throttle(app)`, adds it to any other.
 """
 
-from throttle.worker import remote
+from throttle.worker import remote_control
 from throttle.worker.install import connect, install
 from throttle.worker.step import ThrottleStep
 
-__all__ = ["ThrottleStep", "connect", "install", "remote"]
+__all__ = ["ThrottleStep", "connect", "install", "remote_control"]

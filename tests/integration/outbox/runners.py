@@ -12,7 +12,7 @@ from celery.signals import task_postrun
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.stored import StoredRunner
+from celery_pecker.local.outbox_runner import OutboxRunner
 from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox import Outbox, operations
 from celery_pecker.outbox.runs.header import HEADER
@@ -44,7 +44,7 @@ class Hall:
         self.messages.connect()
         self.service: Any = self.messages.service("default")
         self.called: list[Any] = []
-        self.runners: list[StoredRunner] = []
+        self.runners: list[OutboxRunner] = []
         self._guard: Any = None
 
     def task(self, function: Callable[..., Any], **options: Any) -> Any:
@@ -116,10 +116,10 @@ class Hall:
         """Deliver what is due; return the states."""
         return [self.deliver(one)[0] for one in self.push()]
 
-    def runner(self, **load: Any) -> StoredRunner:
+    def runner(self, **load: Any) -> OutboxRunner:
         """Return a started runner of rows of mode 2, as a worker has one."""
         self.load(**load)
-        made = StoredRunner(self.app, self.service, self.settings)
+        made = OutboxRunner(self.app, self.service, self.settings)
         self.runners.append(made)
         made.start()
         return made

@@ -14,7 +14,7 @@ import pytest
 
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.connections import MAX_CONNECTIONS
-from celery_pecker.local import stored
+from celery_pecker.local import outbox_runner
 from celery_pecker.testing import eventually
 from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.test_until_done import broken, way_to
@@ -23,7 +23,7 @@ from tests.integration.outbox.test_until_done import broken, way_to
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runners see a changed load soon."""
-    monkeypatch.setattr(stored, "LOOK_INTERVAL", 0.05)
+    monkeypatch.setattr(outbox_runner, "LOOK_INTERVAL", 0.05)
 
 
 @pytest.fixture

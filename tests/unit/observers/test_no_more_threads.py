@@ -94,16 +94,16 @@ def test_a_host_that_cannot_be_started_is_tried_again(
 def test_a_stop_while_a_host_is_being_started_reaches_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would run on until a second signal: nobody knew its host yet."""
+    """It would run on until a second signal: nobody knew its process yet."""
     start = subprocess.Popen
     host = supervised_hosts.SupervisedHost(
         {"name": "one", "conf": {"pecker_observers_lease": 5.0}}
     )
 
     def slow(_words: list[str], **options: Any) -> Any:
-        host = start(["sleep", "600"], **options)
+        process = start(["sleep", "600"], **options)
         host.stop()
-        return host
+        return process
 
     monkeypatch.setattr(subprocess, "Popen", slow)
     host.start()

@@ -9,7 +9,7 @@ from celery.worker.control import control_command, inspect_command
 
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.worker.remote import in_time
+from celery_pecker.worker.remote_control import in_time
 
 if TYPE_CHECKING:
     from celery_pecker.kernel.database import Database

@@ -57,7 +57,7 @@ class Order(NamedTuple):
         return self.started.begun.id, self.started.begun.epoch
 
 
-class StoredRunner:
+class OutboxRunner:
     """Takes rows of one outbox and runs them."""
 
     def __init__(  # noqa: PLR0913  # all but the first three have a default

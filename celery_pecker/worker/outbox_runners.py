@@ -7,14 +7,14 @@ from typing import Any
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.stored import StoredRunner
+from celery_pecker.local.outbox_runner import OutboxRunner
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.services import DEFAULT
 from celery_pecker.worker.pools import kind_of
-from celery_pecker.worker.runs import messages_of
+from celery_pecker.worker.run_guards import messages_of
 
 
-def runners(worker: Any) -> list[StoredRunner]:
+def runners(worker: Any) -> list[OutboxRunner]:
     """Return them, not yet started; what is misconfigured ends the worker."""
     app = worker.app
     try:
@@ -27,7 +27,7 @@ def runners(worker: Any) -> list[StoredRunner]:
             service = messages.service(name)
             assert service is not None  # noqa: S101  # it is of these outboxes
             made.append(
-                StoredRunner(
+                OutboxRunner(
                     app,
                     service,
                     settings,
