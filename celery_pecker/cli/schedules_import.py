@@ -22,12 +22,12 @@ from celery_pecker.calendars.checks import zone_of
 from celery_pecker.cli.actions import who
 from celery_pecker.cli.context import NO, Context
 from celery_pecker.cli.health import rows_of
-from celery_pecker.cli.peers import rows
-from celery_pecker.cli.peers.model import Foreign
-from celery_pecker.cli.peers.plan import VERDICTS, Step, plan
-from celery_pecker.cli.peers.redbeat import PREFIX, redbeat, runs
-from celery_pecker.cli.peers.tables import opened
-from celery_pecker.cli.stored import stored_rows
+from celery_pecker.cli.other_schedulers import rows
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule
+from celery_pecker.cli.other_schedulers.plan import VERDICTS, Step, plan
+from celery_pecker.cli.other_schedulers.redbeat import PREFIX, redbeat, runs
+from celery_pecker.cli.other_schedulers.tables import opened
+from celery_pecker.cli.stored_schedules import stored_rows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
@@ -82,7 +82,7 @@ def import_schedules(
         context.leave(NO)
 
 
-def _read(context: Context, peer: str, place: Place) -> Iterator[Foreign]:
+def _read(context: Context, peer: str, place: Place) -> Iterator[ForeignSchedule]:
     conf = context.app.conf
     if peer == "redbeat":
         yield from redbeat(*_of_redbeat(context, place))

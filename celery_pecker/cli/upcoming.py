@@ -8,7 +8,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json, instant
-from celery_pecker.cli.stored import stored_entry
+from celery_pecker.cli.stored_schedules import stored_entry
 from celery_pecker.overview import EntryRow, UnknownEntry
 from celery_pecker.schedules.model import NEVER_US, Entry
 

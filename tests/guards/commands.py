@@ -6,10 +6,10 @@ from tests.guards.guard import Guard
 
 IMPORT = "celery_pecker/cli/schedules_import.py"
 IMPORTED = "tests/integration/cli/test_import_schedules.py"
-PLAN = "celery_pecker/cli/peers/plan.py"
+PLAN = "celery_pecker/cli/other_schedulers/plan.py"
 EDITED = "tests/integration/cli/test_schedules.py"
-ROWS = "celery_pecker/cli/peers/rows.py"
-READ = "tests/integration/cli/test_peer_readers.py"
+ROWS = "celery_pecker/cli/other_schedulers/rows.py"
+READ = "tests/integration/cli/test_other_schedulers_read.py"
 
 GUARDS = (
     Guard(

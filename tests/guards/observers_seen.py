@@ -40,7 +40,7 @@ GUARDS = (
     ),
     Guard(
         "observers seen: an unknown host is refused with those that there are",
-        "celery_pecker/cli/observers_orders.py",
+        "celery_pecker/cli/observers_actions.py",
         "    if not count:\n",
         "    if False:\n",
         f"{COMMANDS}::test_a_host_is_drained_and_takes_observers_again",

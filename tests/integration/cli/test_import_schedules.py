@@ -14,8 +14,8 @@ import redis
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.stored import Schedules
 from tests.integration.cli.conftest import SCHEDULE, Line
-from tests.integration.cli.peer_stores import play, scene
-from tests.integration.cli.test_peer_readers import need
+from tests.integration.cli.other_schedulers_stores import play, scene
+from tests.integration.cli.test_other_schedulers_read import need
 
 MakeLine = Callable[..., Line]
 BEGUN = """

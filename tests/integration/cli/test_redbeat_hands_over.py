@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.cli.peers.redbeat import redbeat
+from celery_pecker.cli.other_schedulers.redbeat import redbeat
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import Line
-from tests.integration.cli.peer_stores import play, scene
+from tests.integration.cli.other_schedulers_stores import play, scene
 from tests.integration.cli.test_change_over import due
 from tests.integration.cli.test_import_schedules import BEGUN
-from tests.integration.cli.test_peer_readers import need
+from tests.integration.cli.test_other_schedulers_read import need
 from tests.integration.schedules.stored import follower
 
 HALF, HOUR = 500_000, 3_600_000_000

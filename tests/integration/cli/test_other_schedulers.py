@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from celery_pecker.cli.peers import rows
-from celery_pecker.cli.peers.redbeat import redbeat
-from celery_pecker.cli.peers.tables import opened
+from celery_pecker.cli.other_schedulers import rows
+from celery_pecker.cli.other_schedulers.redbeat import redbeat
+from celery_pecker.cli.other_schedulers.tables import opened
 from celery_pecker.kernel.clock import from_us
 from tests.docs.pages import ROOT, steps
 from tests.integration.cli.conftest import Line
-from tests.integration.cli.peer_stores import play, scene
-from tests.integration.cli.test_peer_readers import need
+from tests.integration.cli.other_schedulers_stores import play, scene
+from tests.integration.cli.test_other_schedulers_read import need
 
 PAGE = ROOT / "docs/how-to/change-over.md"
 LAST = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

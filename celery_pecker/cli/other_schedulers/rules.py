@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from celery_pecker.cli.peers.model import Foreign, LeftOut
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule, NotImportable
 
 FREQ = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
@@ -25,11 +25,11 @@ EAST, WEST = 14, -12
 """Hours from UTC for which the tz database has zones without summer time."""
 
 
-def rule(foreign: Foreign, document: Mapping[str, Any]) -> dict[str, Any]:
+def rule(foreign: ForeignSchedule, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schedule as JSON for what RedBeat's encoder has written."""
     if document.get("byeaster") is not None:
         message = "byeaster of its rrule has no part in RFC 5545"
-        raise LeftOut(message)
+        raise NotImportable(message)
     offset = document.get("dtstart_tz") or 0
     start, until = (
         _instant(document, "dtstart", offset),
@@ -37,7 +37,7 @@ def rule(foreign: Foreign, document: Mapping[str, Any]) -> dict[str, Any]:
     )
     if start is None:
         message = "dtstart of its rrule is not there: a rule counts from it"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return {
         "rrule": _text(document),
         "start": start,
@@ -51,7 +51,7 @@ def _text(document: Mapping[str, Any]) -> str:
         parts = [f"FREQ={FREQ[document['freq']]}"]
     except (KeyError, IndexError, TypeError) as error:
         message = f"freq of its rrule is {document.get('freq')!r}; allowed is 0 to 6"
-        raise LeftOut(message) from error
+        raise NotImportable(message) from error
     if (document.get("interval") or 1) != 1:
         parts.append(f"INTERVAL={document['interval']}")
     if document.get("count") is not None:
@@ -76,7 +76,7 @@ def _instant(document: Mapping[str, Any], key: str, offset: float) -> str | None
     return datetime.fromtimestamp(seconds, UTC).astimezone(zone).isoformat()
 
 
-def _zone(foreign: Foreign, offset: float) -> str:
+def _zone(foreign: ForeignSchedule, offset: float) -> str:
     """Return a zone of the same offset all year, which is all that RedBeat keeps."""
     hours, minutes = divmod(offset, HOUR)
     if minutes or not WEST <= hours <= EAST:
@@ -84,7 +84,7 @@ def _zone(foreign: Foreign, offset: float) -> str:
             f"dtstart_tz of its rrule is {offset:g} minutes; allowed are whole hours:"
             " the tz database has no zone of that offset"
         )
-        raise LeftOut(message)
+        raise NotImportable(message)
     if not hours:
         return "UTC"
     foreign.note(
@@ -103,5 +103,5 @@ def _day(value: Any) -> str:
     nth = value.get("n") if isinstance(value, dict) else None
     if not isinstance(number, int) or not 0 <= number < len(DAYS):
         message = f"a day of its rrule is {value!r}; allowed is 0 (Monday) to 6"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return f"{nth or ''}{DAYS[number]}"

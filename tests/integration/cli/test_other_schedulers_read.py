@@ -15,17 +15,17 @@ import pytest
 import redis
 from kombu.utils import json as kombu_json
 
-from celery_pecker.cli.peers import rows
-from celery_pecker.cli.peers.model import Foreign
-from celery_pecker.cli.peers.redbeat import entry, redbeat
-from celery_pecker.cli.peers.tables import NoSuchTable, opened
+from celery_pecker.cli.other_schedulers import rows
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule
+from celery_pecker.cli.other_schedulers.redbeat import entry, redbeat
+from celery_pecker.cli.other_schedulers.tables import NoSuchTable, opened
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
     Misconfigured,
 )
-from tests.integration.cli.peer_stores import play, scene
+from tests.integration.cli.other_schedulers_stores import play, scene
 
 LAST = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 CONSTANTS = """
@@ -74,7 +74,7 @@ store("india", rrule("DAILY", dtstart=start.astimezone(ZoneInfo("Asia/Kolkata"))
 
 
 @pytest.fixture
-def beats(tmp_path: Path, dsn: str, redis_url: str) -> dict[str, Foreign]:
+def beats(tmp_path: Path, dsn: str, redis_url: str) -> dict[str, ForeignSchedule]:
     """Give what is read of entries that RedBeat itself has saved."""
     need("redbeat")
     begun = scene("redbeat", dsn=dsn, redis_url=redis_url)
@@ -88,13 +88,13 @@ def need(peer: str) -> None:
         pytest.skip(f"{peer} is not installed")
 
 
-def fields(found: Foreign) -> dict[str, Any]:
+def fields(found: ForeignSchedule) -> dict[str, Any]:
     """Return the fields of a schedule that comes over."""
     assert found.problem is None
     return found.fields
 
 
-def test_entries_of_redbeat_come_over(beats: dict[str, Foreign]) -> None:
+def test_entries_of_redbeat_come_over(beats: dict[str, ForeignSchedule]) -> None:
     """Intervals, crontabs, what is switched off, options, and when they ran."""
     work = {**PLAIN, "task": "work"}
     assert fields(beats["interval"]) == {
@@ -124,7 +124,7 @@ def test_entries_of_redbeat_come_over(beats: dict[str, Foreign]) -> None:
 
 
 def test_instants_in_arguments_reach_a_task_as_instants(
-    beats: dict[str, Foreign],
+    beats: dict[str, ForeignSchedule],
 ) -> None:
     """A worker decodes kombu's form, which is what RedBeat would have sent."""
     found = beats["instant"]
@@ -135,7 +135,7 @@ def test_instants_in_arguments_reach_a_task_as_instants(
 
 
 def test_rules_of_redbeat_come_over_as_rules_of_rfc_5545(
-    beats: dict[str, Foreign],
+    beats: dict[str, ForeignSchedule],
 ) -> None:
     """With the offset that RedBeat keeps; what has no part there is left out."""
     assert fields(beats["rule"])["schedule"] == {
@@ -307,7 +307,7 @@ TABLES = {
 @contextmanager
 def tabled(
     peer: str, tmp_path: Path, dsn: str, url: str | None = None
-) -> Iterator[dict[str, Foreign]]:
+) -> Iterator[dict[str, ForeignSchedule]]:
     """Give what is read of the tables that a library has filled."""
     need(peer)
     ways, store = TABLES[peer]
@@ -339,7 +339,7 @@ def test_a_file_of_sqlite_comes_over(scheme: str, tmp_path: Path, dsn: str) -> N
         check(found, own=False)
 
 
-def check(found: Mapping[str, Foreign], *, own: bool) -> None:
+def check(found: Mapping[str, ForeignSchedule], *, own: bool) -> None:
     """Compare all schedules; `own`: with what only django-celery-beat does."""
 
     def work(name: str, **rest: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from celery_pecker.cli.peers.model import LeftOut
+from celery_pecker.cli.other_schedulers.model import NotImportable
 
 
 def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
@@ -24,7 +24,7 @@ def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
             moment = None
     if not isinstance(moment, datetime):
         message = f"{field} is {value!r}; allowed is an instant"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
@@ -38,7 +38,7 @@ def decoded(field: str, text: object, empty: Any) -> Any:
         return json.loads(text)
     except ValueError as error:
         message = f"{field} is {text!r}; allowed is JSON ({error})"
-        raise LeftOut(message) from error
+        raise NotImportable(message) from error
 
 
 def crontab(*fields: Any) -> str:

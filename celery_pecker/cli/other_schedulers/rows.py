@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
-from celery_pecker.cli.peers.model import Foreign, LeftOut
-from celery_pecker.cli.peers.tables import Read, Row
-from celery_pecker.cli.peers.values import crontab, decoded, instant, iso
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule, NotImportable
+from celery_pecker.cli.other_schedulers.tables import Read, Row
+from celery_pecker.cli.other_schedulers.values import crontab, decoded, instant, iso
 from celery_pecker.kernel.clock import to_us
 
 KINDS = ("interval", "crontab", "solar", "clocked")
@@ -31,7 +31,7 @@ class Zones:
     """The name of the app's own, by which its crontabs go."""
 
 
-def django(read: Read, zones: Zones) -> Iterator[Foreign]:
+def django(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
     """Give the schedules of django-celery-beat."""
     kinds = {kind: _by_id(read(f"django_celery_beat_{kind}schedule")) for kind in KINDS}
 
@@ -41,7 +41,7 @@ def django(read: Read, zones: Zones) -> Iterator[Foreign]:
             if key is not None:
                 return kind, _one(kinds[kind], kind, key)
         message = "no schedule: interval, crontab, solar and clocked are all null"
-        raise LeftOut(message)
+        raise NotImportable(message)
 
     for row in read("django_celery_beat_periodictask"):
         foreign = _foreign(row, find, zones)
@@ -50,7 +50,7 @@ def django(read: Read, zones: Zones) -> Iterator[Foreign]:
         yield foreign
 
 
-def sqlalchemy(read: Read, zones: Zones) -> Iterator[Foreign]:
+def sqlalchemy(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
     """Give the schedules of sqlalchemy-celery-beat."""
     kinds = {kind: _by_id(read(f"celery_{kind}schedule")) for kind in KINDS}
 
@@ -61,15 +61,15 @@ def sqlalchemy(read: Read, zones: Zones) -> Iterator[Foreign]:
                 f"discriminator is {row.get('discriminator')!r}; allowed is"
                 f" {', '.join(f'{one}schedule' for one in KINDS)}"
             )
-            raise LeftOut(message)
+            raise NotImportable(message)
         return kind, _one(kinds[kind], kind, row.get("schedule_id"))
 
     for row in read("celery_periodictask"):
         yield _foreign(row, find, zones)
 
 
-def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
-    foreign = Foreign(name=str(row["name"]))
+def _foreign(row: Row, find: Find, zones: Zones) -> ForeignSchedule:
+    foreign = ForeignSchedule(name=str(row["name"]))
     zone = zones.plain
     try:
         kind, one = find(row)
@@ -87,7 +87,7 @@ def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
         if kind == "clocked":
             _alone(foreign)
         last = instant("last_run_at", row.get("last_run_at"), zone)
-    except LeftOut as error:
+    except NotImportable as error:
         foreign.problem = str(error)
         return foreign
     foreign.last_us = None if last is None else to_us(last)
@@ -96,7 +96,7 @@ def _foreign(row: Row, find: Find, zones: Zones) -> Foreign:
     return foreign
 
 
-def _like_django(foreign: Foreign, row: Row, zone: tzinfo) -> None:
+def _like_django(foreign: ForeignSchedule, row: Row, zone: tzinfo) -> None:
     """Do as django-celery-beat does beside what its tables say.
 
     It names the schedule in a header of each message, by which django-celery-results
@@ -110,7 +110,7 @@ def _like_django(foreign: Foreign, row: Row, zone: tzinfo) -> None:
         foreign.last_us = None if changed is None else to_us(changed)
 
 
-def _options(foreign: Foreign, row: Row, zone: tzinfo) -> None:
+def _options(foreign: ForeignSchedule, row: Row, zone: tzinfo) -> None:
     options: dict[str, Any] = {
         key: row[key]
         for key in ("queue", "exchange", "routing_key", "priority")
@@ -119,7 +119,7 @@ def _options(foreign: Foreign, row: Row, zone: tzinfo) -> None:
     headers = decoded("headers", row.get("headers"), {})
     if not isinstance(headers, dict):
         message = f"headers is {headers!r}; allowed is a JSON object"
-        raise LeftOut(message)
+        raise NotImportable(message)
     if headers:
         options["headers"] = headers
     if row.get("expire_seconds"):
@@ -131,7 +131,7 @@ def _options(foreign: Foreign, row: Row, zone: tzinfo) -> None:
     foreign.fields |= {"options": options, "end": expires}
 
 
-def _once(foreign: Foreign, row: Row, kind: str) -> None:
+def _once(foreign: ForeignSchedule, row: Row, kind: str) -> None:
     """Leave out what was to run once and has run."""
     if not row.get("one_off"):
         if kind == "clocked":
@@ -139,7 +139,7 @@ def _once(foreign: Foreign, row: Row, kind: str) -> None:
         return
     if row.get("total_run_count"):
         message = "one_off, and it has run: nothing is left to run"
-        raise LeftOut(message)
+        raise NotImportable(message)
     if foreign.fields["paused"]:
         foreign.note(
             "one_off and not enabled: it may have run there, since those that have run"
@@ -147,7 +147,7 @@ def _once(foreign: Foreign, row: Row, kind: str) -> None:
         )
 
 
-def _alone(foreign: Foreign) -> None:
+def _alone(foreign: ForeignSchedule) -> None:
     """Leave out what a schedule of one instant cannot have beside it here."""
     for field, column in (("start", "start_time"), ("end", "expires")):
         if foreign.fields[field] is not None:
@@ -181,7 +181,7 @@ def _schedule(kind: str, one: Row, zones: Zones) -> dict[str, Any]:
     at: datetime | None = instant("clocked_time", one["clocked_time"], zones.plain)
     if at is None:
         message = "clocked_time is null; allowed is an instant"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return {"once": iso(at)}
 
 
@@ -189,7 +189,7 @@ def _seconds(one: Row) -> int | float:
     unit, every = _plain(one["period"]), one["every"]
     if unit not in UNITS:
         message = f"period is {unit!r}; allowed is {', '.join(UNITS)}"
-        raise LeftOut(message)
+        raise NotImportable(message)
     seconds = timedelta(**{unit: every}).total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
@@ -206,5 +206,5 @@ def _by_id(rows: Sequence[Row]) -> dict[Any, Row]:
 def _one(rows: Mapping[Any, Row], kind: str, key: object) -> Row:
     if key not in rows:
         message = f"its {kind} schedule {key} is not in the tables"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return rows[key]

@@ -8,12 +8,12 @@ from typing import Any
 from celery_pecker.kernel.errors import PeckerError
 
 
-class LeftOut(PeckerError):
+class NotImportable(PeckerError):
     """A schedule that cannot come over; the text says why."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Foreign:
+class ForeignSchedule:
     """A schedule as another scheduler stores it, in our words."""
 
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from celery_pecker.cli.peers.model import Foreign
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.stored.model import ScheduleRow
 
@@ -57,7 +57,7 @@ class Step:
 
 
 def plan(
-    entries: Iterable[Foreign],
+    entries: Iterable[ForeignSchedule],
     stored: Mapping[str, ScheduleRow],
     *,
     code: Collection[str],
@@ -86,7 +86,7 @@ def plan(
     return sorted(steps, key=lambda step: step.name)
 
 
-def _carry(step: Step, one: Foreign, own_us: int | None, now_us: int) -> None:
+def _carry(step: Step, one: ForeignSchedule, own_us: int | None, now_us: int) -> None:
     """Decide whether its last run comes over."""
     if one.last_us is None or step.verdict == "refused":
         return
@@ -97,7 +97,7 @@ def _carry(step: Step, one: Foreign, own_us: int | None, now_us: int) -> None:
 
 
 def _step(
-    one: Foreign,
+    one: ForeignSchedule,
     row: ScheduleRow | None,
     *,
     code: Collection[str],

@@ -13,7 +13,7 @@ from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.cli.health import rows_of
 from celery_pecker.cli.imported_state import Carried, plan, read
 from celery_pecker.cli.schedules_import import PEERS, Place, import_schedules
-from celery_pecker.cli.stored import stored_names
+from celery_pecker.cli.stored_schedules import stored_names
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.overview.facts import living_schedulers
 from celery_pecker.schedules.repository import CHUNK

@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 from redis import Redis
 from redis.exceptions import RedisError
 
-from celery_pecker.cli.peers.model import Foreign, LeftOut
-from celery_pecker.cli.peers.rules import rule
-from celery_pecker.cli.peers.values import crontab, iso
+from celery_pecker.cli.other_schedulers.model import ForeignSchedule, NotImportable
+from celery_pecker.cli.other_schedulers.rules import rule
+from celery_pecker.cli.other_schedulers.values import crontab, iso
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured
 
@@ -30,7 +30,7 @@ TYPE = "__type__"
 SCHEMES = ("redis://", "rediss://", "unix://")
 
 
-def redbeat(url: str, prefix: str = PREFIX) -> Iterator[Foreign]:
+def redbeat(url: str, prefix: str = PREFIX) -> Iterator[ForeignSchedule]:
     """Give the schedules of RedBeat."""
     with _opened(url) as client:
         yield from _entries(client, prefix)
@@ -62,7 +62,7 @@ def _opened(url: str) -> Iterator[Any]:
         raise BrokerUnavailable(message) from error
 
 
-def _entries(client: Any, prefix: str) -> Iterator[Foreign]:
+def _entries(client: Any, prefix: str) -> Iterator[ForeignSchedule]:
     keys = client.zrange(f"{prefix}:schedule", 0, -1)
     statics = client.smembers(f"{prefix}:statics")
     for start in range(0, len(keys), PAGE):
@@ -77,9 +77,9 @@ def _entries(client: Any, prefix: str) -> Iterator[Foreign]:
 
 def entry(
     name: str, definition: str | None, meta: str | None, statics: set[str]
-) -> Foreign:
+) -> ForeignSchedule:
     """Return one entry by its two texts."""
-    foreign = Foreign(name=name)
+    foreign = ForeignSchedule(name=name)
     try:
         document = _json("definition", definition)
         foreign.name = document.get("name") or name
@@ -99,7 +99,7 @@ def entry(
         }
         last = _json("meta", meta or "{}").get("last_run_at")
         foreign.last_us = None if last is None else to_us(_datetime(last))
-    except LeftOut as error:
+    except NotImportable as error:
         foreign.problem = str(error)
     return foreign
 
@@ -107,19 +107,19 @@ def entry(
 def _json(field: str, text: str | None) -> dict[str, Any]:
     if text is None:
         message = f"its key has no {field}: RedBeat does not run it either"
-        raise LeftOut(message)
+        raise NotImportable(message)
     try:
         document = json.loads(text)
     except ValueError as error:
         message = f"its {field} is no JSON: {error}"
-        raise LeftOut(message) from error
+        raise NotImportable(message) from error
     if not isinstance(document, dict):
         message = f"its {field} is {document!r}; allowed is a JSON object"
-        raise LeftOut(message)
+        raise NotImportable(message)
     return document
 
 
-def _schedule(foreign: Foreign, document: Any) -> dict[str, Any]:
+def _schedule(foreign: ForeignSchedule, document: Any) -> dict[str, Any]:
     kind = document.get(TYPE) if isinstance(document, dict) else None
     if kind == "interval":
         every = document.get("every") or 0
@@ -135,10 +135,10 @@ def _schedule(foreign: Foreign, document: Any) -> dict[str, Any]:
     message = (
         f"its schedule is {document!r}; RedBeat's own are interval, crontab and rrule"
     )
-    raise LeftOut(message)
+    raise NotImportable(message)
 
 
-def _plain(foreign: Foreign, field: str, value: Any) -> Any:
+def _plain(foreign: ForeignSchedule, field: str, value: Any) -> Any:
     """Return a value with RedBeat's instants as kombu writes them.
 
     Its decoder makes datetimes of them before it sends; a worker that takes JSON makes
@@ -152,7 +152,7 @@ def _plain(foreign: Foreign, field: str, value: Any) -> Any:
         return {key: _plain(foreign, field, one) for key, one in value.items()}
     if value[TYPE] != "datetime":
         message = f"{field} holds {value!r}; allowed is plain JSON"
-        raise LeftOut(message)
+        raise NotImportable(message)
     text = iso(_datetime(value))
     if field == "options":
         return text
@@ -175,4 +175,4 @@ def _datetime(document: Any) -> datetime:
         return datetime(**parts, tzinfo=timezone(timedelta(seconds=zone)))
     except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
         message = f"an instant is {document!r}: {error}"
-        raise LeftOut(message) from error
+        raise NotImportable(message) from error
