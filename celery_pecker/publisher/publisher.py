@@ -21,7 +21,6 @@ from celery_pecker.kernel.user_code import Exited
 from celery_pecker.publisher.brokers import Kind
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import Dispatch, names_in
-from celery_pecker.publisher.envelope import Route, draw_up
 from celery_pecker.publisher.lanes import (
     Lane,
     LaneRefused,
@@ -30,6 +29,7 @@ from celery_pecker.publisher.lanes import (
     Verdict,
     entry_reason,
 )
+from celery_pecker.publisher.message_template import Route, build_template
 from celery_pecker.publisher.rabbitmq_lane import RabbitLane
 from celery_pecker.publisher.redis_lane import RedisLane
 from celery_pecker.publisher.slow_lane import Outcome, SlowLane
@@ -234,14 +234,16 @@ class Publisher:
         if known.why_slow is not None:
             return
         try:
-            draft = draw_up(self._app, self._scheduler, known.entry, self._link)
-            route = draft.route
+            template = build_template(
+                self._app, self._scheduler, known.entry, self._link
+            )
+            route = template.route
             place = (
                 *(route.exchange, route.routing_key, route.mandatory, route.immediate),
                 *map(id, route.declare),
             )
             shared = self._routes.setdefault(place, route)
-            message: Any = lane.build(replace(draft, route=shared))
+            message: Any = lane.build(replace(template, route=shared))
             # What one entry's options break must break here, not in a batch of all.
             lane.try_out(message, self._clock.now())
             known.message = message

@@ -18,8 +18,8 @@ from amqp.method_framing import frame_writer
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
-from celery_pecker.publisher.envelope import Draft
 from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.message_template import MessageTemplate
 from celery_pecker.publisher.rabbitmq_message import RabbitMessage
 
 #: Bytes gathered before they are given to the socket.
@@ -49,13 +49,13 @@ class RabbitLane:
         self._link = link
         self._suspects = suspects
 
-    def build(self, draft: Draft) -> RabbitMessage:
+    def build(self, template: MessageTemplate) -> RabbitMessage:
         """Return the bytes that py-amqp would write, with places for what differs.
 
         An exchange that Celery does not declare must be there: a message to one that
         is not closes the channel, with everything that was sent after it.
         """
-        link, route = self._link, draft.route
+        link, route = self._link, template.route
         declared = {getattr(e, "exchange", e).name for e in route.declare}
         if route.exchange and route.exchange not in declared:
             try:
@@ -63,7 +63,7 @@ class RabbitLane:
             except link.refused_by as error:
                 link.reopen()
                 raise NotPlain(str(error)) from error
-        return RabbitMessage.of(draft)
+        return RabbitMessage.of(template)
 
     def shut_out(self) -> str | None:
         """Return why the broker refuses this lane: it never does."""

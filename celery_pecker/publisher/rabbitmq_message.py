@@ -10,9 +10,9 @@ from typing import Any
 from amqp.serialization import dumps
 
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.publisher.envelope import Draft, Marks, Route
 from celery_pecker.publisher.expiry import Expiry
 from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.message_template import Marks, MessageTemplate, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class RabbitMessage:
     dated: Properties
 
     @classmethod
-    def of(cls, draft: Draft) -> RabbitMessage:
+    def of(cls, template: MessageTemplate) -> RabbitMessage:
         """Return the bytes that py-amqp would write, with places for what differs."""
-        message, route = draft.message, draft.route
+        message, route = template.message, template.route
         body = message.body
         if isinstance(body, str):
             encoding = message.properties.setdefault("content_encoding", "utf-8")
             body = body.encode(encoding)
-        dated = Properties.of(message, draft.marks)
+        dated = Properties.of(message, template.marks)
         message.properties["application_headers"]["expires"] = None
         del message.properties["expiration"]
         target = (0, route.exchange, route.routing_key)
@@ -75,8 +75,8 @@ class RabbitMessage:
             route=route,
             arguments=dumps("Bssbb", (*target, route.mandatory, route.immediate)),
             body=body,
-            expiry=draft.expiry,
-            plain=Properties.of(message, draft.marks),
+            expiry=template.expiry,
+            plain=Properties.of(message, template.marks),
             dated=dated,
         )
 

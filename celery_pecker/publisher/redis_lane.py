@@ -25,8 +25,8 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
-from celery_pecker.publisher.envelope import Draft
 from celery_pecker.publisher.lanes import LaneRefused, NotPlain
+from celery_pecker.publisher.message_template import MessageTemplate
 from celery_pecker.publisher.redis_message import RedisMessage
 from celery_pecker.publisher.redis_script import RedisScript, ScriptRefused
 from celery_pecker.publisher.unsettled import Unsettled
@@ -51,13 +51,13 @@ class RedisLane:
         """Return why Redis refuses scripts to us, for a minute after it did."""
         return self._script.refused
 
-    def build(self, draft: Draft) -> RedisMessage:
+    def build(self, template: MessageTemplate) -> RedisMessage:
         """Return the text that kombu would push, with a place for what differs."""
-        channel, route = self._link.channel, draft.route
+        channel, route = self._link.channel, template.route
         if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
             msg = f"exchange {route.exchange!r} is of type {kind}"
             raise NotPlain(msg)
-        return RedisMessage.of(draft, channel)
+        return RedisMessage.of(template, channel)
 
     def try_out(self, message: RedisMessage, now: datetime) -> None:
         """Fill a message in as a slot would; what is odd about its entry is raised."""

@@ -11,9 +11,9 @@ from kombu.utils.json import dumps
 
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.publisher.envelope import Draft, Route
 from celery_pecker.publisher.expiry import Expiry
 from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.message_template import MessageTemplate, Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class RedisMessage:
     dated: str
 
     @classmethod
-    def of(cls, draft: Draft, channel: Any) -> RedisMessage:
+    def of(cls, template: MessageTemplate, channel: Any) -> RedisMessage:
         """Return the text that kombu would push, with places for what differs."""
-        message, route, marks = draft.message, draft.route, draft.marks
+        message, route, marks = template.message, template.route, template.marks
         priority = channel._get_message_priority(message)  # noqa: SLF001 (kombu's rule)
         channel._inplace_augment_message(  # noqa: SLF001 (what basic_publish begins with)
             message, route.exchange, route.routing_key
@@ -48,7 +48,7 @@ class RedisMessage:
         return cls(
             route=route,
             priority=priority,
-            expiry=draft.expiry,
+            expiry=template.expiry,
             plain=_with_places(dumps(message), places),
             dated=dated,
         )

@@ -26,7 +26,7 @@ from celery_pecker.kernel.errors import (
     PublishUncertain,
 )
 from celery_pecker.publisher.connection import UNNAMED, Link
-from celery_pecker.publisher.envelope import Route
+from celery_pecker.publisher.message_template import Route
 
 #: Seconds after which scripts are tried again that Redis refused.
 REFUSED_SECONDS = 60.0

@@ -24,7 +24,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.publisher.brokers import Kind
 from celery_pecker.publisher.connection import Link
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.publisher.envelope import for_slot
+from celery_pecker.publisher.message_template import for_slot
 
 BATCH = 1000
 # kombu sends a full buffer in the middle, and then nobody can say whose message

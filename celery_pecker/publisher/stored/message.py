@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from celery_pecker.publisher.envelope import Route
+from celery_pecker.publisher.message_template import Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.publisher.brokers import Kind
 from celery_pecker.publisher.connection import Link
-from celery_pecker.publisher.envelope import Route
+from celery_pecker.publisher.message_template import Route
 from celery_pecker.publisher.redis_script import ScriptRefused
 from celery_pecker.publisher.stored.message import Stored, redated
 from celery_pecker.publisher.stored.rabbitmq import StoredRabbit

@@ -13,7 +13,7 @@ import pytest
 from celery import signals
 
 from celery_pecker.kernel.clock import SYSTEM, new_id
-from celery_pecker.publisher import Lane, envelope
+from celery_pecker.publisher import Lane, message_template
 from tests.contract.publisher.cases import CALLS, SLOW, Call, make_entry
 from tests.contract.publisher.conftest import HEADER, Stand, Wire, dispatch
 
@@ -137,7 +137,7 @@ def test_arguments_that_look_like_our_marks_are_left_alone(
     call: Call = ("plain", (str(guessed), guessed.hex), {}, {"shadow": str(guessed)})
     slot = dispatch("one")
     with monkeypatch.context() as patch:
-        patch.setattr(envelope, "new_id", lambda: guessed)
+        patch.setattr(message_template, "new_id", lambda: guessed)
         stand.known(make_entry(stand.app, "one", call, wire.prefix))
     stand.send([slot])
     sent = wire.take()

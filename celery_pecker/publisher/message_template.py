@@ -62,7 +62,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class MessageTemplate:
     """One message as kombu would hand it to its channel, with marks in it."""
 
     message: Any
@@ -95,7 +95,9 @@ def for_slot(
     return copy
 
 
-def draw_up(app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link) -> Draft:
+def build_template(
+    app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link
+) -> MessageTemplate:
     """Return the entry's message with marks in it; its queues are declared.
 
     No result is waited for: a result backend does not get the made-up id.
@@ -115,7 +117,7 @@ def draw_up(app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link) ->
         raise NotPlain(msg)
     ((message, target),) = tape.kept
     _put_marks(*_parts(message), marks)
-    return Draft(
+    return MessageTemplate(
         message=message,
         route=Route(
             exchange=target["exchange"],
