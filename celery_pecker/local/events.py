@@ -16,7 +16,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, Clock, chance
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 
 logger = logging.getLogger("celery_pecker.local")
 
@@ -66,7 +66,7 @@ class EventSender:
         self._wanted = wanted
         self._most = most
         self._clock = clock
-        self._link = Link(app, timeout=timeout, clock=clock)
+        self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
         self._events: deque[tuple[str, dict[str, Any]]] = deque()
         self._lock = threading.Lock()
         self._started = False
@@ -111,7 +111,7 @@ class EventSender:
 
     def abandon(self) -> None:
         """Give up the connection in a fork of its owner."""
-        self._link.abandon()
+        self._broker.abandon()
 
     def _step(self) -> float:
         if not self._events:
@@ -120,19 +120,19 @@ class EventSender:
         if left > 0 and not self._loop.stopping:
             return left  # an event woke the loop: it ends no back-off
         try:
-            self._link.ensure()
+            self._broker.ensure()
             self._send()
         except BrokerUnavailable as error:
             return self._failed(error)
-        except self._link.broken_by as error:
-            self._link.drop()
+        except self._broker.broken_by as error:
+            self._broker.drop()
             return self._failed(error)
         self._failures = 0
         return NOTHING
 
     def _leave(self) -> None:
         self._step()
-        self._link.drop()
+        self._broker.drop()
 
     def _failed(self, error: BaseException) -> float:
         self._failures += 1
@@ -144,7 +144,7 @@ class EventSender:
 
     def _send(self) -> None:
         # The side channel has no publisher confirms: nobody would count these.
-        channel = self._link.side
+        channel = self._broker.side
         if channel is not self._channel:
             self._channel = channel
             self._dispatcher = self._app.events.Dispatcher(
@@ -156,4 +156,4 @@ class EventSender:
             with self._lock:
                 if self._events and self._events[0] is first:
                     self._events.popleft()
-        self._link.heard()
+        self._broker.heard()

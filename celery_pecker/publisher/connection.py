@@ -45,7 +45,7 @@ QUIET = 0.2
 _CLOSED = (AttributeError, ValueError)
 
 
-class Link:
+class BrokerConnection:
     """A connection and one channel on it; both are replaced after a failure."""
 
     def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:

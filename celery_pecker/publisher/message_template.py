@@ -20,7 +20,7 @@ from kombu.messaging import Producer
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.expiry import Expiry
 from celery_pecker.publisher.lanes import NotPlain
 
@@ -96,7 +96,7 @@ def for_slot(
 
 
 def build_template(
-    app: Any, scheduler: Scheduler, entry: ScheduleEntry, link: Link
+    app: Any, scheduler: Scheduler, entry: ScheduleEntry, broker: BrokerConnection
 ) -> MessageTemplate:
     """Return the entry's message with marks in it; its queues are declared.
 
@@ -107,8 +107,8 @@ def build_template(
         Exited: the entry's own code asked the process to end.
     """
     marks = Marks.draw()
-    tape = _Tape(link.channel)
-    producer = _Recorder(tape, link)
+    tape = _Tape(broker.channel)
+    producer = _Recorder(tape, broker)
     copy = for_slot(entry, task_id=marks.task_id, header=marks.header, expires=_LATER)
     with denied_join_result(), user_code.no_exit("the entry's code"):
         scheduler.apply_async(copy, producer=producer, advance=False)
@@ -148,14 +148,14 @@ class _Tape:
 class _Recorder(Producer):
     """A producer that remembers what it declared."""
 
-    def __init__(self, tape: Any, link: Link) -> None:
+    def __init__(self, tape: Any, broker: BrokerConnection) -> None:
         self.declared: list[Any] = []
-        self._link = link
+        self._broker = broker
         super().__init__(tape, auto_declare=False)
 
     def maybe_declare(self, entity: Any, retry: bool = False, **_policy: Any) -> bool:
         del retry
-        refusal = self._link.declare([entity])
+        refusal = self._broker.declare([entity])
         if refusal is not None:
             raise NotPlain(refusal)
         self.declared.append(entity)

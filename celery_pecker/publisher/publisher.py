@@ -19,7 +19,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.kernel.user_code import Exited
 from celery_pecker.publisher.brokers import Kind
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.lanes import (
     Lane,
@@ -66,15 +66,15 @@ class Publisher:
         self._app = app
         self._scheduler = scheduler
         self._clock = clock
-        self._link = Link(app, timeout=timeout, clock=clock)
+        self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
         self._onlooker = Onlooker(app, scheduler)
         self._suspects: set[str] = set()
         """Names of which one makes RabbitMQ close the channel."""
         self._lanes: dict[Kind, RedisLane | RabbitLane] = {
-            Kind.REDIS: RedisLane(self._link),
-            Kind.RABBITMQ: RabbitLane(self._link, self._suspects),
+            Kind.REDIS: RedisLane(self._broker),
+            Kind.RABBITMQ: RabbitLane(self._broker, self._suspects),
         }
-        self._slow = SlowLane(app, scheduler, self._link, self._suspects)
+        self._slow = SlowLane(app, scheduler, self._broker, self._suspects)
         self._kind = Kind.OTHER
         self._known: dict[str, _Known] = {}
         self._routes: dict[object, Route] = {}
@@ -107,10 +107,10 @@ class Publisher:
         Raises:
             BrokerUnavailable: within `timeout` for each of the broker's answers.
         """
-        self._link.ensure()
-        if self._link.kind is not self._kind:
+        self._broker.ensure()
+        if self._broker.kind is not self._kind:
             # Another kind of broker, by a failover list: other bytes.
-            self._kind = self._link.kind
+            self._kind = self._broker.kind
             self._forget_messages()
 
     def publish(
@@ -134,7 +134,7 @@ class Publisher:
         """
         if not batch:
             return
-        self._link.trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
+        self._broker.trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
         lane = self._lanes.get(self._kind)
@@ -149,7 +149,7 @@ class Publisher:
         if slow:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
-        self._link.heard()
+        self._broker.heard()
 
     def lane(self, name: str) -> Verdict:
         """Return the lane that an entry would take now, and why; for people."""
@@ -170,11 +170,11 @@ class Publisher:
 
     def close(self) -> None:
         """Close the sockets at once; a publish under way fails."""
-        self._link.drop()
+        self._broker.drop()
 
     def abandon(self) -> None:
         """Let go of the sockets of the process that this one was forked from."""
-        self._link.abandon()
+        self._broker.abandon()
 
     def _sort(
         self, work: list[tuple[_Known, Dispatch]], token: str
@@ -214,9 +214,9 @@ class Publisher:
     def _declare(self, route: Route) -> bool:
         """Say whether the broker refuses the route's queues; else they are there."""
         try:
-            return self._link.declare(route.declare) is not None
-        except self._link.broken_by as error:
-            self._link.drop()
+            return self._broker.declare(route.declare) is not None
+        except self._broker.broken_by as error:
+            self._broker.drop()
             msg = f"broker, while declaring queues: {error}"
             raise BrokerUnavailable(msg) from error
 
@@ -235,7 +235,7 @@ class Publisher:
             return
         try:
             template = build_template(
-                self._app, self._scheduler, known.entry, self._link
+                self._app, self._scheduler, known.entry, self._broker
             )
             route = template.route
             place = (
@@ -249,8 +249,8 @@ class Publisher:
             known.message = message
         except SchedulingError as error:
             cause = error.__context__
-            if isinstance(cause, self._link.failed_by):
-                self._link.drop()
+            if isinstance(cause, self._broker.failed_by):
+                self._broker.drop()
                 raise BrokerUnavailable(str(cause)) from error
             known.why_slow = str(cause)
         except (NotPlain, Exited) as error:

@@ -16,7 +16,7 @@ from amqp import spec
 from amqp.method_framing import frame_writer
 
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.lanes import NotPlain
 from celery_pecker.publisher.message_template import MessageTemplate
@@ -45,8 +45,8 @@ class RabbitLane:
 
     exact = False
 
-    def __init__(self, link: Link, suspects: set[str]) -> None:
-        self._link = link
+    def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
+        self._broker = broker
         self._suspects = suspects
 
     def build(self, template: MessageTemplate) -> RabbitMessage:
@@ -55,13 +55,13 @@ class RabbitLane:
         An exchange that Celery does not declare must be there: a message to one that
         is not closes the channel, with everything that was sent after it.
         """
-        link, route = self._link, template.route
+        broker, route = self._broker, template.route
         declared = {getattr(e, "exchange", e).name for e in route.declare}
         if route.exchange and route.exchange not in declared:
             try:
-                link.side.exchange_declare(route.exchange, "direct", passive=True)
-            except link.refused_by as error:
-                link.reopen()
+                broker.side.exchange_declare(route.exchange, "direct", passive=True)
+            except broker.refused_by as error:
+                broker.reopen()
                 raise NotPlain(str(error)) from error
         return RabbitMessage.of(template)
 
@@ -83,11 +83,11 @@ class RabbitLane:
             PublishUncertain: `done` are confirmed; the others may have arrived, or
                 RabbitMQ refused them (the text says which).
         """
-        link = self._link
+        broker = self._broker
         sending = self.send(work, now)
         done = sending.done
         if sending.failure is not None or sending.lost:
-            if isinstance(sending.failure, link.refused_by):
+            if isinstance(sending.failure, broker.refused_by):
                 # One of them closed the channel: the slow lane finds out which.
                 self._suspects |= {dispatch.name for _, dispatch in work} - done
             msg = (
@@ -112,8 +112,8 @@ class RabbitLane:
         Raises:
             BrokerUnavailable: the connection was gone before anything was written.
         """
-        link = self._link
-        confirms = link.confirms
+        broker = self._broker
+        confirms = broker.confirms
         if confirms is None:
             msg = "the connection to RabbitMQ is closed"
             raise BrokerUnavailable(msg)
@@ -123,17 +123,17 @@ class RabbitLane:
         try:
             for ids, octets in self._write_ups(work, now):
                 if not started:
-                    link.in_time()
+                    broker.in_time()
                 started.update(ids)
                 confirms.expect(ids)
-                link.channel.connection.transport.write(octets)
-            confirms.wait(link.timeout)
-        except link.broken_by as error:
+                broker.channel.connection.transport.write(octets)
+            confirms.wait(broker.timeout)
+        except broker.broken_by as error:
             failure = error
         lost, refused = confirms.open, dict(confirms.refused)
         done = names_in((d for _, d in work), started - lost - refused.keys())
         if failure is not None or lost:
-            link.drop()
+            broker.drop()
         return Sending(done=done, lost=lost, refused=refused, failure=failure)
 
     def kept(self, _token: str, _task_id: str) -> None:
@@ -143,7 +143,7 @@ class RabbitLane:
         self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
     ) -> Iterator[tuple[list[str], bytes]]:
         """Yield the ids, in order, and the frames of as many as one write takes."""
-        channel = self._link.channel
+        channel = self._broker.channel
         sink = _Sink()
         write = frame_writer(channel.connection, sink)
         number = channel.channel_id

@@ -23,7 +23,7 @@ from celery_pecker.kernel.errors import (
     PeckerError,
     PublishUncertain,
 )
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.lanes import LaneRefused, NotPlain
 from celery_pecker.publisher.message_template import MessageTemplate
@@ -41,11 +41,11 @@ class RedisLane:
 
     exact = True
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._broker = broker
         self._json = JSONEncoder()
         self._open: dict[str, Unsettled] = {}
-        self._script = RedisScript(link)
+        self._script = RedisScript(broker)
 
     def shut_out(self) -> str | None:
         """Return why Redis refuses scripts to us, for a minute after it did."""
@@ -53,7 +53,7 @@ class RedisLane:
 
     def build(self, template: MessageTemplate) -> RedisMessage:
         """Return the text that kombu would push, with a place for what differs."""
-        channel, route = self._link.channel, template.route
+        channel, route = self._broker.channel, template.route
         if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
             msg = f"exchange {route.exchange!r} is of type {kind}"
             raise NotPlain(msg)
@@ -118,7 +118,7 @@ class RedisLane:
 
     def _place(self) -> str:
         """Return which server this is; behind a Sentinel all are the same."""
-        channel = self._link.channel
+        channel = self._broker.channel
         parameters = channel.pool.connection_kwargs
         known = ("host", "port", "path", "db")
         return "/".join(f"{parameters[k]}" for k in known if k in parameters)

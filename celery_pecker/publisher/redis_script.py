@@ -25,7 +25,7 @@ from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     PublishUncertain,
 )
-from celery_pecker.publisher.connection import UNNAMED, Link
+from celery_pecker.publisher.connection import UNNAMED, BrokerConnection
 from celery_pecker.publisher.message_template import Route
 
 #: Seconds after which scripts are tried again that Redis refused.
@@ -50,14 +50,14 @@ class ScriptRefused(Exception):
 class RedisScript:
     """Pushes a batch of messages, all or nothing, under a token."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._broker = broker
         self._refused: tuple[float, str] | None = None
 
     @property
     def refused(self) -> str | None:
         """Why Redis refuses scripts to this user, for a minute after it did."""
-        if self._refused is None or self._refused[0] <= self._link.clock.monotonic():
+        if self._refused is None or self._refused[0] <= self._broker.clock.monotonic():
             return None
         return self._refused[1]
 
@@ -96,19 +96,19 @@ class RedisScript:
         try:
             return self._run([len(keys), *keys, *body])
         except ScriptRefused as error:
-            until = self._link.clock.monotonic() + REFUSED_SECONDS
+            until = self._broker.clock.monotonic() + REFUSED_SECONDS
             self._refused = until, str(error)
             raise
 
     def key(self, token: str) -> str:
         """Return where Redis keeps a token."""
-        return f"{self._link.channel.global_keyprefix}pecker:batch:{token}"
+        return f"{self._broker.channel.global_keyprefix}pecker:batch:{token}"
 
     def places(
         self, wanted: Iterable[tuple[Route, int]]
     ) -> dict[tuple[int, int], Place]:
         """Return the Redis keys of each route and priority in the batch."""
-        channel = self._link.channel
+        channel = self._broker.channel
         places: dict[tuple[int, int], Place] = {}
         for route, priority in wanted:
             where = (id(route), priority)
@@ -116,7 +116,7 @@ class RedisScript:
                 continue
             try:
                 queues = self._queues(route)
-            except self._link.broken_by as error:
+            except self._broker.broken_by as error:
                 raise self._nothing_sent(error) from error
             prefix, key = channel.global_keyprefix, channel._q_for_pri  # noqa: SLF001 (kombu's rule)
             expires = getattr(channel, "_expires", {})  # new in kombu 5.7
@@ -133,16 +133,16 @@ class RedisScript:
 
     def _queues(self, route: Route) -> list[str]:
         """Return where the exchange leads now; a worker may have bound a new queue."""
-        queues = self._link.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
+        queues = self._broker.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
         return list(queues)
 
     def _run(self, arguments: list[Any]) -> int | bytes:
         """Run the script; return its reply."""
-        link = self._link
-        pool = link.channel.pool
+        broker = self._broker
+        pool = broker.channel.pool
         try:
             connection = pool.get_connection(*UNNAMED)
-        except link.broken_by as error:
+        except broker.broken_by as error:
             raise self._nothing_sent(error) from error
         try:
             try:
@@ -156,30 +156,30 @@ class RedisScript:
             if isinstance(error, NoPermissionError):
                 msg = f"Redis lets this user run no such script ({error})"
                 raise ScriptRefused(msg) from error
-            link.drop()
+            broker.drop()
             msg = f"Redis refused the batch: {error}"
             raise BrokerRefuses(msg) from error
         finally:
             pool.release(connection)
 
     def _ask(self, connection: Any, command: list[Any]) -> int | bytes:
-        link = self._link
+        broker = self._broker
         request = b"".join(connection.pack_command(*command))
-        link.in_time()
+        broker.in_time()
         try:
             connection.send_packed_command([request], check_health=False)
-        except link.broken_by as error:
+        except broker.broken_by as error:
             raise self._nothing_sent(error) from error
         try:
             answer: int | bytes = connection.read_response()
         except (ResponseError, BusyLoadingError):
             raise
-        except link.broken_by as error:
-            link.drop()
+        except broker.broken_by as error:
+            broker.drop()
             msg = f"Redis took a batch and did not answer: {error}"
             raise PublishUncertain(msg, retry_safe=True) from error
         return answer
 
     def _nothing_sent(self, error: BaseException) -> BrokerUnavailable:
-        self._link.drop()
+        self._broker.drop()
         return BrokerUnavailable(f"Redis took nothing of the batch: {error}")

@@ -22,7 +22,7 @@ from redis.exceptions import NoPermissionError
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.publisher.brokers import Kind
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.message_template import for_slot
 
@@ -52,9 +52,13 @@ class SlowLane:
     """Sends entries as Celery's beat does."""
 
     def __init__(
-        self, app: Any, scheduler: Scheduler, link: Link, suspects: set[str]
+        self,
+        app: Any,
+        scheduler: Scheduler,
+        broker: BrokerConnection,
+        suspects: set[str],
     ) -> None:
-        self._link = link
+        self._broker = broker
         self._failures: list[BaseException] = []
         self._scheduler = _look_alike(scheduler, self._failures)
         self._producer_type: Any = type("Watched", (_Watched, app.amqp.Producer), {})
@@ -63,24 +67,24 @@ class SlowLane:
     def send(self, work: Work) -> Outcome:
         """Return what became of each message; a broken connection ends it."""
         outcome = Outcome()
-        one_batch = self._confirmed if self._link.confirms else self._batched
+        one_batch = self._confirmed if self._broker.confirms else self._batched
         for start in range(0, len(work), BATCH):
             try:
-                self._link.in_time()
+                self._broker.in_time()
                 one_batch(work[start : start + BATCH], outcome)
             except BrokerUnavailable as error:
                 outcome.broken = error
-            except self._link.broken_by as error:
+            except self._broker.broken_by as error:
                 outcome.broken = error
             if outcome.broken is not None:
-                self._link.refused(outcome.broken.__cause__ or outcome.broken)
-                self._link.drop()
+                self._broker.refused(outcome.broken.__cause__ or outcome.broken)
+                self._broker.drop()
                 break
         return outcome
 
     def _batched(self, work: Work, outcome: Outcome) -> None:
         """Send all in one round trip where the transport can, else each at once."""
-        producer = self._producer_type(self._link)
+        producer = self._producer_type(self._broker)
         together = getattr(producer, "supports_batch_publish", False)
         gathered: set[str] = set()
         done = gathered if together else outcome.done
@@ -90,7 +94,7 @@ class SlowLane:
                     self._apply(entry, dispatch, producer, outcome, done)
                 # what leaves this block in order is sent by its end
                 outcome.uncertain = True
-        except self._link.broken_by:
+        except self._broker.broken_by:
             outcome.uncertain |= not together
             raise
         outcome.uncertain = False
@@ -110,12 +114,12 @@ class SlowLane:
                 self._confirmed_together(some, outcome)
 
     def _confirmed_together(self, work: Work, outcome: Outcome) -> None:
-        link = self._link
-        confirms = link.confirms
+        broker = self._broker
+        confirms = broker.confirms
         if confirms is None:
             raise BrokerUnavailable
         confirms.refused.clear()
-        producer = self._producer_type(link)
+        producer = self._producer_type(broker)
         names = {dispatch.name for _, dispatch in work}
         sent: set[str] = set()
         lost: frozenset[str] = frozenset()
@@ -123,12 +127,12 @@ class SlowLane:
             for entry, dispatch in work:
                 confirms.current = dispatch.task_id
                 self._apply(entry, dispatch, producer, outcome, sent)
-            confirms.wait(link.timeout)
+            confirms.wait(broker.timeout)
             if confirms.open:
                 msg = f"RabbitMQ did not confirm {len(confirms.open)} messages"
                 raise TimeoutError(msg)
             self._suspects -= names
-        except link.refused_by as error:
+        except broker.refused_by as error:
             lost = confirms.open
             confirms.start()
             if len(work) == 1:
@@ -136,7 +140,7 @@ class SlowLane:
             else:
                 self._suspects |= names
                 outcome.uncertain = True
-        except link.broken_by:
+        except broker.broken_by:
             outcome.uncertain = True
             raise
         finally:
@@ -180,31 +184,31 @@ class Undeclarable(Exception):
 class _Watched:
     """Laid over the app's producer: declares aside, keeps what breaks a connection."""
 
-    def __init__(self, link: Link) -> None:
-        self._pecker_link = link
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._pecker_broker = broker
         self.failure: BaseException | None = None
-        super().__init__(link.channel, auto_declare=False)  # type: ignore[call-arg]
+        super().__init__(broker.channel, auto_declare=False)  # type: ignore[call-arg]
 
     def maybe_declare(
         self, entity: Any, retry: bool = False, **_policy: object
     ) -> None:
         """Declare the entity; a refusal does not close the channel of messages."""
         del retry
-        refusal = self._pecker_link.declare([entity])
+        refusal = self._pecker_broker.declare([entity])
         if refusal is not None:
             raise Undeclarable(refusal)
 
     def publish(self, *args: Any, **kwargs: Any) -> Any:
         """Publish as the producer below, patched or not."""
-        link = self._pecker_link
+        broker = self._pecker_broker
         closing: tuple[type[BaseException], ...] = ()
-        if link.kind is Kind.RABBITMQ:
-            closing = link.refused_by
-        elif link.kind is Kind.REDIS:  # kombu before 5.7 tells of each message itself
+        if broker.kind is Kind.RABBITMQ:
+            closing = broker.refused_by
+        elif broker.kind is Kind.REDIS:  # kombu before 5.7 tells of each message itself
             closing = (NoPermissionError,)
         try:
             return super().publish(*args, **kwargs)  # type: ignore[misc]
-        except (*link.failed_by, *closing) as error:
+        except (*broker.failed_by, *closing) as error:
             self.failure = error
             raise
 

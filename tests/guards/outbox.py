@@ -267,7 +267,7 @@ GUARDS = (
     Guard(
         "outbox: a relay that was frozen sends nothing",
         "celery_pecker/publisher/stored/publisher.py",
-        "        link.trust = trust\n",
+        "        broker.trust = trust\n",
         "",
         f"{DEATHS}::test_a_frozen_relay_sends_nothing_when_it_wakes_up",
     ),

@@ -731,7 +731,7 @@ GUARDS = (
     Guard(
         "a Redis that lets its user send nothing: nothing is claimed for a while",
         "celery_pecker/publisher/slow_lane.py",
-        "self._link.refused(outcome.broken.__cause__ or outcome.broken)",
+        "self._broker.refused(outcome.broken.__cause__ or outcome.broken)",
         "pass",
         f"{REFUSING}::test_a_user_that_may_send_nothing_claims_nothing_for_a_while",
     ),

@@ -18,7 +18,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.publisher.brokers import Kind
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.message_template import Route
 from celery_pecker.publisher.redis_script import ScriptRefused
 from celery_pecker.publisher.stored.message import Stored, redated
@@ -54,9 +54,9 @@ class StoredPublisher:
 
     def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:
         self._clock = clock
-        self._link = Link(app, timeout=timeout, clock=clock)
-        self._redis = StoredRedis(self._link)
-        self._rabbit = StoredRabbit(self._link)
+        self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
+        self._redis = StoredRedis(self._broker)
+        self._rabbit = StoredRabbit(self._broker)
 
     def ensure(self) -> None:
         """Connect, if need be, and hear from the broker that it takes messages.
@@ -65,7 +65,7 @@ class StoredPublisher:
             BrokerUnavailable: it does not, or does not answer.
 
         """
-        self._link.ensure()
+        self._broker.ensure()
 
     def pushed(self, token: str) -> bool:
         """Say whether a batch is known to be on the broker; only Redis can tell.
@@ -75,11 +75,11 @@ class StoredPublisher:
 
         """
         self.ensure()
-        return self._link.kind is Kind.REDIS and self._redis.pushed(token)
+        return self._broker.kind is Kind.REDIS and self._redis.pushed(token)
 
     def settle(self, token: str) -> None:
         """Keep a token no longer than needed: its batch is deleted."""
-        if self._link.kind is Kind.REDIS:
+        if self._broker.kind is Kind.REDIS:
             self._redis.settle(token)
 
     def goes_together(self, message: Stored) -> bool:
@@ -89,11 +89,11 @@ class StoredPublisher:
             BrokerUnavailable: while its exchange was declared, whose type decides.
 
         """
-        if self._link.kind is Kind.REDIS:
+        if self._broker.kind is Kind.REDIS:
             if message.route.exchange:
                 self._declare([message.route])
             return self._redis.takes(message)
-        return self._link.kind is Kind.RABBITMQ
+        return self._broker.kind is Kind.RABBITMQ
 
     def push(
         self, messages: Sequence[Stored], token: str, *, trust: TrustWindow
@@ -106,17 +106,17 @@ class StoredPublisher:
             trust: Until when they may be sent.
 
         """
-        link, pushed = self._link, Pushed()
-        link.trust = trust
+        broker, pushed = self._broker, Pushed()
+        broker.trust = trust
         try:
             self.ensure()
             self._declare({id(one.route): one.route for one in messages}.values())
-            if link.kind is Kind.RABBITMQ:
+            if broker.kind is Kind.RABBITMQ:
                 self._confirmed(messages, pushed)
             else:
                 self._redis.push(messages, token, self._clock.now())
                 pushed.sent.update(one.key for one in messages)
-            link.heard()
+            broker.heard()
         except BrokerRefuses as error:
             self._judge(error, messages, pushed)
         except SPOILED as error:
@@ -142,20 +142,20 @@ class StoredPublisher:
                 pushed.alone.clear()
             if not pushed.alone:
                 return pushed
-        link, pushed = self._link, Pushed()
-        link.trust = trust
+        broker, pushed = self._broker, Pushed()
+        broker.trust = trust
         try:
             self.ensure()
             self._declare([message.route])
-            link.in_time()
+            broker.in_time()
             self._by_kombu(message)
             pushed.sent.add(message.key)
         except (BrokerUnavailable, PublishUncertain) as error:
             pushed.broken = error
-        except link.failed_by as error:
-            link.drop()
+        except broker.failed_by as error:
+            broker.drop()
             pushed.broken = error
-        except (*link.refused_by, *UNREADABLE) as error:
+        except (*broker.refused_by, *UNREADABLE) as error:
             self._judge(error, [message], pushed)
         if pushed.alone:
             pushed.refused[message.key] = pushed.why
@@ -164,11 +164,11 @@ class StoredPublisher:
 
     def close(self) -> None:
         """Close the sockets at once; a push under way fails."""
-        self._link.drop()
+        self._broker.drop()
 
     def abandon(self) -> None:
         """Give up the sockets in a fork of the process whose publisher it is."""
-        self._link.abandon()
+        self._broker.abandon()
 
     def _declare(self, routes: Any) -> None:
         """Declare what Celery would; a refusal is the queue's own business.
@@ -178,14 +178,14 @@ class StoredPublisher:
         route: Route
         for route in routes:
             try:
-                self._link.declare(route.declare)
-            except self._link.broken_by as error:
-                self._link.drop()
+                self._broker.declare(route.declare)
+            except self._broker.broken_by as error:
+                self._broker.drop()
                 msg = f"broker, while declaring queues: {error}"
                 raise BrokerUnavailable(msg) from error
 
     def _confirmed(self, messages: Sequence[Stored], pushed: Pushed) -> None:
-        link = self._link
+        broker = self._broker
         missing = self._missing(messages)
         for one in messages:
             if one.route.exchange in missing:
@@ -196,7 +196,7 @@ class StoredPublisher:
         for one in sendable:
             if one.task_id in sending.refused and one.key not in pushed.sent:
                 pushed.refused[one.key] = sending.refused[one.task_id]
-        if isinstance(sending.failure, link.refused_by):
+        if isinstance(sending.failure, broker.refused_by):
             rest = {one.key for one in sendable} - pushed.sent - pushed.refused.keys()
             pushed.alone.update(rest)
             pushed.why = str(sending.failure)
@@ -208,8 +208,8 @@ class StoredPublisher:
         names = {one.route.exchange for one in messages} - {""}
         try:
             errors = {name: self._rabbit.missing(name) for name in sorted(names)}
-        except self._link.broken_by as error:
-            self._link.drop()
+        except self._broker.broken_by as error:
+            self._broker.drop()
             msg = f"broker, while asking for exchanges: {error}"
             raise BrokerUnavailable(msg) from error
         return {name: why for name, why in errors.items() if why is not None}
@@ -219,7 +219,7 @@ class StoredPublisher:
     ) -> None:
         """Tell a broker that refuses everything from one that refuses a message."""
         try:
-            self._link.drop()
+            self._broker.drop()
             self.ensure()
         except BrokerUnavailable as away:
             pushed.broken = away
@@ -228,7 +228,7 @@ class StoredPublisher:
 
     def _by_kombu(self, message: Stored) -> None:
         """Send one message over kombu's channel, as kombu would send its own."""
-        channel, route = self._link.channel, message.route
+        channel, route = self._broker.channel, message.route
         body: bytes | str = message.body
         if channel.body_encoding is None:
             body = message.body.decode(message.content_encoding)

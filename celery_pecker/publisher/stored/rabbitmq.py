@@ -10,7 +10,7 @@ from typing import Any
 from amqp.serialization import dumps
 from kombu.utils.json import loads
 
-from celery_pecker.publisher.connection import Link
+from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.rabbitmq_lane import RabbitLane, Sending
 from celery_pecker.publisher.stored.message import Stored, redated
@@ -19,20 +19,20 @@ from celery_pecker.publisher.stored.message import Stored, redated
 class StoredRabbit:
     """Publishes stored messages through py-amqp's own framing."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._lane = RabbitLane(link, set())
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._broker = broker
+        self._lane = RabbitLane(broker, set())
 
     def missing(self, exchange: str) -> str | None:
         """Return why nothing can be sent to an exchange; None: it is there.
 
         A message to one that is not closes the channel, with all sent after it.
         """
-        link = self._link
+        broker = self._broker
         try:
-            link.side.exchange_declare(exchange, "direct", passive=True)
-        except link.refused_by as error:
-            link.reopen()
+            broker.side.exchange_declare(exchange, "direct", passive=True)
+        except broker.refused_by as error:
+            broker.reopen()
             return str(error)
         return None
 
@@ -45,7 +45,7 @@ class StoredRabbit:
         """
         work: list[tuple[Any, Dispatch]] = [
             (
-                _Framed.of(message, self._link.channel, now),
+                _Framed.of(message, self._broker.channel, now),
                 Dispatch(name=str(message.key), task_id=message.task_id, header={}),
             )
             for message in messages

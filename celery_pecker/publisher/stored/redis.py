@@ -17,7 +17,7 @@ from typing import Any
 
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.publisher.connection import UNNAMED, Link
+from celery_pecker.publisher.connection import UNNAMED, BrokerConnection
 from celery_pecker.publisher.redis_script import RedisScript
 from celery_pecker.publisher.stored.message import Stored, redated
 
@@ -32,14 +32,14 @@ LISTED = {"direct", "topic"}
 class StoredRedis:
     """Pushes stored messages as kombu's channel would."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._script = RedisScript(link)
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._broker = broker
+        self._script = RedisScript(broker)
         self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
 
     def takes(self, message: Stored) -> bool:
         """Say whether a script can push this message."""
-        channel, exchange = self._link.channel, message.route.exchange
+        channel, exchange = self._broker.channel, message.route.exchange
         if self._script.refused is not None or channel.body_encoding != "base64":
             return False
         return not exchange or channel.typeof(exchange).type in LISTED
@@ -53,7 +53,7 @@ class StoredRedis:
             PublishUncertain: all may be there, or nothing.
 
         """
-        channel = self._link.channel
+        channel = self._broker.channel
         priorities = [_priority(channel, message) for message in messages]
         places = self._script.places(
             (one.route, priority)
@@ -82,9 +82,9 @@ class StoredRedis:
             BrokerUnavailable: Redis did not answer.
 
         """
-        link = self._link
+        broker = self._broker
         try:
-            pool = link.channel.pool
+            pool = broker.channel.pool
             connection = pool.get_connection(*UNNAMED)
             try:
                 connection.send_command(
@@ -93,14 +93,14 @@ class StoredRedis:
                 return bool(connection.read_response())
             finally:
                 pool.release(connection)
-        except link.broken_by as error:
-            link.drop()
+        except broker.broken_by as error:
+            broker.drop()
             message = f"Redis was asked for a token and did not answer: {error}"
             raise BrokerUnavailable(message) from error
 
     def settle(self, token: str) -> None:
         """Shorten the life of a token at the next push: its batch is deleted."""
-        if self._link.channel is not None:
+        if self._broker.channel is not None:
             self._settled.append(self._script.key(token))
 
 

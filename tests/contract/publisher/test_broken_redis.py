@@ -208,7 +208,7 @@ def test_a_close_in_the_middle_ends_the_publish(
 
         thread = threading.Thread(target=publish)
         thread.start()
-        pool = stand.publisher._link.channel.pool
+        pool = stand.publisher._broker.channel.pool
         # A look whether the connection stands has it for a moment too: the publish is
         # in its middle when the connection stays taken.
         taken = pool._in_use_connections

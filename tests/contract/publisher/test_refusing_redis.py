@@ -69,7 +69,7 @@ def test_a_redis_that_takes_no_writes_is_known_before_a_claim(
         client.config_set("maxmemory", 1)
     else:
         client.replicaof("127.0.0.1", 1)
-    stand.publisher._link._answered = float("-inf")
+    stand.publisher._broker._answered = float("-inf")
     for _ in range(2):  # on the connection that stands, and on a new one
         with pytest.raises(BrokerRefuses, match="takes no writes"):
             stand.publisher.ensure()

@@ -151,5 +151,5 @@ def test_a_sentinel_that_falls_silent_delays_no_answer_for_long(
     stand = stand_on(wire_to(silent.port), timeout=1.0)
     assert ensured(stand)
     silent.hang()
-    stand.publisher._link.channel.pool.disconnect()
+    stand.publisher._broker.channel.pool.disconnect()
     assert not ensured(stand)
