@@ -24,7 +24,7 @@ Parked = Callable[[], tuple[Sequence[Finding], bool]]
 
 PART = 100_000
 """Entries of which one look reads the rows: 0.1 s, and most of that for 20,000, too."""
-IN_PARTS = {Kind.SILENT, Kind.HELD, Kind.MISFIRE}
+IN_PARTS = {Kind.SILENT, Kind.HELD, Kind.MISFIRE, Kind.UNREPORTED}
 """Kinds that read entries, a part of all names in each look."""
 FROM_NOW = {Kind.MISFIRE, Kind.CLOCK}
 """Kinds whose counters are read of each subject: what was before is no news."""

@@ -17,6 +17,7 @@ class Kind(StrEnum):
     SILENT = "silent"
     HELD = "held"
     FAILING = "failing"
+    UNREPORTED = "unreported"
     MISFIRE = "misfire"
     OVERRUN = "overrun"
     OVERTAKEN = "overtaken"

@@ -20,6 +20,7 @@ _OF_KIND: Mapping[Kind, Mapping[str, float]] = {
     Kind.SILENT: {"after": 60.0},
     Kind.HELD: {"after": 300.0},
     Kind.FAILING: {"after": 60.0},
+    Kind.UNREPORTED: {"after": 60.0},
     Kind.MISFIRE: {"count": 3},
     Kind.OVERRUN: {"count": 1},
     Kind.OVERTAKEN: {"count": 3},

@@ -19,6 +19,8 @@ _SENTENCES: Mapping[Kind, str] = {
     Kind.SILENT: "no slot of it was won for {length} since it was due",
     Kind.HELD: "the gate holds back a slot of it that was due {length} ago",
     Kind.FAILING: "its last slot was not sent, or its last run ended badly{text}",
+    Kind.UNREPORTED: "what was sent of it should have begun {length} ago, and no worker"
+    " reports of it",
     Kind.MISFIRE: "{count} of its slots passed without a run within {within}",
     Kind.OVERTAKEN: "{count} of its runs were overtaken by newer ones within {within}",
     Kind.JOB_FAILED: "the job has failed{text}",

@@ -20,6 +20,7 @@ FINDERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.SILENT: ("find_silent",),
     Kind.HELD: ("find_silent",),
     Kind.FAILING: ("find_failing",),
+    Kind.UNREPORTED: ("find_unreported",),
     Kind.MISFIRE: ("find_counted",),
     Kind.OVERRUN: ("find_counted", "find_long_runs"),
     Kind.OVERTAKEN: ("find_counted",),

@@ -24,6 +24,7 @@ TROUBLE = frozenset(
         "overdue",
         "clock_stepped",
         "failing",
+        "unreported",
     }
 )
 """Verdicts that make the command end with 1: the entry does not run, or runs badly."""

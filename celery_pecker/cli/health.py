@@ -113,6 +113,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         "undelivered": there.undelivered,
         "stuck": there.stuck,
         "failing": there.failing,
+        "unreported": there.unreported,
         "schedulers": there.replicas,
         "now_us": now_us,
     }
@@ -121,6 +122,8 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
             click.echo(f"{len(entries)} entries, every due one was won")
             if there.failing:
                 click.echo(f"{there.failing} of them fail: ask --runs")
+            if there.unreported:
+                click.echo(f"of {there.unreported} no worker reports: ask --runs")
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue;"
@@ -152,23 +155,30 @@ def _not_sent(context: Context, pace: Pace) -> None:
 def _runs(context: Context, document: dict[str, object]) -> bool:
     """Ask whether runs end well: by what workers and schedulers reported."""
     totals, worst = context.overview.totals(), context.overview.failing()
+    bad = totals.failing + totals.unreported
     document["runs"] = {
         "failing": totals.failing,
+        "unreported": totals.unreported,
         "counts": totals.counts,
         "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
     }
     if not context.json:
         for name, one in worst.items():
-            if one.bad is not None:
+            if one.unreported_us is not None and not one.failing:
+                since = context.at(one.unreported_us)
+                click.echo(
+                    f"{name!r}: no worker reports of what should begin by {since}"
+                )
+            elif one.bad is not None:
                 why = f": {one.bad.error}" if one.bad.error else ""
                 state = one.bad.state.replace("_", " ")
                 click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{why}")
-        more = totals.failing - len(worst)
+        more = bad - len(worst)
         if more > 0:
             click.echo(f"and {more} more")
-        if not totals.failing:
+        if not bad:
             click.echo(f"{totals.declared} entries, no run ended badly lately")
-    return not totals.failing
+    return not bad
 
 
 def _outbox(context: Context, document: dict[str, object], within: float) -> bool:

@@ -22,6 +22,7 @@ from celery_pecker.overview import ORDERS, EntryRow, Page
 STYLES = {
     "overdue": "bold red",
     "failing": "bold red",
+    "unreported": "bold red",
     "undeclared": "yellow",
     "paused": "cyan",
     "ok": "green",

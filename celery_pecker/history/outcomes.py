@@ -31,6 +31,8 @@ NOT_SENT = frozenset({int(Report.MISSED), int(Report.FAILED_TO_SEND)})
 GOOD = int(Report.SUCCEEDED)
 SENT = int(Report.PUBLISHED)
 REPEATED = int(Report.REFUSED_REPEATED)
+BEGUN = frozenset({int(Report.STARTED), int(Report.RUNNING)})
+"""Not counted, since the run will have an end; but a worker has it."""
 LONGEST = 200
 """Characters of an error that are kept."""
 
@@ -47,6 +49,8 @@ class Outcomes:
     counts: list[int] = field(default_factory=lambda: [0] * len(COLUMNS))
     good: Slot | None = None
     sent: Slot | None = None
+    reported: Slot | None = None
+    """The last one that a worker reported of, whatever it was."""
     bad: Bad | None = None
     unsent: Bad | None = None
 
@@ -56,8 +60,11 @@ class Outcomes:
         return self.bad is not None or self.unsent is not None
 
     def add(self, slot: Slot, at_us: int, report: int, error: str) -> None:
-        """Take in one report of those that are counted."""
-        self.counts[_PLACES[report]] += 1
+        """Take in one report of those that are kept."""
+        if report in _PLACES:
+            self.counts[_PLACES[report]] += 1
+        if report != SENT and report not in NOT_SENT:
+            self.reported = max(self.reported or slot, slot)
         if report == GOOD:
             self.good = max(self.good or slot, slot)
         elif report == SENT:
@@ -65,15 +72,15 @@ class Outcomes:
         elif report in NOT_SENT:
             failure = (*slot, at_us, report, "")
             self.unsent = max(self.unsent or failure, failure)
-        elif report != REPEATED:
+        elif report != REPEATED and report not in BEGUN:
             # A repeated one is no end: the run that it repeats will have its own.
             failure = (*slot, at_us, report, storable(error))
             self.bad = max(self.bad or failure, failure)
 
 
-def counted(report: int) -> bool:
-    """Return whether a report is counted at all."""
-    return report in _PLACES
+def kept(report: int) -> bool:
+    """Return whether a report says something of the entry's runs."""
+    return report in _PLACES or report in BEGUN
 
 
 def storable(error: str) -> str:

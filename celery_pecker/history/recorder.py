@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from celery_pecker.history.life import LEFT, Life
-from celery_pecker.history.outcomes import Bad, Outcomes, Slot, counted
+from celery_pecker.history.outcomes import Bad, Outcomes, Slot, kept
 from celery_pecker.history.page import SLOTS, Page
 from celery_pecker.history.report import Report
 from celery_pecker.kernel.clock import from_us
@@ -132,7 +132,7 @@ class Recorder:
             if report == LEFT:
                 continue
             # A run that was asked for and that nobody took has no epoch, and no slot.
-            if epoch and counted(report):
+            if epoch and kept(report):
                 self._add(name, (era, due_us), at_us, report, error)
             page = self._open.get(name)
             if page is not None and era < page.era:
@@ -224,11 +224,13 @@ class Recorder:
         all_of_them = [outcomes for _, outcomes in ready]
         database.change(
             "count_outcomes",
+            now=None,
             host=self.host,
             names=[name for name, _ in ready],
             counts=[_text(one.counts) for one in all_of_them],
             **_slots("good", [one.good for one in all_of_them]),
             **_slots("sent", [one.sent for one in all_of_them]),
+            **_slots("reported", [one.reported for one in all_of_them]),
             **_slots("bad", [one.bad for one in all_of_them]),
             **_slots("unsent", [one.unsent for one in all_of_them]),
             **_ends("bad", [one.bad for one in all_of_them]),

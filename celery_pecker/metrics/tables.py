@@ -183,6 +183,11 @@ def _totals(totals: Totals) -> Iterator[Metric]:
             "Entries whose last slot was claimed and not sent",
             totals.undelivered,
         ),
+        (
+            "entries_unreported",
+            "Entries of whose messages no worker reports though they should have begun",
+            totals.unreported,
+        ),
         ("slots_pending", "Slots claimed and not confirmed", totals.pending),
         ("slots_stuck", "Slots claimed long ago and not confirmed", totals.stuck),
         ("runs_asked", "Runs asked for by hand, not taken yet", totals.asked),
@@ -230,14 +235,20 @@ def _entries(rows: list[EntryRow], now_us: int) -> Iterator[Metric]:
         "Whether the entry is not sent, or its runs end badly",
         labels=labels,
     )
+    unreported = GaugeMetricFamily(
+        "celery_pecker_entry_unreported",
+        "Whether no worker reports of its messages though they should have begun",
+        labels=labels,
+    )
     for row in rows:
         key = (row.name, row.task)
+        unreported.add_metric(key, float(row.outcomes.unreported_us is not None))
         failing.add_metric(key, float(row.outcomes.failing))
         age.add_metric(key, max(now_us - row.last_us, 0) / SECOND)
         missed.add_metric(key, float(row.missed))
         if row.late_us is not None:
             late.add_metric(key, row.late_us / SECOND)
-    yield from (age, late, missed, failing)
+    yield from (age, late, missed, failing, unreported)
 
 
 def _runs(rows: list[EntryRow], totals: Totals) -> Metric:

@@ -17,12 +17,12 @@ from celery_pecker.overview.facts import (
     overdue_us,
 )
 from celery_pecker.overview.model import (
-    BadEnd,
     EntryDetail,
     EntryRow,
     ReplicaRow,
     SlotRow,
 )
+from celery_pecker.overview.run_verdicts import failing, unreported
 from celery_pecker.overview.slot_verdicts import (
     WRITTEN_WITHIN_US,
     At,
@@ -30,7 +30,7 @@ from celery_pecker.overview.slot_verdicts import (
     reported,
     reporter,
 )
-from celery_pecker.overview.verdicts import REPORTED, Answer, Asked
+from celery_pecker.overview.verdicts import Answer, Asked
 
 ENDED = frozenset({"succeeded", "failed", "overrun", "lost"})
 UNDER_WAY = frozenset({"published", "started", "running", "asked"})
@@ -95,7 +95,9 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
     if overdue_us(asked, detail) > asked.overdue_after_us:
         yield _overdue(asked, detail, at)
     if row.outcomes.failing and row.outcomes.bad is not None:
-        yield _failing(row, row.outcomes.bad, at)
+        yield failing(row, row.outcomes.bad, at)
+    if row.outcomes.unreported_us is not None:
+        yield unreported(row, row.outcomes.unreported_us, at)
     if not row.epoch:
         due = next_slot(asked, detail)
         when = f"its first slot is {at(due)}" if due else "it had no slot yet"
@@ -148,25 +150,6 @@ def _known_by_now(detail: EntryDetail) -> SlotRow | None:
             last = detail.slots[0].due_us >= detail.row.last_us
             return slot if last and slot.state == "published" else None
     return None
-
-
-def _failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
-    """Return what the entry fails with: its last slot, or one within a minute."""
-    _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
-    words = {"due": at(bad.due_us), "when": at(bad.at_us), "late": ""}
-    error = f": {bad.error}" if bad.error else ""
-    host = f", reported by {bad.host}" if bad.host else ""
-    runs = ", ".join(
-        f"{count} {ended.replace('_', ' ')}"
-        for ended, count in row.outcomes.counts.items()
-        if count and ended != "published"
-    )
-    return Answer(
-        verdict="failing",
-        why=f"{why.format(**words)}{error}{host}",
-        advice=advice.format(**words) if advice else None,
-        facts=[f"so far: {runs}"],
-    )
 
 
 def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:

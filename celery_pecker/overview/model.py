@@ -45,6 +45,8 @@ class Outcomes:
     """Its last slot was not sent, its last run ended badly, or one did lately."""
     undelivered: bool
     """Its last slot was not sent."""
+    unreported_us: int | None = None
+    """Since when what was sent should have begun, and no worker reports of it."""
     counts: dict[str, int]
     """By what became of them; the columns of pecker_outcomes."""
     bad: BadEnd | None
@@ -196,6 +198,8 @@ class Totals:
     """Declared entries whose last slot was not sent, or ended badly."""
     undelivered: int
     """Those of them whose last slot was not sent."""
+    unreported: int
+    """Others, of whose messages no worker reports although they should have begun."""
     stuck: int
     """Slots claimed long ago that the broker has not confirmed."""
     unreadable: int = 0
@@ -224,6 +228,8 @@ class Pace:
     """Slots claimed long ago that the broker has not confirmed."""
     failing: int
     """Entries that are not sent, or whose runs end badly."""
+    unreported: int
+    """Others, of whose messages no worker reports although they should have begun."""
 
     @property
     def kept(self) -> bool:

@@ -146,14 +146,15 @@ class Overview:
             name: Outcomes(
                 failing=failing,
                 undelivered=undelivered,
+                unreported_us=unreported_us,
                 counts=dict(zip(COLUMNS, counts, strict=True)),
                 bad=bad_end_of(bad),
             )
-            for name, failing, undelivered, counts, *bad in rows
+            for name, failing, undelivered, unreported_us, counts, *bad in rows
         }
 
     def failing(self, limit: int = 10) -> dict[str, Outcomes]:
-        """Return some of the entries that fail, those that are not sent first."""
+        """Return some that fail or are unreported, those that are not sent first."""
         rows = self._database.run("list_failing", now=self._now(), limit=limit)
         outcomes = self.outcomes([name for (name,) in rows])
         return {name: outcomes[name] for (name,) in rows if name in outcomes}
@@ -193,8 +194,8 @@ class Overview:
             "count_entries", now=self._now(), overdue_after=overdue_after, term=SEEN
         )
         now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
-        overdue, missed, worst_us, failing, undelivered, worst, *rest = rest
-        pending, asked, stuck, replicas, unreadable, counts = rest
+        overdue, missed, worst_us, failing, undelivered, unreported, *rest = rest
+        worst, pending, asked, stuck, replicas, unreadable, counts = rest
         return Totals(
             now_us=now_us,
             entries=entries,
@@ -213,12 +214,10 @@ class Overview:
             replicas=replicas,
             failing=failing,
             undelivered=undelivered,
+            unreported=unreported,
             stuck=stuck,
             unreadable=unreadable,
-            counts={
-                column: count or 0
-                for column, count in zip(COLUMNS, counts, strict=True)
-            },
+            counts={name: n or 0 for name, n in zip(COLUMNS, counts, strict=True)},
         )
 
     def pace(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Pace:
@@ -234,6 +233,7 @@ class Overview:
             undelivered=totals.undelivered,
             stuck=totals.stuck,
             failing=totals.failing,
+            unreported=totals.unreported,
         )
 
     def pause(self, name: str, *, by: str | None = None) -> None:

@@ -67,6 +67,7 @@ def entry_of(
             overdue=overdue_us > overdue_after * SECOND,
             new=not epoch,
             failing=outcomes.failing,
+            unreported=outcomes.unreported_us is not None,
         ),
         spark=spark or [],
         outcomes=outcomes,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-STATES = ("overdue", "failing", "undeclared", "paused", "new", "ok")
+STATES = ("overdue", "failing", "unreported", "undeclared", "paused", "new", "ok")
 """What needs a look comes first."""
 
 
 def state(
-    *, declared: bool, paused: bool, overdue: bool, new: bool, failing: bool = False
+    *,
+    declared: bool,
+    paused: bool,
+    overdue: bool,
+    new: bool,
+    failing: bool = False,
+    unreported: bool = False,
 ) -> str:
     """Return the one word for an entry.
 
@@ -22,4 +28,6 @@ def state(
         return "overdue"
     if failing:
         return "failing"
+    if unreported:
+        return "unreported"
     return "new" if new else "ok"

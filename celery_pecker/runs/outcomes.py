@@ -145,6 +145,9 @@ class Watch:
         request.pecker_ended = True
         began = getattr(request, "pecker_began", None)
         self._reports.forget(request.id)
+        if outcome(error) is None:  # a retry: a worker has begun it, and it goes on
+            self._reports.put_off(run)
+            return
         took = 0.0 if began is None else SYSTEM.monotonic() - began
         self.add(run, request.name, error, took)
 

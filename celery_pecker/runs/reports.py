@@ -66,6 +66,12 @@ class Reports:
             return
         self._note(run, to_us(self._instants.after(0.0)), report, error)
 
+    def put_off(self, run: Run) -> None:
+        """Have written that it has begun and goes on later, in whatever process."""
+        self.add(run, Report.STARTED)
+        if self._writer is not None:
+            self._writer.recorder.leave(run.name, run.due_us, run.era)
+
     def _note(self, run: Run, at_us: int, report: Report, error: str = "") -> None:
         writer = self._writing()
         writer.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)

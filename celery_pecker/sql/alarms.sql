@@ -183,6 +183,28 @@ where (outcome.failing or outcome.undelivered)
 order by outcome.name
 limit 1000
 
+/* celery_pecker:find_unreported */
+-- Entries of whose messages no worker reports although they should have begun. unreported_at
+-- changes with slots, so no index may have it: a part of all names is read, and those that ring.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select outcome.name, null::timestamptz,
+       extract(epoch from clock.now - outcome.unreported_at)::float8, '', outcome.name
+from clock,
+    {schema}.pecker_outcomes as outcome
+    join {schema}.pecker_tasks as task on task.name = outcome.name
+    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+where (outcome.name > %(low)s and outcome.name <= %(high)s
+        or outcome.name = any (array(
+            select alarm.subject from {schema}.pecker_alarms as alarm
+            where alarm.rule = %(rule)s and alarm.state <> 'recovered')))
+    and outcome.unreported_at < clock.now
+    and declared.declared_until >= clock.now
+    and not task.paused
+order by outcome.name
+limit 1000
+
 /* celery_pecker:find_counted */
 -- Counters that rose by so much within a window: missed slots, overruns, overtaken runs, eras.
 -- The first rise opens the window; one that rises enough rings until a window has passed

@@ -59,31 +59,52 @@ where page.ctid = any (array(select ctid from old))
 -- Adds up what became of runs, one row for each entry. Counts are added: if the answer got
 -- lost, what was sent is sent once more and counts twice. The last slots are maxima, so they are the same
 -- whoever writes first, and however often.
+-- report_by: a message that no worker has begun by then is unreported: after its entry's timeout,
+-- or its period, a minute at least and five at most. It counts from the last report of a worker, or
+-- from the first slot that was sent since. Where no worker reports of any entry nothing follows
+-- from silence: plain ones cannot.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+workers as materialized (
+    select exists (
+        select from {schema}.pecker_outcomes where reported_due is not null) as report
+)
 insert into {schema}.pecker_outcomes as kept (
     name, published, not_sent, succeeded, failed, overrun, lost,
     refused_late, refused_overtaken, refused_unknown, refused_repeated,
-    good_era, good_due, sent_era, sent_due,
+    good_era, good_due, sent_era, sent_due, reported_era, reported_due, report_by,
     bad_era, bad_due, bad_at, bad_report, bad_host, bad_error,
     unsent_era, unsent_due, unsent_at, unsent_report)
 select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], counts.of[5],
        counts.of[6], counts.of[7], counts.of[8], counts.of[9], counts.of[10],
        entry.good_era, entry.good_due, entry.sent_era, entry.sent_due,
+       entry.reported_era, entry.reported_due,
+       case when workers.report or entry.reported_due is not null then
+           clock.now + greatest(interval '1 minute', least(interval '5 minutes',
+               coalesce(declared.timeout_us, declared.period_us)
+                   * interval '1 microsecond'))
+       end,
        entry.bad_era, entry.bad_due, entry.bad_at, entry.bad_report,
        case when entry.bad_due is not null then %(host)s::text end, entry.bad_error,
        entry.unsent_era, entry.unsent_due, entry.unsent_at, entry.unsent_report
-from unnest(
+from clock, workers,
+    unnest(
         %(names)s::text[], %(counts)s::text[],
         %(good_eras)s::integer[], %(good_dues)s::timestamptz[],
         %(sent_eras)s::integer[], %(sent_dues)s::timestamptz[],
+        %(reported_eras)s::integer[], %(reported_dues)s::timestamptz[],
         %(bad_eras)s::integer[], %(bad_dues)s::timestamptz[],
         %(bad_ats)s::timestamptz[], %(bad_reports)s::smallint[], %(bad_errors)s::text[],
         %(unsent_eras)s::integer[], %(unsent_dues)s::timestamptz[],
         %(unsent_ats)s::timestamptz[], %(unsent_reports)s::smallint[]
     ) as entry (
         name, counts, good_era, good_due, sent_era, sent_due,
+        reported_era, reported_due,
         bad_era, bad_due, bad_at, bad_report, bad_error,
         unsent_era, unsent_due, unsent_at, unsent_report
-    ),
+    )
+    left join {schema}.pecker_declarations as declared on declared.name = entry.name,
     lateral (select entry.counts::bigint[] as of) as counts
 order by entry.name
 on conflict (name) do update
@@ -109,6 +130,15 @@ set published = kept.published + excluded.published,
                      (excluded.sent_era, excluded.sent_due)) as slot (era, due)
         order by era desc nulls last, due desc
         limit 1),
+    (reported_era, reported_due) = (
+        select era, due
+        from (values (kept.reported_era, kept.reported_due),
+                     (excluded.reported_era, excluded.reported_due)) as slot (era, due)
+        order by era desc nulls last, due desc
+        limit 1),
+    report_by = case when excluded.reported_due is null
+        then coalesce(kept.unreported_at, excluded.report_by)
+        else excluded.report_by end,
     (bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (
         select era, due, at, report, host, error
         from (values

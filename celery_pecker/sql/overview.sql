@@ -5,6 +5,7 @@
 -- overdue     a slot on the grid should have been won longer ago than overdue_after
 -- failing     its last slot was not sent, its last run ended badly, or one did within a
 --             minute: an entry that fails now and then would blink
+-- unreported  what was sent should have begun by now, and no worker reports of it
 -- undeclared  no living replica's code declares it: its rows go after a day
 -- paused      its slots pass without a run
 -- new         it never had a slot
@@ -33,6 +34,7 @@ listed as materialized (
                        + %(overdue_after)s * interval '1 second' then 0
                    when outcome.failing or outcome.undelivered
                        or outcome.bad_at > clock.now - interval '60 seconds' then 0.5
+                   when outcome.unreported_at < clock.now then 0.7
                    when task.epoch = 0 then 3
                    else 4
                end::float8
@@ -145,6 +147,7 @@ where task.name = %(name)s
 /* celery_pecker:read_outcomes */
 -- How the runs of some entries ended: counts, and the last slot that ended badly. Whether it is
 -- failing: its last slot was not sent, its last run ended badly, or one did within a minute.
+-- Unreported: since when what was sent should have begun, and no worker reports of it.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -152,6 +155,9 @@ select outcome.name,
        outcome.failing or outcome.undelivered
            or coalesce(outcome.bad_at > clock.now - interval '60 seconds', false) as failing,
        outcome.undelivered,
+       case when outcome.unreported_at < clock.now
+           then (extract(epoch from outcome.unreported_at) * 1000000)::bigint
+       end as unreported,
        array[outcome.published, outcome.not_sent, outcome.succeeded, outcome.failed,
              outcome.overrun, outcome.lost, outcome.refused_late,
              outcome.refused_overtaken, outcome.refused_unknown,
@@ -174,8 +180,8 @@ where outcome.name = any (%(names)s::text[])
     and bad.unsent = outcome.undelivered
 
 /* celery_pecker:list_failing */
--- The first few entries that fail, those that are not even sent first. As in read_outcomes;
--- of living code, and not paused.
+-- The first few entries that fail, those that are not even sent first; the unreported ones last.
+-- As in read_outcomes; of living code, and not paused.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -185,10 +191,11 @@ from clock,
     join {schema}.pecker_tasks as task on task.name = outcome.name
     join {schema}.pecker_declarations as declared on declared.name = outcome.name
 where (outcome.failing or outcome.undelivered
-        or outcome.bad_at > clock.now - interval '60 seconds')
+        or outcome.bad_at > clock.now - interval '60 seconds'
+        or outcome.unreported_at < clock.now)
     and declared.declared_until >= clock.now
     and not task.paused
-order by outcome.undelivered desc, outcome.name
+order by outcome.undelivered desc, outcome.failing desc, outcome.name
 limit %(limit)s
 
 /* celery_pecker:read_reports */
@@ -251,7 +258,8 @@ known as materialized (
                - declared.period_us * interval '1 microsecond' as overdue,
            outcome.undelivered,
            outcome.failing
-               or outcome.bad_at > clock.now - interval '60 seconds' as failing
+               or outcome.bad_at > clock.now - interval '60 seconds' as failing,
+           outcome.unreported_at < clock.now as unreported
     from clock,
         {schema}.pecker_tasks as task
         left join {schema}.pecker_declarations as declared on declared.name = task.name
@@ -281,7 +289,11 @@ from clock,
                ) as failing,
                count(*) filter (
                    where declared and not paused and undelivered
-               ) as undelivered
+               ) as undelivered,
+               count(*) filter (
+                   where declared and not paused and unreported
+                       and not coalesce(failing or undelivered, false)
+               ) as unreported
         from known
     ) as entries
     left join (

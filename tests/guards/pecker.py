@@ -25,6 +25,10 @@ CHANGED = f"{REPLICAS}/test_changed.py"
 PREPARE = f"{REPLICAS}/test_prepare.py"
 GATES = f"{REPLICAS}/test_gate.py"
 
+UNREPORTED = (
+    "tests/integration/overview/test_overview.py"
+    "::test_what_no_worker_reports_of_is_unreported"
+)
 WAKEUP = "tests/unit/test_wakeup.py"
 LOOP = "celery_pecker/kernel/loop.py"
 
@@ -38,6 +42,27 @@ GUARDS = (
         "task_id(source.settings.schema, row.name, bad.due_us, bad.era)",
         "task_id(source.settings.schema, row.name, bad.at_us, bad.era)",
         "tests/integration/flower/test_failing.py",
+    ),
+    Guard(
+        "unreported: messages that follow put nothing off",
+        "celery_pecker/sql/history.sql",
+        "coalesce(kept.unreported_at, excluded.report_by)",
+        "excluded.report_by",
+        UNREPORTED,
+    ),
+    Guard(
+        "unreported: nothing follows from silence where no worker reports",
+        "celery_pecker/sql/history.sql",
+        "case when workers.report or entry.reported_due is not null then",
+        "case when true then",
+        UNREPORTED,
+    ),
+    Guard(
+        "unreported: a run that is retried later has begun",
+        "celery_pecker/runs/outcomes.py",
+        "            self._reports.put_off(run)\n",
+        "",
+        f"{WORKERS}/test_outcomes.py::test_messages_that_no_worker_takes_are_known",
     ),
     Guard(
         "database: a connection that was idle for long is not used",

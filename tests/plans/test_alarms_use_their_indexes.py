@@ -110,6 +110,7 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
         ("find_silent", LOOK | SILENT | {"wanted": False}),
         ("find_stored_slots", LOOK),
         ("find_failing", LOOK),
+        ("find_unreported", LOOK),
         ("find_counted", LOOK | COUNTED | {"kind": "misfire"}),
         ("find_counted", LOOK | COUNTED | {"kind": "overrun"}),
         ("find_counted", LOOK | COUNTED | {"kind": "overtaken"}),

@@ -150,13 +150,14 @@
         put("entries", totals.entries, parts.join(" · ") || "all declared");
         put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}` : "every due slot was won");
         attribute(document.getElementById("sub-overdue"), "title", totals.worst);
-        put("failing", totals.failing, totals.undelivered ? plural(totals.undelivered, "entry", "entries") + " not sent"
-            : totals.failing ? "their last runs ended badly" : "no run ended badly lately");
+        put("failing", totals.failing + totals.unreported, totals.undelivered ? plural(totals.undelivered, "entry", "entries") + " not sent"
+            : totals.unreported ? `no worker reports of ${count(totals.unreported)}`
+                : totals.failing ? "their last runs ended badly" : "no run ended badly lately");
         put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
         const waiting = totals.pending + totals.asked;
         put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "nobody claims slots");
         tone("card-overdue", totals.overdue ? "danger" : "success");
-        tone("card-failing", totals.failing ? "danger" : "success");
+        tone("card-failing", totals.failing + totals.unreported ? "danger" : "success");
         tone("card-missed", totals.missed ? "warning" : "success");
         tone("card-replicas", totals.replicas ? "success" : "danger");
         document.title = (totals.overdue ? `(${count(totals.overdue)} overdue) ` : "") + "Schedules · Flower";

@@ -138,6 +138,28 @@ def test_failing_is_what_ended_badly_for_long(
     assert [notice.event for notice in one.turn()] == ["recovered"]
 
 
+def test_unreported_is_what_no_worker_began_in_time(
+    watch: Starter, rows: Rows, pass_time: Passing
+) -> None:
+    """And no more once a worker reports of it."""
+    one = watch({"unreported": {"after": 0.0}})
+    for name in ("sweep", "in time"):
+        rows.entry(name, last=1.0)
+    rows.run(
+        "insert into pecker_outcomes (name, published, sent_era, sent_due, report_by)"
+        " values ('sweep', 2, 0, %s, %s), ('in time', 2, 0, %s, %s)",
+        *(rows.ago(1.0), rows.ago(150.0), rows.ago(1.0), rows.ago(-150.0)),
+    )
+    found = ringing(one)
+    assert [*found] == ["sweep"]
+    assert "should have begun 2 min ago, and no worker" in found["sweep"]
+    rows.run(
+        "update pecker_outcomes set reported_era = 0, reported_due = %s", rows.ago(0.0)
+    )
+    pass_time(INTERVAL)
+    assert [notice.event for notice in one.turn()] == ["recovered"]
+
+
 def test_misfires_ring_when_they_are_many_within_the_window(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:

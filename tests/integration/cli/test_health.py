@@ -181,3 +181,27 @@ def test_runs_that_end_badly_are_seen(line: Line, dsn: str) -> None:
             " bad_at = now() - interval '61 seconds'",
         )
         assert line.json("health", "--runs")["runs"]["failing"] == 0
+
+
+def test_what_no_worker_reports_of_is_seen(line: Line, dsn: str) -> None:
+    """It was `ok` in the list for as long as its queue had no worker."""
+    with line.replica():
+        run(
+            dsn,
+            "insert into pecker_outcomes (name, published, sent_era, sent_due,"
+            " report_by) values ('tick', 3, 0, now(), now() - interval '1 second')",
+        )
+        runs = line.json("health", "--runs", code=1)["runs"]
+        assert (runs["failing"], runs["unreported"]) == (0, 1)
+        assert runs["worst"][0]["name"] == "tick"
+        shown = line("health", "--runs").stdout
+        assert shown.startswith("'tick': no worker reports of what should begin by ")
+        # A scheduler can do nothing about it: a probe by the pace restarts none.
+        pace = line("health", "--pace")
+        assert (pace.exit_code, "of 1 no worker reports" in pace.stdout) == (0, True)
+        rows = {row["name"]: row for row in line.json("tasks")["entries"]}
+        assert rows["tick"]["state"] == "unreported"
+        assert line.json("tasks", "--order", "state")["entries"][0]["name"] == "tick"
+        why = line.json("explain", "tick", code=1)
+        assert why["verdict"] == "unreported"
+        assert "active_queues" in why["advice"]

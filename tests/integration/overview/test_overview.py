@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from celery_pecker.history import Recorder, Report
-from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import (
     ORDERS,
@@ -153,6 +153,58 @@ def test_each_state_is_told_and_sorted_by(stage: Stage) -> None:
     assert (pace.overdue, pace.entries) == (2, 4), "a paused one is won as ever"
     assert pace.worst in {"late", "paused"}
     assert pace.worst_us == 5_100_000
+
+
+def test_what_no_worker_reports_of_is_unreported(stage: Stage) -> None:
+    """Messages of a queue that nobody listens to, where workers report of others."""
+    now, us = SYSTEM.now(), to_us(SYSTEM.now())
+    stage.now = now
+    stage.declare("served", "misrouted", "long", "stopped")
+    beat, worker = Recorder(uuid.uuid4(), 600), Recorder(uuid.uuid4(), 600, host="w")
+
+    def note(by: Recorder, name: str, seconds: int, report: Report) -> None:
+        due_us = us + seconds * SECOND
+        by.note(name, due_us, 0, seconds, due_us + 500, report)
+
+    def flush() -> None:
+        for one in (beat, worker):
+            one.flush(stage.database, rows=50)
+
+    def unreported() -> dict[str, int]:
+        rows = stage.overview.page().rows
+        found = {row.name: row.outcomes.unreported_us for row in rows}
+        return {name: since for name, since in found.items() if since is not None}
+
+    for name in ("served", "misrouted", "long", "stopped"):
+        note(beat, name, 1, Report.PUBLISHED)
+    flush()
+    stage.now = now + timedelta(seconds=120)
+    assert not unreported(), "plain workers cannot report"
+
+    note(worker, "served", 1, Report.SUCCEEDED)
+    note(worker, "stopped", 1, Report.FAILED)
+    note(worker, "long", 1, Report.RUNNING)
+    flush()
+    for name in ("served", "misrouted", "stopped"):
+        note(beat, name, 2, Report.PUBLISHED)
+    note(worker, "served", 2, Report.SUCCEEDED)
+    flush()
+
+    stage.now = now + timedelta(seconds=55)
+    assert not unreported()
+    stage.now = now + timedelta(seconds=120)
+    before = unreported()
+    assert {*before} == {"misrouted", "stopped"}
+    assert [*stage.overview.failing()] == ["stopped", "misrouted"]
+    totals = stage.overview.totals()
+    assert (totals.failing, totals.unreported) == (1, 1)
+
+    note(beat, "misrouted", 3, Report.PUBLISHED)
+    flush()
+    assert unreported()["misrouted"] == before["misrouted"], "nothing is put off"
+    note(worker, "misrouted", 2, Report.REFUSED_LATE)
+    flush()
+    assert unreported()["misrouted"] > before["misrouted"], "a worker is there, late"
 
 
 def test_pages_are_searched_and_sorted(stage: Stage) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.repository import Repository
@@ -103,6 +105,38 @@ def test_every_pool_says_what_became_of_runs(
                 assert not counts["failed"] + counts["overrun"] + counts["lost"], name
             else:
                 assert not counts["succeeded"], name
+
+
+def test_messages_that_no_worker_takes_are_known(
+    crews: Crews, dsn: str, redis_url: str
+) -> None:
+    """Of a queue that nobody listens to; a retry is taken, and goes on later."""
+    entries: dict[str, dict[str, Any]] = {
+        "fine": {"task": "ran"},
+        "misrouted": {"task": "ran", "options": {"queue": "nobody-listens"}},
+        "retries": {"task": "retries"},
+    }
+    schedule = {name: {**entry, "schedule": 1.0} for name, entry in entries.items()}
+    crew = crews("queues", dsn=dsn, broker=redis_url, beat_schedule=schedule)
+    crew.worker("prefork", wait=False)
+
+    def reported(name: str, column: str = "reported_due") -> bool:
+        return (outcomes(crew).get(name) or {}).get(column) is not None
+
+    for name in ("fine", "retries"):
+        crew.until(lambda name=name: reported(name), f"{name} is reported of", 60.0)
+    crew.until(lambda: reported("misrouted", "report_by"), "one is awaited", 60.0)
+    assert not reported("misrouted")
+    database = Database(dsn, schema=crew.name, timeout=5.0)
+    try:
+        later = SYSTEM.now() + timedelta(seconds=61)
+        [fine, misrouted, retries] = Overview(database, now=lambda: later).page().rows
+    finally:
+        database.close()
+    assert misrouted.outcomes.unreported_us is not None
+    assert {row.outcomes.bad for row in (fine, misrouted, retries)} == {None}
+    entry = outcomes(crew)["retries"]
+    assert entry["succeeded"] + entry["failed"] + entry["lost"] == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from celery import Celery
 
@@ -59,6 +60,12 @@ def fails() -> None:
     """It always raises."""
     message = "no such table"
     raise RuntimeError(message)
+
+
+@app.task(name="retries", bind=True, max_retries=None)
+def retries(self: Any) -> None:
+    """It never comes to an end."""
+    raise self.retry(countdown=3600)
 
 
 @app.task(name="overruns")
