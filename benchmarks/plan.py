@@ -161,7 +161,7 @@ class Plan:
             "snapshot": sum(self.snapshot) + CALM * bool(self.snapshot[1]),
             "throttle_loop": 12 + 6 * (self.loop + 19.0),
             "throttle_turns": 4 * (2 * self.loop + 25.0),
-            "throttle_hook": 30 + 6 * self.pairs * (5 + self.batch / 500),
+            "throttle_hook": 30 + 7 * self.pairs * (5 + self.batch / 500),
             "throttle_hold": 40
             + self.limited
             + self.openings * 32

@@ -44,6 +44,10 @@ def _turns(samples: list[Sample]) -> list[Verdict]:
     ]
 
 
+NOT_THE_GATE = ("both without the gate", "the guard on Redis alone")
+"""How pairs end that show something else."""
+
+
 def _hook(samples: list[Sample]) -> list[Verdict]:
     found = [
         Verdict(
@@ -55,7 +59,7 @@ def _hook(samples: list[Sample]) -> list[Verdict]:
         if "hook_us" in one
     ]
     for one in samples:
-        if "ratio" not in one or one["pool"].endswith("both without the gate"):
+        if "ratio" not in one or one["pool"].endswith(NOT_THE_GATE):
             continue
         found += [
             Verdict(

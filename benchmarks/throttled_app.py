@@ -18,6 +18,7 @@ from celery import Celery, signals
 import throttle
 from benchmarks.peers.given import given
 from benchmarks.record import RECORD
+from celery_pecker.worker import RedisGuardStep
 
 DATABASE = "main"
 SHUT = "other"
@@ -42,6 +43,9 @@ if given("LIMIT"):
         },
         throttle_estimator=given("ESTIMATOR", "weighted"),
     )
+
+if given("GUARD"):
+    app.steps["worker"].add(RedisGuardStep)
 
 _here: dict[str, Any] = {}
 

@@ -5,8 +5,9 @@ memory, and on which core. So each pair is two workers that are new, the same bu
 the gate, of which now the one and now the other starts first. They get short batches of
 tasks that do nothing, in turns: A B B A. What counts is the ratio of their throughput
 and of the processor time that all of their processes took, over all pairs, each with
-its 95 % interval. The same with tasks that no route names, and with two workers
-without a gate: what that shows is the measurement's own.
+its 95 % interval. The same with tasks that no route names, with the guard on Redis
+alone, which comes with the gate, and with two workers without a gate: what that shows
+is the measurement's own.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ PLENTY = 1e7
 """A limit that nobody reaches."""
 WARM = 500
 ROUTED, FREE = "throttled.nothing", "throttled.free"
-TRIALS = (
-    ("prefork", "", ROUTED, PLENTY),
-    ("prefork", ", no route", FREE, PLENTY),
-    ("prefork", ", both without the gate", ROUTED, None),
-    ("threads", "", ROUTED, PLENTY),
-    ("threads", ", no route", FREE, PLENTY),
-    ("threads", ", both without the gate", ROUTED, None),
+GATE = {"LIMIT": PLENTY}
+TRIALS: tuple[tuple[str, str, str, dict[str, object]], ...] = (
+    ("prefork", "", ROUTED, GATE),
+    ("prefork", ", no route", FREE, GATE),
+    ("prefork", ", the guard on Redis alone", ROUTED, {"GUARD": 1}),
+    ("prefork", ", both without the gate", ROUTED, {}),
+    ("threads", "", ROUTED, GATE),
+    ("threads", ", no route", FREE, GATE),
+    ("threads", ", both without the gate", ROUTED, {}),
 )
 STARTING = 5.0
 """Seconds in which two workers are started and warm, about."""
@@ -46,12 +49,12 @@ def run(run: Run) -> None:
         partial(alone, run),
         pool="the hook alone",
     )
-    for pool, label, what, limit in TRIALS:
+    for pool, label, what, other in TRIALS:
         run.trial(
             ROW,
             pool + label,
             run.plan.pairs * (STARTING + run.plan.batch / 500),
-            partial(measure, run, pool, what, limit),
+            partial(measure, run, pool, what, other),
             pool=pool + label,
         )
 
@@ -69,13 +72,13 @@ def alone(run: Run) -> Sample:
     return {"runs": len(found), "hook_us": round(float(np.median(found)), 2)}
 
 
-def measure(run: Run, pool: str, what: str, limit: float | None) -> Sample:
+def measure(run: Run, pool: str, what: str, other: dict[str, object]) -> Sample:
     """Return the ratios and the differences, pair by pair."""
     took: list[list[float]] = []
     spent: list[list[Spent]] = []
     with Yard(run.ground, run.tell) as yard:
         for number in range(run.plan.pairs):
-            one = pair(yard, run.plan.batch, pool, what, limit, number)
+            one = pair(yard, run.plan.batch, pool, what, other, number)
             took.append([one[0][0], one[1][0]])
             spent.append([one[0][1], one[1][1]])
     seconds = np.array(took)
@@ -106,9 +109,9 @@ def measure(run: Run, pool: str, what: str, limit: float | None) -> Sample:
 
 
 def pair(
-    yard: Yard, tasks: int, pool: str, what: str, limit: float | None, number: int
+    yard: Yard, tasks: int, pool: str, what: str, other: dict[str, object], number: int
 ) -> list[tuple[float, Spent]]:
-    """Return seconds and processor time of a worker without the gate, and of one with.
+    """Return seconds and processor time of a plain worker, and of the other one.
 
     Both are new; which of them is the first to start and to work changes from pair to
     pair.
@@ -116,8 +119,8 @@ def pair(
     order = (0, 1) if number % 2 else (1, 0)
     crews: dict[int, Crew] = {}
     for at in order:
-        gate = {"LIMIT": limit} if at else {}
-        crews[at] = yard.crew(1, pool=pool, processes=2, seed=number, **gate)
+        env = other if at else {}
+        crews[at] = yard.crew(1, pool=pool, processes=2, seed=number, **env)
     took = [0.0, 0.0]
     spent = [Spent(0.0, 0.0, 0.0)] * 2
     for at in order:

@@ -13,6 +13,7 @@ from redis.exceptions import ResponseError
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.redis_guard import pool as pools
+from celery_pecker.redis_guard.client import keep_client
 from celery_pecker.redis_guard.held import SETTLED_BY_US, Fate, Held
 from celery_pecker.redis_guard.settlement import settle
 
@@ -86,6 +87,7 @@ class RedisGuard:
         channel = self._worker.consumer.task_consumer.channel
         if not isinstance(channel.qos, transport.QoS):
             return  # ack_emulation is off: Redis records nothing that could be settled
+        keep_client(channel)
         qos: Any = channel.qos
         qos.append = partial(self._append, qos, qos.append)
         qos._quick_ack = partial(self._let_go, qos._quick_ack)  # noqa: SLF001

@@ -26,6 +26,20 @@ GUARDS = (
         "::test_what_inspect_shows_of_a_request_is_celerys_own",
     ),
     Guard(
+        "redis: one client records and acknowledges all messages of a connection",
+        "celery_pecker/redis_guard/guard.py",
+        "        keep_client(channel)\n",
+        "",
+        f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
+    ),
+    Guard(
+        "redis: the client of a pool that is gone is not kept",
+        "celery_pecker/redis_guard/client.py",
+        "client = kept.get(pool)",
+        "client = next(iter(kept.values()), None)",
+        f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
+    ),
+    Guard(
         "throttle: a look that fails ends no thread (I12)",
         "throttle/flower/watching.py",
         'self._failed.call("throttle: a look", None, self._look, sampler)',

@@ -195,6 +195,29 @@ def test_the_guard_on_redis_keeps_no_parked_request(
     assert list(guard._handed.values()) == [held[1].request]
 
 
+def test_the_guard_on_redis_makes_one_client_for_all_messages(
+    redis_url: str, desks: Callable[..., Desk]
+) -> None:
+    """kombu makes two for each message; a new pool, after a loss, gets a new one."""
+    desk = desks(redis_url)
+    guard = RedisGuard(SimpleNamespace(consumer=desk.consumer))
+    guard._resume(lambda: None)
+    channel = desk.tasks.channel
+    made: list[Any] = []
+    make = channel.Client
+    channel.Client = lambda **options: made.append(options) or make(**options)
+    desk.send("one", "two")
+    for one in desk.get("one", "two"):
+        one.request.acknowledge()
+    assert len(made) == 1
+    before = made[0]["connection_pool"]
+    channel._disconnect_pools()
+    with channel.conn_or_acquire() as client:
+        assert client.ping()
+        assert client.connection_pool is channel.pool is not before
+    assert len(made) == 2
+
+
 def test_only_parking_queues_with_messages_are_fetched_from(
     redis_url: str, desks: Callable[..., Desk]
 ) -> None:
