@@ -110,7 +110,7 @@ class Flood:
         await asyncio.gather(*(self._batches.do(one) for one in said))
 
     async def _apply(self, reports: list[Report]) -> list[None]:
-        await self._execute("apply", book.report_columns(reports))
+        await self._execute(*book.apply_statement(reports))
         return [None] * len(reports)
 
     async def _switch(self, room: Room, epoch: int) -> None:
@@ -121,7 +121,7 @@ class Flood:
             "session": session(number, epoch),
             "server": server(number, epoch),
         }
-        [(_, peers)] = await self._execute("switch", values)
+        [(_, peers)] = await self._execute(book.query("switch"), values)
         self.account.invited.update((peer, epoch) for peer in peers)
 
     async def _sweep(self) -> None:
@@ -134,14 +134,14 @@ class Flood:
 
     async def _sweep_once(self) -> None:
         values = {"limit": 100_000, "within": 3_600.0}
-        rows = await self._execute("sweep", values)
+        rows = await self._execute(book.query("sweep"), values)
         self.account.invited.update((peer, epoch) for peer, _, epoch in rows)
         self.account.swept += len(rows)
 
-    async def _execute(self, name: str, values: dict[str, Any]) -> list[Any]:
+    async def _execute(self, statement: bytes, values: dict[str, Any]) -> list[Any]:
         connection = await self._idle.get()
         try:
-            cursor = await connection.execute(book.query(name), values)
+            cursor = await connection.execute(statement, values)
             return await cursor.fetchall()
         finally:
             self._idle.put_nowait(connection)

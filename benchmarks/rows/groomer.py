@@ -2,38 +2,35 @@
 
 One room after the other with 40 peers, as in the published benchmark; reports are lost
 (5 %), doubled (15 %) and shuffled. The room lock and the single statements have 40
-connections, the batches two. A line of so many milliseconds stands before PostgreSQL.
-How long splits last is seen by peers on sockets: the demo's act, again and again.
+connections of four processes, the batches two. A line of so many milliseconds stands
+before PostgreSQL. How long splits last is seen by peers on sockets: the demo's act,
+again and again.
 """
 
 from __future__ import annotations
 
 import secrets
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from statistics import median
-from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rich.console import Console
 
 from benchmarks.arrivals import spread
+from benchmarks.groomer.clients import pull
 from benchmarks.groomer.million import flood
-from benchmarks.groomer.stream import rooms
-from benchmarks.groomer.ways import WAYS, Way, drop_schema, make_tables
+from benchmarks.groomer.ways import WAYS, drop_schema, make_tables
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually
 from example_project.demo.ground import Ground
 from example_project.groomer.play import play
-from example_project.groomer.states import Report
 from example_project.processes import ProcessContainer
 
 ROW = "groomer"
@@ -69,17 +66,15 @@ def run(run: Run) -> None:
 
 def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
     """Return how many reports a second one way applies on one line."""
-    way = WAYS[name]()
     with _schema(run.ground.dsn) as dsn, _line(dsn, delay_ms) as far:
         ping = _ping(far)
-        applied, errors = _pull(dsn, far, way, seconds, run.tell)
+        pulled = pull(dsn, far, name, seconds, run.tell)
     return {
         "ping_ms": round(ping, 2),
-        "connections": way.connections,
+        "connections": WAYS[name].connections,
         "seconds": seconds,
-        "reports": applied,
-        "per_second": round(applied / seconds, 1),
-        "errors": errors,
+        "per_second": round(pulled["reports"] / seconds, 1),
+        **pulled,
     }
 
 
@@ -159,70 +154,3 @@ def _ping(dsn: str) -> float:
             connection.execute("select 1")
             took.append((time.perf_counter() - began) * 1e3)
     return median(took)
-
-
-class _Feed:
-    """Hands out reports, room by room, to all threads."""
-
-    def __init__(self, way: Way, near: str) -> None:
-        self._way = way
-        self._lock = threading.Lock()
-        self._near = psycopg.connect(near, autocommit=True)
-        self._reports = self._all()
-
-    def take(self) -> list[Report]:
-        """Return the reports of the next call."""
-        with self._lock:
-            return list(islice(self._reports, self._way.batch))
-
-    def close(self) -> None:
-        """Close the connection by which rooms are made."""
-        self._near.close()
-
-    def _all(self) -> Iterator[Report]:
-        for room in rooms(1_000):
-            self._way.prepare(self._near, room)
-            yield from room.before
-            yield from room.after
-
-
-def _pull(
-    near: str, far: str, way: Way, seconds: float, tell: Callable[[], None]
-) -> tuple[int, int]:
-    """Return the reports applied within the time, and the calls that failed."""
-    feed = _Feed(way, near)
-    counts: list[int] = []
-    errors: list[str] = []
-    ready = threading.Barrier(way.connections + 1)
-    over = threading.Event()
-
-    def work() -> None:
-        done = 0
-        with psycopg.connect(far, autocommit=True, prepare_threshold=1) as connection:
-            way.apply(connection, feed.take())
-            ready.wait()
-            while not over.is_set():
-                reports = feed.take()
-                try:
-                    way.apply(connection, reports)
-                except psycopg.Error as error:
-                    errors.append(str(error))
-                else:
-                    done += 0 if over.is_set() else len(reports)
-        counts.append(done)
-
-    threads: list[Any] = [
-        threading.Thread(target=work, daemon=True) for _ in range(way.connections)
-    ]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    ends = time.monotonic() + seconds
-    while (left := ends - time.monotonic()) > 0:
-        over.wait(min(left, 0.2))
-        tell()
-    over.set()
-    for thread in threads:
-        thread.join()
-    feed.close()
-    return sum(counts), len(errors)

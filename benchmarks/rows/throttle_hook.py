@@ -26,7 +26,7 @@ PLENTY = 1e7
 """A limit that nobody reaches."""
 WARM = 500
 ROUTED, FREE = "throttled.nothing", "throttled.free"
-GATE = {"LIMIT": PLENTY}
+GATE: dict[str, object] = {"LIMIT": PLENTY}
 TRIALS: tuple[tuple[str, str, str, dict[str, object]], ...] = (
     ("prefork", "", ROUTED, GATE),
     ("prefork", ", no route", FREE, GATE),

@@ -49,9 +49,17 @@ def query(name: str) -> bytes:
     return statements()[f"groomer_{name}"].encode()
 
 
-def report_columns(reports: Sequence[Report]) -> dict[str, Any]:
-    """Return the parameters of the statement that applies these reports."""
-    return {
+def apply_statement(reports: Sequence[Report]) -> tuple[bytes, dict[str, Any]]:
+    """Return the statement that applies these reports, and its parameters."""
+    if len(reports) == 1:
+        [one] = reports
+        return query("apply_one"), {
+            "server": one.server,
+            "session": one.session,
+            "peer": one.peer,
+            "rank": int(one.rank),
+        }
+    return query("apply"), {
         "server": [one.server for one in reports],
         "session": [one.session for one in reports],
         "peer": [one.peer for one in reports],
@@ -77,7 +85,7 @@ def verdict_of(row: Sequence[Any]) -> Verdict:
 
 def apply(connection: Connection, reports: Sequence[Report]) -> tuple[int, int]:
     """Apply reports; return how many rows moved and how many were not believed."""
-    cursor = connection.execute(query("apply"), report_columns(reports))
+    cursor = connection.execute(*apply_statement(reports))
     moved, believed = cursor.fetchone() or (0, 0)
     return moved, len(reports) - believed
 

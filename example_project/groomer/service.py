@@ -137,8 +137,7 @@ class Service:
     async def _apply(
         self, connection: psycopg.AsyncConnection[Any], reports: list[Report]
     ) -> list[None]:
-        columns = book.report_columns(reports)
-        cursor = await connection.execute(book.query("apply"), columns)
+        cursor = await connection.execute(*book.apply_statement(reports))
         [(_, believed)] = await cursor.fetchall()
         self._counts["unbelieved"] += len(reports) - believed
         return [None] * len(reports)

@@ -152,6 +152,40 @@ applied as (
 )
 select (select count(*) from applied), (select count(*) from reports)
 
+/* example_project:groomer_apply_one */
+-- The same for one report, which needs no sorting: half of the work.
+with believed as materialized (
+    select s.room_id, s.epoch, clock_timestamp() as now
+    from groomer_sessions as s
+    where s.session_id = %(session)s and s.server_id = %(server)s
+),
+applied as (
+    insert into groomer_peers as p (
+        peer_id, room_id, epoch, rank, created_at,
+        first_offer_at, connected_at, disconnected_at
+    )
+    select %(peer)s, b.room_id, b.epoch, %(rank)s, b.now,
+           case when %(rank)s::smallint = 1 then b.now end,
+           case when %(rank)s::smallint = 2 then b.now end,
+           case when %(rank)s::smallint = 3 then b.now end
+    from believed as b
+    on conflict (peer_id) do update
+    set epoch = excluded.epoch,
+        rank = excluded.rank,
+        first_offer_at = coalesce(
+            excluded.first_offer_at,
+            case when p.epoch = excluded.epoch then p.first_offer_at end),
+        connected_at = coalesce(
+            excluded.connected_at,
+            case when p.epoch = excluded.epoch then p.connected_at end),
+        disconnected_at = excluded.disconnected_at
+    where (p.epoch, p.rank) < (excluded.epoch, excluded.rank)
+      and p.room_id = excluded.room_id
+      and p.archived_at is null
+    returning 1
+)
+select (select count(*) from applied), (select count(*) from believed)
+
 /* example_project:groomer_offer */
 -- Offers on their way to media servers. Only those into the current room session pass,
 -- and are the peer's FIRST_OFFER; the answer to the others is which session is current.

@@ -134,6 +134,13 @@ GUARDS = (
         f"{GROOMER}::test_a_server_that_lies_is_not_believed",
     ),
     Guard(
+        "groomer: nor is its report by itself",
+        SQL,
+        " and s.server_id = %(server)s\n",
+        "\n",
+        f"{GROOMER}::test_a_server_that_lies_is_not_believed",
+    ),
+    Guard(
         "groomer: offers into older sessions do not pass",
         SQL,
         "coalesce(u.session = r.session_id, false) as passes",

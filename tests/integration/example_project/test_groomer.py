@@ -106,6 +106,7 @@ def test_a_server_that_lies_is_not_believed(service: Connection) -> None:
         Report(server=2, session="s9", peer=70, rank=Rank.CONNECTED),
     ]
     assert book.apply(service, lies) == (0, 2)
+    assert [book.apply(service, [one]) for one in lies] == [(0, 1), (0, 1)]
     elsewhere = Report(server=2, session="other", peer=70, rank=Rank.DISCONNECTED)
     book.apply(service, [elsewhere])
     assert state(service) == (None, "CREATED")

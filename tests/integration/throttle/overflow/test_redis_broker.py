@@ -198,14 +198,19 @@ def test_the_guard_on_redis_keeps_no_parked_request(
 def test_the_guard_on_redis_makes_one_client_for_all_messages(
     redis_url: str, desks: Callable[..., Desk]
 ) -> None:
-    """kombu makes two for each message; a new pool, after a loss, gets a new one."""
+    """Two for each message are kombu's; a new pool, after a loss, gets a new one."""
     desk = desks(redis_url)
     guard = RedisGuard(SimpleNamespace(consumer=desk.consumer))
     guard._resume(lambda: None)
     channel = desk.tasks.channel
     made: list[Any] = []
     make = channel.Client
-    channel.Client = lambda **options: made.append(options) or make(**options)
+
+    def counted(**options: Any) -> Any:
+        made.append(options)
+        return make(**options)
+
+    channel.Client = counted
     desk.send("one", "two")
     for one in desk.get("one", "two"):
         one.request.acknowledge()
