@@ -24,10 +24,11 @@ from kombu import Connection, Queue
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, ServerMissing
-from tests import profiles, services
+from tests import forked, profiles, services
 from tests.services import PostgresStand, RedisStand, absent
 
 profiles.load()
+forked.install()
 
 Server = TypeVar("Server", EmbeddedPostgres, EmbeddedRedis)
 

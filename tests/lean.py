@@ -19,9 +19,8 @@ from celery import maybe_patch_concurrency
 OURS = ("celery_pecker", "celery_sharding")
 
 
-def main() -> None:
-    """Run the `celery` command with the entry points of this repository only."""
-    maybe_patch_concurrency()  # before anything imports sockets and threads
+def load() -> Any:
+    """Return the module of the command, with this repository's entry points only."""
     metadata: Any = importlib.metadata
     every = metadata.entry_points
 
@@ -34,7 +33,13 @@ def main() -> None:
     metadata.entry_points = ours
     command = import_module("celery.bin.celery")
     metadata.entry_points = every
-    sys.exit(command.main())
+    return command
+
+
+def main() -> None:
+    """Run the `celery` command."""
+    maybe_patch_concurrency()  # before anything imports sockets and threads
+    sys.exit(load().main())
 
 
 if __name__ == "__main__":
