@@ -446,17 +446,17 @@ limit 1000
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
-select n.name, max(n.lease_until),
+select n.name, max(n.leased_until),
        sum((select count(*) from {schema}.pecker_observers as o where o.node = n.node))::float8,
        '', n.name
 from clock, {schema}.pecker_observer_nodes as n
-where n.lease_until < clock.now - %(after)s * interval '1 second'
+where n.leased_until < clock.now - %(after)s * interval '1 second'
     and (n.state <> 'dead'
-        or n.left_at >= n.lease_until
+        or n.left_at >= n.leased_until
             and n.left_at > clock.now - %(within)s * interval '1 second')
     and not exists (
         select from {schema}.pecker_observer_nodes as back
-        where back.name = n.name and back.state <> 'dead' and back.lease_until > clock.now
+        where back.name = n.name and back.state <> 'dead' and back.leased_until > clock.now
     )
 group by n.name
 

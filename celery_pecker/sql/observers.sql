@@ -21,7 +21,7 @@ hosts as materialized (
                where o.node = n.node
            ), 0) end as free
     from {schema}.pecker_observer_nodes as n, clock
-    where n.state = 'up' and n.lease_until > clock.now
+    where n.state = 'up' and n.leased_until > clock.now
         and %(kind)s::text = any (n.kinds)
 ),
 waiting as materialized (
@@ -185,7 +185,7 @@ with clock as materialized (
 )
 select n.node::text, n.name, n.pid, n.state, n.capacity,
        coalesce(held.weight, 0), coalesce(held.count, 0), n.kinds,
-       extract(epoch from n.lease_until - clock.now)::float8,
+       extract(epoch from n.leased_until - clock.now)::float8,
        n.started_at, n.left_at
 from {schema}.pecker_observer_nodes as n
 cross join clock

@@ -15,7 +15,7 @@ declared as (
         on_moved = excluded.on_moved, seen_at = excluded.seen_at
 )
 insert into {schema}.pecker_observer_nodes
-    (node, name, pid, capacity, kinds, state, ttl, since, lease_until, started_at)
+    (node, name, pid, capacity, kinds, state, ttl, since, leased_until, started_at)
 select %(node)s::uuid, %(name)s, %(pid)s, %(capacity)s, %(kinds)b::text[], 'up',
        %(ttl)s * interval '1 second', clock.now,
        clock.now + %(ttl)s * interval '1 second', clock.now
@@ -41,9 +41,9 @@ with clock as materialized (
 ),
 me as (
     update {schema}.pecker_observer_nodes as n
-    set since = case when n.lease_until <= clock.now then clock.now
+    set since = case when n.leased_until <= clock.now then clock.now
                      else least(n.since, clock.now) end,
-        lease_until = clock.now + n.ttl
+        leased_until = clock.now + n.ttl
     from clock
     where n.node = %(node)s::uuid and n.state <> 'dead'
     returning n.state, n.since, n.ttl, n.name, n.started_at
@@ -53,9 +53,9 @@ lapsed as materialized (
     from {schema}.pecker_observer_nodes as n, clock, me
     where n.state <> 'dead'
         and n.node <> %(node)s::uuid
-        and n.lease_until <= clock.now
+        and n.leased_until <= clock.now
         and (me.since <= clock.now - me.ttl
-            or n.name = me.name and n.lease_until - n.ttl < me.started_at)
+            or n.name = me.name and n.leased_until - n.ttl < me.started_at)
     for update of n skip locked
 ),
 ahead as materialized (
@@ -63,12 +63,12 @@ ahead as materialized (
     from {schema}.pecker_observer_nodes as n, clock
     where n.state <> 'dead'
         and n.node <> %(node)s::uuid
-        and n.lease_until > clock.now + n.ttl
+        and n.leased_until > clock.now + n.ttl
     for update of n skip locked
 ),
 cut as (
     update {schema}.pecker_observer_nodes as n
-    set lease_until = clock.now + n.ttl
+    set leased_until = clock.now + n.ttl
     from ahead, clock
     where n.node = ahead.node
 ),
@@ -105,7 +105,7 @@ select (select state from me) as state,
        ) as waiting,
        exists (
            select from {schema}.pecker_observer_nodes as n, clock
-           where n.state = 'draining' and n.lease_until > clock.now and exists (
+           where n.state = 'draining' and n.leased_until > clock.now and exists (
                select from {schema}.pecker_observers as o where o.node = n.node
            )
        ) as draining,
@@ -184,7 +184,7 @@ hosts as (
         from {schema}.pecker_observers as o
         where o.node = n.node
     ) as held on true
-    where n.state <> 'dead' and n.lease_until > clock.now
+    where n.state <> 'dead' and n.leased_until > clock.now
 ),
 waiting as (
     select o.kind, sum(o.weight) as weight, count(*) as count,
@@ -216,7 +216,7 @@ with clock as materialized (
 alive as materialized (
     select n.node
     from {schema}.pecker_observer_nodes as n, clock
-    where n.node = %(node)s::uuid and n.state = 'up' and n.lease_until > clock.now
+    where n.node = %(node)s::uuid and n.state = 'up' and n.leased_until > clock.now
     for share of n
 ),
 oldest as materialized (
@@ -307,7 +307,7 @@ with clock as materialized (
 alive as materialized (
     select n.node
     from {schema}.pecker_observer_nodes as n, clock
-    where n.node = %(node)s::uuid and n.state <> 'dead' and n.lease_until > clock.now
+    where n.node = %(node)s::uuid and n.state <> 'dead' and n.leased_until > clock.now
     for share of n
 ),
 lost as materialized (

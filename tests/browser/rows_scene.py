@@ -47,7 +47,7 @@ from unnest(array['node-1', 'node-2']) as host
 KIND = "insert into pecker_observer_kinds (kind, weight, seen_at) values (%s, 1, now())"
 HOST = """
 insert into pecker_observer_nodes (node, name, pid, capacity, kinds, state, ttl, since,
-    lease_until, started_at)
+    leased_until, started_at)
 values (%s, %s, 7, %s, '{watch}', %s, '5 s', now(), now() + %s::interval, now())
 """
 OBSERVER = """

@@ -76,14 +76,14 @@ GUARDS = (
     Guard(
         "observers: a host buries without a witness only who has its name",
         HOSTS,
-        "            or n.name = me.name and n.lease_until - n.ttl <",
-        "            or n.lease_until - n.ttl <",
+        "            or n.name = me.name and n.leased_until - n.ttl <",
+        "            or n.leased_until - n.ttl <",
         f"{LIVES}::test_a_host_follows_the_life_of_its_own_name",
     ),
     Guard(
         "observers: a host buries without a witness only who was before it",
         HOSTS,
-        "n.name = me.name and n.lease_until - n.ttl < me.started_at)",
+        "n.name = me.name and n.leased_until - n.ttl < me.started_at)",
         "n.name = me.name)",
         f"{LIVES}::test_of_two_hosts_of_one_name_none_buries_the_other",
     ),
@@ -177,8 +177,8 @@ GUARDS = (
     Guard(
         "observers: a lease of before a step back is cut",
         HOSTS,
-        "    set lease_until = clock.now + n.ttl\n    from ahead, clock\n",
-        "    set lease_until = n.lease_until\n    from ahead, clock\n",
+        "    set leased_until = clock.now + n.ttl\n    from ahead, clock\n",
+        "    set leased_until = n.leased_until\n    from ahead, clock\n",
         f"{STEPS_BACK}::test_a_clock_that_stepped_back_keeps_nobody_waiting",
     ),
     Guard(
@@ -420,9 +420,9 @@ GUARDS = (
     Guard(
         "observers: a drained host ends what it holds and does not run",
         HOSTS,
-        "    where n.node = %(node)s::uuid and n.state <> 'dead' and n.lease_until >"
+        "    where n.node = %(node)s::uuid and n.state <> 'dead' and n.leased_until >"
         " clock.now\n",
-        "    where n.node = %(node)s::uuid and n.state = 'up' and n.lease_until >"
+        "    where n.node = %(node)s::uuid and n.state = 'up' and n.leased_until >"
         " clock.now\n",
         f"{LIVES}::test_a_draining_host_takes_what_it_holds_to_end_it",
     ),

@@ -21,7 +21,7 @@ LOOKED_AT = 100
 FILL = """
 insert into pecker_observer_kinds (kind, weight, seen_at) values ('watch', 1, now());
 insert into pecker_observer_nodes (node, name, pid, capacity, kinds, state, ttl, since,
-    lease_until, started_at)
+    leased_until, started_at)
 select md5(n::text)::uuid, 'host ' || n, n, 1000000, '{watch}',
     case n when 5 then 'dead' else 'up' end, interval '1 hour',
     now() - interval '2 hours', now() + interval '1 hour', now()

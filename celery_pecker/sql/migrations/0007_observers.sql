@@ -28,7 +28,7 @@ create table {schema}.pecker_observer_nodes (
     state text not null check (state in ('up', 'draining', 'dead')),
     ttl interval not null,
     since timestamptz not null,
-    lease_until timestamptz not null,
+    leased_until timestamptz not null,
     started_at timestamptz not null,
     left_at timestamptz
 ) with (
@@ -51,7 +51,7 @@ comment on column {schema}.pecker_observer_nodes.ttl is
     'length of its lease';
 comment on column {schema}.pecker_observer_nodes.since is
     'since when its lease is unbroken: who has none for a whole ttl buries nobody';
-comment on column {schema}.pecker_observer_nodes.lease_until is
+comment on column {schema}.pecker_observer_nodes.leased_until is
     'after it others may bury the host';
 comment on column {schema}.pecker_observer_nodes.left_at is
     'when it left or was buried; null: it did not';

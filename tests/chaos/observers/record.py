@@ -14,7 +14,7 @@ select node::text from pecker_observer_nodes where name = %s and state = 'draini
 """
 LIVES = """
 select node::text, name, extract(epoch from started_at)::float8,
-       extract(epoch from lease_until - ttl)::float8
+       extract(epoch from leased_until - ttl)::float8
 from pecker_observer_nodes
 """
 SEEN = """

@@ -37,10 +37,10 @@ select max(n.name) from writes as w join pecker_observers as o using (name)
 join pecker_observer_nodes as n using (node) where o.name = any (%s)
 """
 LEASE_OF = """
-select max(lease_until) from pecker_observer_nodes where name = %s and state <> 'dead'
+select max(leased_until) from pecker_observer_nodes where name = %s and state <> 'dead'
 """
 RENEWED = """
-select max(lease_until) > %s from pecker_observer_nodes
+select max(leased_until) > %s from pecker_observer_nodes
 where state <> 'dead' and name = %s
 """
 NAMES_OF = """

@@ -478,7 +478,7 @@ def host(rows: Rows, name: str, state: str, lease: float, left: float | None) ->
     """Store a host; seconds ago at which its lease ended, and at which it left."""
     rows.run(
         "insert into pecker_observer_nodes (node, name, pid, capacity, kinds, state,"
-        " ttl, since, lease_until, started_at, left_at)"
+        " ttl, since, leased_until, started_at, left_at)"
         " values (%s, %s, 1, 1, '{}', %s, interval '5 s', %s, %s, %s, %s)",
         *(new_id(), name, state, rows.ago(900.0), rows.ago(lease), rows.ago(900.0)),
         None if left is None else rows.ago(left),

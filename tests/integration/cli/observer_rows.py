@@ -33,7 +33,7 @@ def write_observers(dsn: str) -> dict[str, str]:
         ):
             connection.execute(
                 "insert into pecker_observer_nodes (node, name, pid, capacity, kinds,"
-                " state, ttl, since, lease_until, started_at) values (%s, %s, 7, %s,"
+                " state, ttl, since, leased_until, started_at) values (%s, %s, 7, %s,"
                 " '{watch,heavy}', %s, '5 s', now(), now() + %s::interval, now())",
                 [ids[name], name, capacity, state, lease],
             )

@@ -20,7 +20,7 @@ from tests.integration.observers.test_lives_in_tables import (
 
 STEPPED = """
 update pecker_observer_nodes set since = since + interval '1 hour',
-    lease_until = lease_until + interval '1 hour',
+    leased_until = leased_until + interval '1 hour',
     started_at = started_at + interval '1 hour';
 update pecker_observers set epoch = epoch + 3600000000,
     not_before = not_before + interval '1 hour',

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.soak
 BEGAN = "began {}"
 LIVING = "from pecker_observer_nodes where state <> 'dead'"
 WITNESSES = "select count(*) filter (where since < now() - ttl) = 2 " + LIVING
-SILENT = "select bool_and(lease_until < now()) " + LIVING
+SILENT = "select bool_and(leased_until < now()) " + LIVING
 
 
 @dataclass

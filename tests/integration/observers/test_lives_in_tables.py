@@ -18,7 +18,7 @@ from tests.integration.observers.conftest import Desk
 
 UNBROKEN = "update pecker_observer_nodes set since = now() - interval '1 hour'"
 OVER = (
-    "update pecker_observer_nodes set lease_until = now() - interval '1 second'"
+    "update pecker_observer_nodes set leased_until = now() - interval '1 second'"
     " where name = %s"
 )
 
@@ -109,7 +109,7 @@ def test_a_host_follows_the_life_of_its_own_name(desk: Desk) -> None:
     other, follower = desk.host("other"), desk.host("first")
     assert follower.pulse().buried == []
     desk.sql(
-        "update pecker_observer_nodes set lease_until = now() - interval '1 second'"
+        "update pecker_observer_nodes set leased_until = now() - interval '1 second'"
         " where node::text <> %s",
         follower.node,
     )
@@ -124,7 +124,7 @@ def test_of_two_hosts_of_one_name_none_buries_the_other(desk: Desk) -> None:
     first.pulse()
     desk.sql(
         "update pecker_observer_nodes set started_at = started_at - interval '1 hour',"
-        " lease_until = now() - interval '1 second'"
+        " leased_until = now() - interval '1 second'"
     )
     assert second.pulse().buried == []
     assert first.pulse().buried == []
@@ -332,7 +332,7 @@ def test_a_claim_takes_the_oldest_of_all_kinds(desk: Desk) -> None:
     [
         "update pecker_observer_nodes set state = 'draining'",
         "update pecker_observer_nodes set state = 'dead'",
-        "update pecker_observer_nodes set lease_until = now() - interval '1 second'",
+        "update pecker_observer_nodes set leased_until = now() - interval '1 second'",
     ],
 )
 def test_a_host_that_may_not_takes_nothing(desk: Desk, change: str) -> None:
