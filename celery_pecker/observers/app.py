@@ -9,8 +9,8 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.carriers.calls import awaited
-from celery_pecker.carriers.of_app import OfApp, real
+from celery_pecker.adapters.calls import awaited
+from celery_pecker.adapters.per_app import PerApp, real
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Full, Observer, Options
@@ -28,7 +28,7 @@ from celery_pecker.observers.statements import Start, Statements
 KNOWN = "_celery_pecker_observers"
 
 
-class Observers(OfApp):
+class Observers(PerApp):
     """Starts, stops and shows the observers of an app.
 
         observers = Observers(app)

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from celery_pecker.carriers import async_carrier_of, carrier_of, drive
-from celery_pecker.carriers.carrier import Flow
+from celery_pecker.adapters import adapter_of, async_adapter_of, drive
+from celery_pecker.adapters.adapter import Flow
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost, NotRecorded
 from celery_pecker.kernel.lease import TrustWindow
@@ -146,11 +146,11 @@ class Lease:
             raise LeaseLost(self._text(self._why))
         flow = self._flow(text)
         try:
-            carrier = carrier_of(connection)
+            adapter = adapter_of(connection)
         except NotRecorded:
-            awaited = async_carrier_of(connection)
+            awaited = async_adapter_of(connection)
         else:
-            drive(carrier, lambda _: flow)
+            drive(adapter, lambda _: flow)
             self._kept(state)
             return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from celery_pecker.carriers import drive
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.adapters import drive
+from celery_pecker.adapters.adapter import Flow
+from celery_pecker.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Observer
@@ -81,4 +81,4 @@ def undrain(database: Database, node: str) -> int:
 
 
 def _run(database: Database, flow: Flow[T]) -> T:
-    return drive(OwnCarrier(database), lambda _: flow)
+    return drive(OwnAdapter(database), lambda _: flow)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from celery_pecker.carriers import drive
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.adapters import drive
+from celery_pecker.adapters.adapter import Flow
+from celery_pecker.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers.model import EventRow, NodeRow, ObserverRow, Place
 from celery_pecker.observers.statements import Statements, observer_row
@@ -155,7 +155,7 @@ class Overview:
         self._database.abandon()
 
     def _ask(self, flow: Flow[T]) -> T:
-        return drive(OwnCarrier(self._database), lambda _: flow)
+        return drive(OwnAdapter(self._database), lambda _: flow)
 
 
 def summed(

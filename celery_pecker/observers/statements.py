@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from celery_pecker.carriers.carrier import Flow, Statement
+from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.errors import NameTaken, NoCapacity, ObserverRefused
 from celery_pecker.kernel.rendering import render
 from celery_pecker.observers.model import (

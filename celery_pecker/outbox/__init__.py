@@ -7,7 +7,7 @@ same transaction as the data it is about. Commit sends it, rollback sends nothin
 Nouns
     *message*    what Celery's own ``apply_async`` built, kept instead of sent
     *record*     to write a message into ``pecker_outbox``
-    *carrier*    the connection, session or alias whose transaction a message joins
+    *adapter*    the connection, session or alias whose transaction a message joins
     *mode*       how long the row stays: ``relay`` (until the broker has the message),
                  ``until_done`` (until its task succeeded), ``local`` (the same, and no
                  broker is needed)

@@ -12,8 +12,8 @@ from typing import Any
 from celery import Celery
 from celery.canvas import Signature
 
-from celery_pecker.carriers.calls import awaited
-from celery_pecker.carriers.of_app import real
+from celery_pecker.adapters.calls import awaited
+from celery_pecker.adapters.per_app import real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from celery_pecker.carriers.carrier import Flow, Statement
+from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 from celery_pecker.kernel.refusals import MIGRATE
 from celery_pecker.kernel.rendering import render

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from celery_pecker.carriers import (
-    Carrier,
-    async_carrier_of,
-    carrier_of,
+from celery_pecker.adapters import (
+    Adapter,
+    adapter_of,
+    async_adapter_of,
     django,
     drive,
 )
-from celery_pecker.carriers.calls import Calls, names_one
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.adapters.adapter import Flow
+from celery_pecker.adapters.calls import Calls, names_one
+from celery_pecker.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
@@ -75,17 +75,17 @@ class Writer:
         """Give a block in which all that is sent joins a transaction."""
 
         def writing() -> Writing:
-            carrier = carrier_of(connection)
-            carrier.require()
-            return self._in(carrier)
+            adapter = adapter_of(connection)
+            adapter.require()
+            return self._in(adapter)
 
         def gathering() -> Awaited:
-            async_carrier_of(connection)
+            async_adapter_of(connection)
             return Awaited(self._app, mode=None, limit=self._limit, owner=self)
 
         def awrite(entries: list[Entry]) -> Awaitable[object]:
             flow_in = partial(self._recorder.flow, entries, False)
-            return async_carrier_of(connection).drive(flow_in)
+            return async_adapter_of(connection).drive(flow_in)
 
         return Using(writing, gathering, awrite)
 
@@ -95,7 +95,7 @@ class Writer:
         with (
             self._blocks.lend() as database,
             database.transaction(),
-            hook.into(self._in(OwnCarrier(database))),
+            hook.into(self._in(OwnAdapter(database))),
         ):
             yield database
 
@@ -108,9 +108,9 @@ class Writer:
         self._calls.close()
         self._blocks.close()
 
-    def _in(self, carrier: Carrier) -> Writing:
+    def _in(self, adapter: Adapter) -> Writing:
         def write(entries: list[Entry], copies: bool) -> list[str]:
-            return drive(carrier, partial(self._recorder.flow, entries, copies))
+            return drive(adapter, partial(self._recorder.flow, entries, copies))
 
         return Writing(self._app, self._limit, write, owner=self)
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from celery import Celery
 
-from celery_pecker.carriers.calls import awaited
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.of_app import OfApp
+from celery_pecker.adapters.adapter import Flow
+from celery_pecker.adapters.calls import awaited
+from celery_pecker.adapters.per_app import PerApp
 from celery_pecker.declarations import storable
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
@@ -28,7 +28,7 @@ Instant = datetime | str
 Instants = list[datetime]
 
 
-class Schedules(OfApp):
+class Schedules(PerApp):
     """Adds, changes, removes and shows the stored schedules of an app.
 
         schedules = Schedules(app)

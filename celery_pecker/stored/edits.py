@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, cast
 
-from celery_pecker.carriers.carrier import Flow, Statement
+from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import (
     InvalidField,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from celery_pecker.carriers.carrier import Flow, Statement
+from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import (
     InvalidField,

@@ -117,7 +117,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a connection in autocommit carries nothing",
-        "celery_pecker/carriers/psycopg3.py",
+        "celery_pecker/adapters/psycopg3.py",
         "    if status == TransactionStatus.IDLE and connection.autocommit:\n",
         "    if False:\n",
         f"{REFUSED}::test_a_connection_without_a_transaction_is_refused",

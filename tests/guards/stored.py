@@ -101,14 +101,14 @@ GUARDS = (
     ),
     Guard(
         "stored: an edit of our own is one transaction",
-        "celery_pecker/carriers/calls.py",
+        "celery_pecker/adapters/calls.py",
         "own.together(several)",
         "own.together(False)",
         f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
     ),
     Guard(
         "stored: an edit joins the caller's transaction",
-        "celery_pecker/carriers/calls.py",
+        "celery_pecker/adapters/calls.py",
         "        if connection is not None:\n            return drive(",
         "        if connection is False:\n            return drive(",
         f"{JOINED}::test_a_rollback_leaves_nothing",

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.carriers import carrier_of, drive
-from celery_pecker.carriers.carrier import Flow, Statement
+from celery_pecker.adapters import adapter_of, drive
+from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
@@ -152,7 +152,7 @@ class World:
             return  # it is asked for, under another instant
         with psycopg.connect(self.dsn) as connection:
             drive(
-                carrier_of(connection), lambda _: self._renaming.rename(old, new, WHO)
+                adapter_of(connection), lambda _: self._renaming.rename(old, new, WHO)
             )
             if self.dice.random() < 0.2:
                 connection.rollback()

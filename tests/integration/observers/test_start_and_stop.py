@@ -37,7 +37,7 @@ def test_a_start_is_there_when_the_transaction_is_committed(desk: Desk) -> None:
 
 
 def test_a_session_of_sqlalchemy_is_joined(desk: Desk) -> None:
-    """The carriers are those of the outbox."""
+    """The adapters are those of the outbox."""
     engine = create_engine(desk.dsn.replace("postgresql:", "postgresql+psycopg:"))
     with Session(engine) as session:
         desk.watch.start("lost", connection=session)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from celery_pecker.carriers.carrier import Rows, Statement
+from celery_pecker.adapters.adapter import Rows, Statement
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
 
 
-def carrier(connection: Any) -> DjangoCarrier | None:
-    """Return a carrier if it is a connection of Django.
+def adapter(connection: Any) -> DjangoAdapter | None:
+    """Return an adapter if it is a connection of Django.
 
     By what it has: `django.db.connection` stands for one and is none itself.
     """
     if all(hasattr(connection, name) for name in ("alias", "in_atomic_block")):
-        return DjangoCarrier(connection)
+        return DjangoAdapter(connection)
     return None
 
 
-def atomic_block(alias: str) -> DjangoCarrier | None:
-    """Return the carrier of the transaction that this thread has open, if it has one.
+def atomic_block(alias: str) -> DjangoAdapter | None:
+    """Return the adapter of the transaction that this thread has open, if it has one.
 
     That is an atomic block, or what there is always where autocommit is off. None where
     Django is not loaded or not set up, or has no such alias.
@@ -40,11 +40,11 @@ def atomic_block(alias: str) -> DjangoCarrier | None:
     return (
         None
         if alone or connection.vendor != "postgresql"
-        else DjangoCarrier(connection)
+        else DjangoAdapter(connection)
     )
 
 
-class DjangoCarrier:
+class DjangoAdapter:
     """A connection of Django, in an atomic block or with autocommit off."""
 
     def __init__(self, connection: Any) -> None:

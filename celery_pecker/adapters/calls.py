@@ -13,9 +13,9 @@ from functools import wraps
 from inspect import iscoroutine
 from typing import Any, ParamSpec, TypeVar, cast
 
-from celery_pecker.carriers import async_carrier_of, carrier_of, drive
-from celery_pecker.carriers.carrier import Flow
-from celery_pecker.carriers.own import OwnCarrier
+from celery_pecker.adapters import adapter_of, async_adapter_of, drive
+from celery_pecker.adapters.adapter import Flow
+from celery_pecker.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.connections import MAX_CONNECTIONS, Connections
 from celery_pecker.kernel.settings import Settings
 
@@ -48,10 +48,10 @@ class Calls:
             if connection.real is None:
                 work = asyncio.to_thread(self._run_own, flow_in, several)
             else:
-                work = async_carrier_of(connection.real).drive(flow_in)
+                work = async_adapter_of(connection.real).drive(flow_in)
             return cast("T", work)
         if connection is not None:
-            return drive(carrier_of(connection), flow_in)
+            return drive(adapter_of(connection), flow_in)
         return self._run_own(flow_in, several)
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class Calls:
 
     def _run_own(self, flow_in: Callable[[object], Flow[T]], several: bool) -> T:
         with self.connections.lend() as database:
-            own = OwnCarrier(database)
+            own = OwnAdapter(database)
             with own.together(several):
                 return drive(own, flow_in)
 

@@ -1,6 +1,6 @@
-"""What a write of ours joins: the open transaction of a connection, session or alias.
+"""Adapters of connections: a write of ours joins the transaction of its caller.
 
-Each carrier says where it is, refuses what has no transaction that could be joined,
+Each adapter says where it is, refuses what has no transaction that could be joined,
 and runs a statement with named parameters in that transaction. Drivers are not loaded
 here: a connection of one that is not loaded cannot be there.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker.carriers import alchemy, django, psycopg3
-from celery_pecker.carriers.carrier import AsyncCarrier, Carrier, drive
+from celery_pecker.adapters import django, psycopg3, sqlalchemy
+from celery_pecker.adapters.adapter import Adapter, AsyncAdapter, drive
 from celery_pecker.kernel.errors import NotRecorded
 
-__all__ = ["AsyncCarrier", "Carrier", "async_carrier_of", "carrier_of", "drive"]
+__all__ = ["Adapter", "AsyncAdapter", "adapter_of", "async_adapter_of", "drive"]
 
 ALLOWED = (
     "a Connection or AsyncConnection of psycopg 3, a Connection, Session,"
@@ -21,14 +21,14 @@ ALLOWED = (
 )
 
 
-def carrier_of(connection: Any) -> Carrier:
-    """Return the carrier for what ``send`` was called with.
+def adapter_of(connection: Any) -> Adapter:
+    """Return the adapter for what ``send`` was called with.
 
     Raises:
         NotRecorded: it is of an unknown kind, or one that must be awaited.
     """
-    for kind in (psycopg3, alchemy, django):
-        one: Carrier | None = kind.carrier(connection)
+    for kind in (psycopg3, sqlalchemy, django):
+        one: Adapter | None = kind.adapter(connection)
         if one is not None:
             return one
     if _awaited(connection) is not None:
@@ -40,8 +40,8 @@ def carrier_of(connection: Any) -> Carrier:
     raise _unknown(connection)
 
 
-def async_carrier_of(connection: Any) -> AsyncCarrier:
-    """Return the carrier for what ``asend`` was called with.
+def async_adapter_of(connection: Any) -> AsyncAdapter:
+    """Return the adapter for what ``asend`` was called with.
 
     Raises:
         NotRecorded: it is of an unknown kind, or one that would block the event loop.
@@ -49,7 +49,7 @@ def async_carrier_of(connection: Any) -> AsyncCarrier:
     one = _awaited(connection)
     if one is not None:
         return one
-    if any(kind.carrier(connection) for kind in (psycopg3, alchemy, django)):
+    if any(kind.adapter(connection) for kind in (psycopg3, sqlalchemy, django)):
         message = (
             f"connection is {_named(connection)}, which blocks: call send, send_many,"
             " `with using`, start or set instead (in Django by sync_to_async)"
@@ -58,8 +58,8 @@ def async_carrier_of(connection: Any) -> AsyncCarrier:
     raise _unknown(connection)
 
 
-def _awaited(connection: Any) -> AsyncCarrier | None:
-    return psycopg3.async_carrier(connection) or alchemy.async_carrier(connection)
+def _awaited(connection: Any) -> AsyncAdapter | None:
+    return psycopg3.async_adapter(connection) or sqlalchemy.async_adapter(connection)
 
 
 def _unknown(connection: object) -> NotRecorded:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from celery_pecker.carriers.carrier import Flow, Rows, Statement, drive
+from celery_pecker.adapters.adapter import Flow, Rows, Statement, drive
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
 
 T = TypeVar("T")
@@ -18,33 +18,33 @@ IN_ERROR = 3
 _NAMED = re.compile(r"%\((\w+)\)s")
 
 
-def carrier(connection: Any) -> AlchemyCarrier | None:
-    """Return a carrier if it is a connection or session that blocks."""
+def adapter(connection: Any) -> SQLAlchemyAdapter | None:
+    """Return an adapter if it is a connection or session that blocks."""
     orm = sys.modules.get("sqlalchemy.orm")
     engine = sys.modules.get("sqlalchemy.engine")
     if orm is not None:
         if isinstance(connection, orm.scoped_session):
-            return AlchemyCarrier(connection())
+            return SQLAlchemyAdapter(connection())
         if isinstance(connection, orm.Session):
-            return AlchemyCarrier(connection)
+            return SQLAlchemyAdapter(connection)
     if engine is not None and isinstance(connection, engine.Connection):
-        return AlchemyCarrier(connection)
+        return SQLAlchemyAdapter(connection)
     return None
 
 
-def async_carrier(connection: Any) -> AsyncAlchemyCarrier | None:
-    """Return a carrier if it is a connection or session that is awaited."""
+def async_adapter(connection: Any) -> AsyncSQLAlchemyAdapter | None:
+    """Return an adapter if it is a connection or session that is awaited."""
     module = sys.modules.get("sqlalchemy.ext.asyncio")
     if module is None:
         return None
     if isinstance(connection, module.async_scoped_session):
-        return AsyncAlchemyCarrier(connection())
+        return AsyncSQLAlchemyAdapter(connection())
     if isinstance(connection, (module.AsyncSession, module.AsyncConnection)):
-        return AsyncAlchemyCarrier(connection)
+        return AsyncSQLAlchemyAdapter(connection)
     return None
 
 
-class AlchemyCarrier:
+class SQLAlchemyAdapter:
     """A connection or a session; a session that did nothing yet begins with this."""
 
     def __init__(self, bound: Any) -> None:
@@ -106,7 +106,7 @@ class AlchemyCarrier:
         return [tuple(row) for row in result] if result.returns_rows else ()
 
 
-class AsyncAlchemyCarrier:
+class AsyncSQLAlchemyAdapter:
     """The same, awaited: SQLAlchemy runs what blocks beside its event loop."""
 
     def __init__(self, bound: Any) -> None:
@@ -116,7 +116,7 @@ class AsyncAlchemyCarrier:
         """Return what the flow for this place returns."""
 
         def work(bound: Any) -> T:
-            return drive(AlchemyCarrier(bound), flow_in)
+            return drive(SQLAlchemyAdapter(bound), flow_in)
 
         result: T = await self._bound.run_sync(work)
         return result

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from celery_pecker.carriers.calls import Calls
+from celery_pecker.adapters.calls import Calls
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 
@@ -16,7 +16,7 @@ def real(proxy: Any) -> Any:
     return getattr(proxy, "_get_current_object", lambda: proxy)()
 
 
-class OfApp:
+class PerApp:
     """Belongs to a Celery app; asks nothing of any server until it is called."""
 
     role: ClassVar[str]

@@ -1,4 +1,4 @@
-"""What a carrier is, and how a flow of statements runs in one."""
+"""What an adapter is, and how a flow of statements runs in one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
 """By SQLSTATE: what PostgreSQL refuses, in our words. All else is the caller's."""
 
 
-class Carrier(Protocol):
+class Adapter(Protocol):
     """A transaction that is open, on a connection that blocks."""
 
     @property
@@ -74,7 +74,7 @@ class Carrier(Protocol):
         ...
 
 
-class AsyncCarrier(Protocol):
+class AsyncAdapter(Protocol):
     """A transaction that is open, on a connection that is awaited."""
 
     async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
@@ -82,22 +82,22 @@ class AsyncCarrier(Protocol):
         ...
 
 
-def drive(carrier: Carrier, flow_in: Callable[[object], Flow[T]]) -> T:
-    """Return what the flow for the carrier's place returns."""
-    carrier.require()
-    flow = flow_in(carrier.place)
+def drive(adapter: Adapter, flow_in: Callable[[object], Flow[T]]) -> T:
+    """Return what the flow for the adapter's place returns."""
+    adapter.require()
+    flow = flow_in(adapter.place)
     try:
         statement = next(flow)
         while True:
-            statement = flow.send(_run(carrier, statement))
+            statement = flow.send(_run(adapter, statement))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def _run(carrier: Carrier, statement: Statement) -> Rows:
+def _run(adapter: Adapter, statement: Statement) -> Rows:
     try:
-        return carrier.run(statement)
+        return adapter.run(statement)
     except Exception as error:
         raise_refusal(error)
         raise

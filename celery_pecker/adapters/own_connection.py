@@ -1,14 +1,14 @@
-"""A connection of ours as a carrier, for messages that join no transaction."""
+"""A connection of ours as an adapter, for messages that join no transaction."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from celery_pecker.carriers.carrier import Rows, Statement
+from celery_pecker.adapters.adapter import Rows, Statement
 from celery_pecker.kernel.database import Database
 
 
-class OwnCarrier:
+class OwnAdapter:
     """Runs statements over a connection of ours: each of them commits."""
 
     def __init__(self, database: Database) -> None:

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from celery_pecker.carriers.carrier import (
+from celery_pecker.adapters.adapter import (
     Flow,
     Rows,
     Statement,
@@ -20,17 +20,17 @@ from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionA
 T = TypeVar("T")
 
 
-def carrier(connection: Any) -> PsycopgCarrier | None:
-    """Return a carrier if it is a connection of psycopg that blocks."""
+def adapter(connection: Any) -> PsycopgAdapter | None:
+    """Return an adapter if it is a connection of psycopg that blocks."""
     if isinstance(connection, psycopg.Connection):
-        return PsycopgCarrier(connection)
+        return PsycopgAdapter(connection)
     return None
 
 
-def async_carrier(connection: Any) -> AsyncPsycopgCarrier | None:
-    """Return a carrier if it is a connection of psycopg that is awaited."""
+def async_adapter(connection: Any) -> AsyncPsycopgAdapter | None:
+    """Return an adapter if it is a connection of psycopg that is awaited."""
     if isinstance(connection, psycopg.AsyncConnection):
-        return AsyncPsycopgCarrier(connection)
+        return AsyncPsycopgAdapter(connection)
     return None
 
 
@@ -59,7 +59,7 @@ def _place(connection: psycopg.BaseConnection[Any]) -> object:
     return info.host, info.port, info.dbname, info.user
 
 
-class PsycopgCarrier:
+class PsycopgAdapter:
     """A connection that blocks."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -81,7 +81,7 @@ class PsycopgCarrier:
             return cursor.fetchall() if cursor.description else ()
 
 
-class AsyncPsycopgCarrier:
+class AsyncPsycopgAdapter:
     """A connection that is awaited."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
