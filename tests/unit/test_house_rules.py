@@ -78,6 +78,8 @@ RIDDLES |= {"acting", "foreign", "leaving", "letters", "lodger", "onward", "seat
 RIDDLES |= {"bounded", "looking", "several", "many", "behind", "space", "turns"}
 RIDDLES |= {"taps", "rig", "back", "dead", "board", "judging", "conducting"}
 RIDDLES |= {"carried", "ended", "each", "placing", "moved", "adjusting"}
+RIDDLES |= {"alchemy", "book", "carrier", "course", "envelope", "hung", "law", "own"}
+RIDDLES |= {"observing", "scribe", "silence", "supervising", "transfer", "of_app"}
 """Names of modules that said nothing to who looked for what is in them."""
 PLAIN = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 """Modules whose names and comments are free of them."""
