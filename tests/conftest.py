@@ -8,7 +8,7 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,6 +331,16 @@ def pytest_collection_modifyitems(
             # As xdist would for a mark of it: it sets a name that pytest 9.2 has not
             grouped: Any = item
             grouped._id = NodeId.parse(f"{item.nodeid}@{line}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave garbage alone while tests are collected: of these objects none is."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
