@@ -38,13 +38,13 @@ from celery import Celery, Task, shared_task
 from celery._state import connect_on_app_finalize, get_current_app
 from celery.schedules import BaseSchedule
 
-from celery_pecker import stored
+from celery_pecker import stored_schedules
 from celery_pecker.declarations import tie
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:
-    from celery_pecker.stored import Schedules
+    from celery_pecker.stored_schedules import Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +69,7 @@ class Pecker:
         if self._app is None:
             message = "Pecker() has no app; allowed is Pecker(app).schedules"
             raise Misconfigured(message)
-        return stored.Schedules(self._app)
+        return stored_schedules.Schedules(self._app)
 
     @overload
     def task(

@@ -23,7 +23,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.model import Entry
-from celery_pecker.stored import Schedules
+from celery_pecker.stored_schedules import Schedules
 
 __all__ = [
     "NO",

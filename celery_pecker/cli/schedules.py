@@ -12,7 +12,7 @@ from celery_pecker.cli.context import NONE, Context, as_json
 from celery_pecker.console import instants
 from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
-from celery_pecker.stored import Change, ScheduleRow
+from celery_pecker.stored_schedules import Change, ScheduleRow
 
 limited = click.option(
     "--limit",

@@ -14,8 +14,8 @@ from celery_pecker.cli.actions import who
 from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.console import instants
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.stored import ScheduleRow
-from celery_pecker.stored.fields import Preview, arguments, preview, texts
+from celery_pecker.stored_schedules import ScheduleRow
+from celery_pecker.stored_schedules.fields import Preview, arguments, preview, texts
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 KINDS = {

@@ -33,7 +33,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
-from celery_pecker.stored import Schedules
+from celery_pecker.stored_schedules import Schedules
 
 PAGE = 100
 """Schedules of one transaction: a scheduler waits for none of them longer than that."""

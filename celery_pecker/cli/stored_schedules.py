@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from celery_pecker.cli.context import Context
 from celery_pecker.schedules.model import Entry
-from celery_pecker.stored import ScheduleRow, Schedules
+from celery_pecker.stored_schedules import ScheduleRow, Schedules
 
 PAGE = 1_000
 

@@ -16,11 +16,11 @@ from celery_pecker.kernel.errors import (
     VersionConflict,
 )
 from celery_pecker.overview import Overview
-from celery_pecker.stored import fields as form
-from celery_pecker.stored.form_fields import FIELDS
+from celery_pecker.stored_schedules import fields as form
+from celery_pecker.stored_schedules.form_fields import FIELDS
 
 if TYPE_CHECKING:
-    from celery_pecker.stored import ScheduleRow
+    from celery_pecker.stored_schedules import ScheduleRow
 
 TASKS = 500
 """Names of tasks that the form proposes, at most."""

@@ -26,7 +26,7 @@ from celery_pecker.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.schedules.model import task_id
 
 if TYPE_CHECKING:
-    from celery_pecker.stored import ScheduleRow
+    from celery_pecker.stored_schedules import ScheduleRow
 
 ROWS = 50
 """On one page of the list."""

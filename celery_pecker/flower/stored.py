@@ -14,7 +14,7 @@ from celery_pecker.kernel.clock import to_us
 if TYPE_CHECKING:
     from celery import Celery
 
-    from celery_pecker.stored import Change, ScheduleRow, Schedules
+    from celery_pecker.stored_schedules import Change, ScheduleRow, Schedules
 
 CHANGES = 30
 """Of one schedule, the newest."""
@@ -32,7 +32,7 @@ EMPTY = (
 @cache
 def schedules_of(app: Celery) -> Schedules:
     """Return the stored schedules of an app; one for all threads."""
-    from celery_pecker.stored import Schedules  # noqa: PLC0415  # loads psycopg
+    from celery_pecker.stored_schedules import Schedules  # noqa: PLC0415  # loads psycopg
 
     return Schedules(app)
 

@@ -14,7 +14,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.replica.dispatching import Destination
 from celery_pecker.schedules.model import Entry, Message, Stored
-from celery_pecker.stored.timing import Timings
+from celery_pecker.stored_schedules.timing import Timings
 
 
 class Definitions:

@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from celery_pecker.stored import Schedules
+from celery_pecker.stored_schedules import Schedules
 from celery_pecker.testing import eventually
 from tests.browser.axe import hindrances
 from tests.integration.django.conftest import Site

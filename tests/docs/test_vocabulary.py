@@ -16,7 +16,7 @@ from celery_pecker.cli import pecker
 from celery_pecker.observers import model as observers
 from celery_pecker.outbox import overview as outbox
 from celery_pecker.overview import model as entries
-from celery_pecker.stored import model as stored
+from celery_pecker.stored_schedules import model as stored
 from celery_sharding.cli import sharding
 from celery_sharding.ledger import rows as jobs
 from tests.docs.pages import ROOT

@@ -53,7 +53,7 @@ GUARDS = (
     ),
     Guard(
         "flower stored: a task that is not allowed is not scheduled",
-        "celery_pecker/stored/definition.py",
+        "celery_pecker/stored_schedules/definition.py",
         "any(fnmatchcase(task, one) for one in patterns)",
         "True",
         f"{TESTS}::test_a_task_that_is_not_allowed_is_not_scheduled",

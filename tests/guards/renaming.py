@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-ANCHOR = "celery_pecker/stored/anchor.py"
-EDITS = "celery_pecker/stored/edits.py"
-RENAMING = "celery_pecker/stored/renaming.py"
+ANCHOR = "celery_pecker/stored_schedules/anchor.py"
+EDITS = "celery_pecker/stored_schedules/edits.py"
+RENAMING = "celery_pecker/stored_schedules/renaming.py"
 SQL = "celery_pecker/sql/stored.sql"
-TESTS = "tests/integration/stored/test_renaming.py"
+TESTS = "tests/integration/stored_schedules/test_renaming.py"
 
 GUARDS = (
     Guard(

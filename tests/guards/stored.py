@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-ANCHOR = "celery_pecker/stored/anchor.py"
-DECIDING = "celery_pecker/stored/deciding.py"
+ANCHOR = "celery_pecker/stored_schedules/anchor.py"
+DECIDING = "celery_pecker/stored_schedules/deciding.py"
 SQL = "celery_pecker/sql/stored.sql"
-SLOTS = "tests/integration/stored/test_anchoring.py"
-WRITES = "tests/integration/stored/test_edits.py"
-JOINED = "tests/integration/stored/test_transactions.py"
+SLOTS = "tests/integration/stored_schedules/test_anchoring.py"
+WRITES = "tests/integration/stored_schedules/test_edits.py"
+JOINED = "tests/integration/stored_schedules/test_transactions.py"
 RACES = "tests/integration/schedules/test_stored_races.py"
-ONCE = "tests/integration/stored/test_at_once.py"
+ONCE = "tests/integration/stored_schedules/test_at_once.py"
 
 GUARDS = (
     Guard(
@@ -115,17 +115,17 @@ GUARDS = (
     ),
     Guard(
         "stored: only allowed tasks",
-        "celery_pecker/stored/definition.py",
+        "celery_pecker/stored_schedules/definition.py",
         "        if not self.allowed(task):\n",
         "        if not task:\n",
         f"{WRITES}::test_only_allowed_tasks_are_stored",
     ),
     Guard(
         "stored: only allowed tasks, also by options",
-        "celery_pecker/stored/definition.py",
+        "celery_pecker/stored_schedules/definition.py",
         "        if self._allow_list is not None:\n",
         "        if self._allow_list == 1:\n",
-        "tests/unit/stored/test_forms.py::test_options_do_not_get_round_the_allow_list",
+        "tests/unit/stored_schedules/test_forms.py::test_options_do_not_get_round_the_allow_list",
     ),
     Guard(
         "stored: what is stored anew is not forgotten",
@@ -133,7 +133,7 @@ GUARDS = (
         "        and task.executed_at >= stored.once_at\n"
         "    limit 1000\n    for update of task skip locked\n",
         "        and task.executed_at >= stored.once_at\n    limit 1000\n",
-        "tests/integration/stored/test_forgetting.py"
+        "tests/integration/stored_schedules/test_forgetting.py"
         "::test_what_is_being_stored_anew_is_not_forgotten",
     ),
     Guard(
@@ -190,7 +190,7 @@ GUARDS = (
     ),
     Guard(
         "stored: of many edits all are written or none",
-        "celery_pecker/stored/edits.py",
+        "celery_pecker/stored_schedules/edits.py",
         "                    if not each:\n",
         "                    if not each and not edits:\n",
         f"{ONCE}::test_of_many_all_are_written_or_none",
@@ -204,10 +204,10 @@ GUARDS = (
     ),
     Guard(
         "stored: floats that would come back as whole numbers are refused",
-        "celery_pecker/stored/checks.py",
+        "celery_pecker/stored_schedules/checks.py",
         "    if _has_whole_float(document):\n",
         "    if False:\n",
-        "tests/unit/stored/test_forms.py::test_every_other_field_is_refused_by_name",
+        "tests/unit/stored_schedules/test_forms.py::test_every_other_field_is_refused_by_name",
     ),
     Guard(
         "stored: a start of code and an edit lock rows in the same order",
@@ -239,7 +239,7 @@ GUARDS = (
     ),
     Guard(
         "stored: an edit leaves the tables of another app alone",
-        "celery_pecker/stored/edits.py",
+        "celery_pecker/stored_schedules/edits.py",
         "        if owner is not None and owner != self._app_name:\n",
         "        if False:\n",
         f"{WRITES}::test_the_schema_of_another_app_is_refused",

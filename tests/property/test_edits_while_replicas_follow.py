@@ -22,10 +22,10 @@ from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
-from celery_pecker.stored import reading
-from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.renaming import Renaming
-from celery_pecker.stored.timing import Timings
+from celery_pecker.stored_schedules import reading
+from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.renaming import Renaming
+from celery_pecker.stored_schedules.timing import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 from tests.integration.schedules.stored import Destination, edit, follower
 from tests.profiles import examples

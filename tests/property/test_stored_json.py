@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.model import NEVER_US
-from celery_pecker.stored import forms
-from celery_pecker.stored.timing import Timings, following
-from tests.unit.stored.documents import DOCUMENTS, START
+from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules.timing import Timings, following
+from tests.unit.stored_schedules.documents import DOCUMENTS, START
 
 APP = Celery("x", set_as_current=False)
 TIMINGS = Timings(APP)

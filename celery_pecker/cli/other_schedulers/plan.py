@@ -8,7 +8,7 @@ from typing import Any
 
 from celery_pecker.cli.other_schedulers.model import ForeignSchedule
 from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.stored.model import ScheduleRow
+from celery_pecker.stored_schedules.model import ScheduleRow
 
 COMPARED = (
     *("task", "schedule", "args", "kwargs", "options"),

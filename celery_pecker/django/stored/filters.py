@@ -10,7 +10,7 @@ from django.db.models import Exists, F, Q
 
 from celery_pecker.django.read_only_admin import MOST
 from celery_pecker.django.stored.rows import hot, readable
-from celery_pecker.stored.form_fields import KINDS
+from celery_pecker.stored_schedules.form_fields import KINDS
 
 STATES = ("active", "paused", "done", "problem")
 MOST_TASKS = 200

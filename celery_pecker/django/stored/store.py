@@ -14,9 +14,9 @@ from celery_pecker.django import databases, project
 from celery_pecker.django.statements import Alias
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
-from celery_pecker.stored.app import Schedules
-from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Reading
+from celery_pecker.stored_schedules.app import Schedules
+from celery_pecker.stored_schedules.model import ScheduleRow
+from celery_pecker.stored_schedules.reading import Reading
 
 MAX_BY = 200
 """Characters of who made an edit."""

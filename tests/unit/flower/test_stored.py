@@ -10,7 +10,7 @@ from celery_pecker.flower.schedules import SPARED, LastTotals
 from celery_pecker.flower.stored import LONGEST, changes, differences
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.overview import Overview
-from celery_pecker.stored import Change
+from celery_pecker.stored_schedules import Change
 
 AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.stored import ScheduleRow, Schedules, fields
-from celery_pecker.stored.form_fields import FIELDS
-from tests.unit.stored.documents import DOCUMENTS
+from celery_pecker.stored_schedules import ScheduleRow, Schedules, fields
+from celery_pecker.stored_schedules.form_fields import FIELDS
+from tests.unit.stored_schedules.documents import DOCUMENTS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 

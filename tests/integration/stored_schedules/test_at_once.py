@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.stored import InvalidField, ScheduleRow, VersionConflict
-from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.edits import Edits
-from tests.integration.stored.conftest import EVERY, Desk
+from celery_pecker.stored_schedules import InvalidField, ScheduleRow, VersionConflict
+from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.edits import Edits
+from tests.integration.stored_schedules.conftest import EVERY, Desk
 
 DAY = timedelta(days=1)
 

@@ -31,8 +31,8 @@ from celery_pecker.kernel.errors import InvalidField, UnknownSchedule, VersionCo
 from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from celery_pecker.stored.app import Schedules
-    from celery_pecker.stored.model import Change, ScheduleRow
+    from celery_pecker.stored_schedules.app import Schedules
+    from celery_pecker.stored_schedules.model import Change, ScheduleRow
 
 __all__ = [
     "Change",

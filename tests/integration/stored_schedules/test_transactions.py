@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, SchemaOutdated
-from celery_pecker.stored import InvalidField, VersionConflict
+from celery_pecker.stored_schedules import InvalidField, VersionConflict
 from celery_pecker.testing import eventually
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS, Door, Undo
-from tests.integration.stored.conftest import Desk
+from tests.integration.stored_schedules.conftest import Desk
 
 sync = pytest.mark.parametrize("kind", DOORS)
 awaited = pytest.mark.parametrize("kind", ASYNC_DOORS)

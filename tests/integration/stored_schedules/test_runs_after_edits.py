@@ -9,7 +9,7 @@ import pytest
 
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.stored import follower
-from tests.integration.stored.conftest import Desk
+from tests.integration.stored_schedules.conftest import Desk
 
 SECOND = timedelta(seconds=1)
 

@@ -7,7 +7,7 @@ import threading
 import psycopg
 
 from celery_pecker.testing import eventually
-from tests.integration.stored.conftest import Desk
+from tests.integration.stored_schedules.conftest import Desk
 
 DAY = 86_400.0
 

@@ -24,18 +24,18 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
-from celery_pecker.stored.deciding import (
+from celery_pecker.stored_schedules.deciding import (
     RIVALS,
     Decided,
     Deciding,
     Edit,
     check_version,
 )
-from celery_pecker.stored.definition import Definition
-from celery_pecker.stored.model import Change, Changes, Rows, ScheduleRow
-from celery_pecker.stored.reading import Current, Reading
-from celery_pecker.stored.renaming import Renaming
-from celery_pecker.stored.timing import Timings
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.model import Change, Changes, Rows, ScheduleRow
+from celery_pecker.stored_schedules.reading import Current, Reading
+from celery_pecker.stored_schedules.renaming import Renaming
+from celery_pecker.stored_schedules.timing import Timings
 
 PARTS = tuple(one.name for one in fields(Definition))
 """Of a definition, as a row has them too."""

@@ -15,13 +15,18 @@ from celery_pecker.adapters.per_app import PerApp
 from celery_pecker.declarations import storable
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
-from celery_pecker.stored.arguments import POLICIES, Arguments
-from celery_pecker.stored.checks import check_by, check_name, check_version, refuse
-from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.definition import Definition, Validator
-from celery_pecker.stored.edits import Edits, Outcomes
-from celery_pecker.stored.model import Changes, Rows, ScheduleRow
-from celery_pecker.stored.timing import Timings, next_runs
+from celery_pecker.stored_schedules.arguments import POLICIES, Arguments
+from celery_pecker.stored_schedules.checks import (
+    check_by,
+    check_name,
+    check_version,
+    refuse,
+)
+from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.definition import Definition, Validator
+from celery_pecker.stored_schedules.edits import Edits, Outcomes
+from celery_pecker.stored_schedules.model import Changes, Rows, ScheduleRow
+from celery_pecker.stored_schedules.timing import Timings, next_runs
 
 Seconds = float | timedelta
 Instant = datetime | str

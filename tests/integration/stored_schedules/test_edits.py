@@ -12,13 +12,13 @@ from celery.schedules import crontab
 
 from celery_pecker import Pecker
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.stored import (
+from celery_pecker.stored_schedules import (
     InvalidField,
     Schedules,
     UnknownSchedule,
     VersionConflict,
 )
-from tests.integration.stored.conftest import Desk, make_app
+from tests.integration.stored_schedules.conftest import Desk, make_app
 
 HOUR = timedelta(hours=1)
 

@@ -13,9 +13,9 @@ from celery.schedules import BaseSchedule, schedule, solar
 from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.recurrence import described
-from celery_pecker.stored import Schedules, forms
-from celery_pecker.stored import fields as fields_of
-from tests.unit.stored.documents import FORMS, PARIS
+from celery_pecker.stored_schedules import Schedules, forms
+from celery_pecker.stored_schedules import fields as fields_of
+from tests.unit.stored_schedules.documents import FORMS, PARIS
 
 
 @pytest.mark.parametrize(("value", "document"), FORMS, ids=str)

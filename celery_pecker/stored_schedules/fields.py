@@ -15,12 +15,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.stored import forms
-from celery_pecker.stored.app import Schedules
-from celery_pecker.stored.arguments import POLICIES
-from celery_pecker.stored.checks import refuse
-from celery_pecker.stored.form_fields import KINDS, NAMES
-from celery_pecker.stored.model import BY_CODE, ScheduleRow
+from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules.app import Schedules
+from celery_pecker.stored_schedules.arguments import POLICIES
+from celery_pecker.stored_schedules.checks import refuse
+from celery_pecker.stored_schedules.form_fields import KINDS, NAMES
+from celery_pecker.stored_schedules.model import BY_CODE, ScheduleRow
 
 ON = {"on", "true", "yes", "1"}
 OFF = {"", "off", "false", "no", "0"}

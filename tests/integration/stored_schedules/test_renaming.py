@@ -19,13 +19,13 @@ from celery_pecker.kernel.errors import (
     VersionConflict,
 )
 from celery_pecker.overview.reader import Overview
-from celery_pecker.stored import Schedules
+from celery_pecker.stored_schedules import Schedules
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS, Door
 from tests.integration.schedules.stored import follower
-from tests.integration.stored.conftest import EVERY, Desk, make_app
-from tests.integration.stored.test_transactions import counts
+from tests.integration.stored_schedules.conftest import EVERY, Desk, make_app
+from tests.integration.stored_schedules.test_transactions import counts
 
 SECOND = timedelta(seconds=1)
 OUTCOMES = "select name, succeeded from pecker_outcomes"

@@ -11,11 +11,11 @@ from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, VersionConflict
 from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import NEVER_US, Entry
-from celery_pecker.stored import anchor
-from celery_pecker.stored.definition import Definition
-from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Current, Reading
-from celery_pecker.stored.timing import Timings, following
+from celery_pecker.stored_schedules import anchor
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.model import ScheduleRow
+from celery_pecker.stored_schedules.reading import Current, Reading
+from celery_pecker.stored_schedules.timing import Timings, following
 
 RIVALS = 10
 """How often a name may appear between two statements of ours before it is an error."""

@@ -11,9 +11,9 @@ from typing import Any
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import NEVER_US, Entry
-from celery_pecker.stored.definition import Definition
-from celery_pecker.stored.model import BY_CODE, ScheduleRow
-from celery_pecker.stored.timing import Timings, following
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.model import BY_CODE, ScheduleRow
+from celery_pecker.stored_schedules.timing import Timings, following
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from celery_pecker.schedules.model import (
     Recurrence,
     RunMode,
 )
-from celery_pecker.stored import forms
+from celery_pecker.stored_schedules import forms
 
 SECOND = 1_000_000
 SHARED = 4_096

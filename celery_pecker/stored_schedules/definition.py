@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from celery_pecker.declarations import storable
-from celery_pecker.stored import forms
-from celery_pecker.stored.checks import check_name, checked_json, refuse
-from celery_pecker.stored.timing import Timings
+from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules.checks import check_name, checked_json, refuse
+from celery_pecker.stored_schedules.timing import Timings
 
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")

@@ -20,11 +20,16 @@ from celery_pecker.kernel.errors import (
     VersionConflict,
 )
 from celery_pecker.schedules.model import Entry
-from celery_pecker.stored import anchor
-from celery_pecker.stored.deciding import RIVALS, Edit, check_version, refuse_code
-from celery_pecker.stored.definition import Definition
-from celery_pecker.stored.model import ScheduleRow
-from celery_pecker.stored.reading import Current, Reading
+from celery_pecker.stored_schedules import anchor
+from celery_pecker.stored_schedules.deciding import (
+    RIVALS,
+    Edit,
+    check_version,
+    refuse_code,
+)
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.model import ScheduleRow
+from celery_pecker.stored_schedules.reading import Current, Reading
 
 Ask = Callable[[str, Mapping[str, object]], Statement]
 Read = Callable[[Sequence[str]], Flow[list[Current]]]

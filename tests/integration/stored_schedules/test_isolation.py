@@ -9,9 +9,9 @@ import pytest
 from psycopg import IsolationLevel
 from psycopg.errors import SerializationFailure
 
-from celery_pecker.stored import VersionConflict
-from tests.integration.stored.conftest import Desk
-from tests.integration.stored.test_transactions import counts
+from celery_pecker.stored_schedules import VersionConflict
+from tests.integration.stored_schedules.conftest import Desk
+from tests.integration.stored_schedules.test_transactions import counts
 
 LEVELS = pytest.mark.parametrize(
     "level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]

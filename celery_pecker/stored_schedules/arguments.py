@@ -9,10 +9,15 @@ from typing import Any
 from celery_pecker.declarations import enter_tied
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.stored.checks import check_by, check_name, check_version, refuse
-from celery_pecker.stored.deciding import Edit
-from celery_pecker.stored.definition import Definition, Validator
-from celery_pecker.stored.edits import MOST
+from celery_pecker.stored_schedules.checks import (
+    check_by,
+    check_name,
+    check_version,
+    refuse,
+)
+from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.definition import Definition, Validator
+from celery_pecker.stored_schedules.edits import MOST
 
 POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
 

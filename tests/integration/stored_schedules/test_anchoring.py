@@ -9,8 +9,8 @@ import pytest
 from celery.schedules import crontab
 
 from celery_pecker.calendars import cron
-from celery_pecker.stored import InvalidField
-from tests.integration.stored.conftest import Desk
+from celery_pecker.stored_schedules import InvalidField
+from tests.integration.stored_schedules.conftest import Desk
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 LATER = "2999-01-01 00:00+00:00"
