@@ -12,8 +12,8 @@ from celery_pecker.django.models import OutboxDone, OutboxMessage
 from celery_pecker.django.outboxes import OfOneOutbox, OutboxFilter, kept
 from celery_pecker.django.read_only_admin import ReadOnlyAdmin
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
-from celery_pecker.django.stored.admin import ScheduleAdmin
-from celery_pecker.django.stored.changes import ScheduleChangeAdmin
+from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
+from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import Overview, Summary
 

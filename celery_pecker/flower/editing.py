@@ -7,7 +7,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from celery_pecker.flower.pages import Fields, Form, Page, Query, Refused, Source
-from celery_pecker.flower.stored import brief, changes_of, schedules_of, why_read_only
+from celery_pecker.flower.stored_schedules import (
+    brief,
+    changes_of,
+    schedules_of,
+    why_read_only,
+)
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import (
     InvalidField,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from celery import Celery
 
 from celery_pecker.flower.pages import Page, Query, Source
-from celery_pecker.flower.stored import (
+from celery_pecker.flower.stored_schedules import (
     brief,
     changes_of,
     full,

@@ -20,7 +20,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.local import tracer
 from celery_pecker.local.events import EventSender
-from celery_pecker.local.prepared import Order, Ready, make_ready, order_of
+from celery_pecker.local.prepared_entry import Order, Ready, make_ready, order_of
 from celery_pecker.local.threads import Threads
 from celery_pecker.local.unclaimed_log import UnclaimedLog
 from celery_pecker.publisher.dispatch import Dispatch, names_in

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from celery_pecker.kernel.clock import Clock
-from celery_pecker.local.prepared import Order
+from celery_pecker.local.prepared_entry import Order
 
 logger = logging.getLogger("celery_pecker.local")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from celery_pecker.outbox.model import Row
-from celery_pecker.publisher.stored import Stored
-from celery_pecker.publisher.stored.message import route_to
+from celery_pecker.publisher.stored_messages import StoredMessage
+from celery_pecker.publisher.stored_messages.message import route_to
 
 MOST_ROUTES = 10_000
 
@@ -19,7 +19,7 @@ class Messages:
         self._decode = decode
         self._routes: dict[tuple[str, str, str | None], Any] = {}
 
-    def read(self, row: Row, headers: str | None = None) -> Stored:
+    def read(self, row: Row, headers: str | None = None) -> StoredMessage:
         """Return a row as a message; raise ValueError if it cannot be read.
 
         Args:
@@ -34,7 +34,7 @@ class Messages:
                 self._routes.clear()
             declare = tuple(self._decode(row.declare))
             route = self._routes[where] = route_to(*where[:2], declare)
-        return Stored(
+        return StoredMessage(
             key=row.id,
             task=row.task,
             task_id=row.task_id,

@@ -21,7 +21,7 @@ from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
 from celery_pecker.outbox.runs.pushes import Pushes
-from celery_pecker.publisher.stored import StoredPublisher
+from celery_pecker.publisher.stored_messages import StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 

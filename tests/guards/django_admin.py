@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 TESTS = "tests/integration/django/test_schedules.py"
-ADMIN = "celery_pecker/django/stored/admin.py"
-FORM = "celery_pecker/django/stored/form.py"
-STORE = "celery_pecker/django/stored/store.py"
+ADMIN = "celery_pecker/django/stored_schedules/admin.py"
+FORM = "celery_pecker/django/stored_schedules/form.py"
+STORE = "celery_pecker/django/stored_schedules/store.py"
 
 GUARDS = (
     Guard(
@@ -27,7 +27,7 @@ GUARDS = (
     ),
     Guard(
         "django: problems behind thousands of schedules are found",
-        "celery_pecker/django/stored/filters.py",
+        "celery_pecker/django/stored_schedules/filters.py",
         "rows.iterator(chunk_size=CHUNK):\n",
         "rows[:EXAMINED]:\n",
         f"{TESTS}::test_a_problem_is_found_behind_thousands_or_it_is_said",

@@ -266,7 +266,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a relay that was frozen sends nothing",
-        "celery_pecker/publisher/stored/publisher.py",
+        "celery_pecker/publisher/stored_messages/publisher.py",
         "        broker.trust = trust\n",
         "",
         f"{DEATHS}::test_a_frozen_relay_sends_nothing_when_it_wakes_up",

@@ -626,7 +626,7 @@ GUARDS = (
     ),
     Guard(
         "no local run waits for a result backend",
-        "celery_pecker/local/prepared.py",
+        "celery_pecker/local/prepared_entry.py",
         '"ignore_result": True,',
         '"ignore_result": False,',
         LOCAL,

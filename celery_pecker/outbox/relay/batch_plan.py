@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from celery_pecker.outbox.model import Row
-from celery_pecker.publisher.stored import Stored
+from celery_pecker.publisher.stored_messages import StoredMessage
 
 SUSPECT_TRIES = 3
 """A batch taken over so often goes one by one: one of its messages may be the cause."""
@@ -22,8 +22,8 @@ MOST_PAUSE = 5.0
 class Plan:
     """How the messages of a batch are sent."""
 
-    together: list[Stored] = field(default_factory=list)
-    alone: list[Stored] = field(default_factory=list)
+    together: list[StoredMessage] = field(default_factory=list)
+    alone: list[StoredMessage] = field(default_factory=list)
     parked: dict[int, str] = field(default_factory=dict)
     """Ids of those that cannot be read, and why."""
 
@@ -31,8 +31,8 @@ class Plan:
 def plan(
     rows: Iterable[Row],
     *,
-    read: Callable[[Row], Stored],
-    goes_together: Callable[[Stored], bool],
+    read: Callable[[Row], StoredMessage],
+    goes_together: Callable[[StoredMessage], bool],
     tries: int,
 ) -> Plan:
     """Sort the rows of a batch.
@@ -57,7 +57,9 @@ def plan(
     return parts
 
 
-def to_park(messages: Sequence[Stored], *, tries: int, healthy: bool) -> int | None:
+def to_park(
+    messages: Sequence[StoredMessage], *, tries: int, healthy: bool
+) -> int | None:
     """Return the id to park of a batch that goes one by one, None if none.
 
     The first is the one that was tried each time.

@@ -18,7 +18,11 @@ from celery_pecker.outbox.messages import Messages
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.relay import batch_plan
 from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
-from celery_pecker.publisher.stored import Pushed, Stored, StoredPublisher
+from celery_pecker.publisher.stored_messages import (
+    Pushed,
+    StoredMessage,
+    StoredPublisher,
+)
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -174,7 +178,7 @@ class Delivery:
     def _one_by_one(
         self,
         batch: Batch,
-        messages: Sequence[Stored],
+        messages: Sequence[StoredMessage],
         parked: dict[int, str],
         trust: TrustWindow,
     ) -> None:
@@ -205,7 +209,7 @@ class Delivery:
                 pushed, rest = Pushed(), left
         self._write(rest, pushed, ended=True)
 
-    def _read(self, row: Row) -> Stored:
+    def _read(self, row: Row) -> StoredMessage:
         """Return a row as a message; raise ValueError if it cannot be read."""
         message = self._messages.read(row)
         self._tasks[row.id] = row.task

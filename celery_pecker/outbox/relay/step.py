@@ -17,7 +17,7 @@ from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.outbox.relay.watermark import Watermark
-from celery_pecker.publisher.stored import StoredPublisher
+from celery_pecker.publisher.stored_messages import StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 

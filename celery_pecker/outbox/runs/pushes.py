@@ -23,7 +23,7 @@ from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.rows import MAX_PUSHES, Pushed, Rows
-from celery_pecker.publisher.stored import Stored, StoredPublisher
+from celery_pecker.publisher.stored_messages import StoredMessage, StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -88,8 +88,8 @@ class Pushes:
         """Send some; whether the broker still takes messages."""
         epochs = {one.id: one.epoch for one in part}
         refused: dict[int, str] = {}
-        together: list[Stored] = []
-        alone: list[Stored] = []
+        together: list[StoredMessage] = []
+        alone: list[StoredMessage] = []
         for row in self._rows.read([*epochs.items()]):
             try:
                 message = self._message(row, epochs[row.id])
@@ -125,7 +125,7 @@ class Pushes:
             )
         return broken is None
 
-    def _message(self, row: Row, epoch: int) -> Stored:
+    def _message(self, row: Row, epoch: int) -> StoredMessage:
         """Return a row as a message that names its epoch; raise ValueError."""
         ref = RowRef(row.id, epoch, self._name, row.task_id)
         return self._messages.read(row, header.add(row.headers, ref))

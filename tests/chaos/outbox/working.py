@@ -18,7 +18,7 @@ from celery import Celery
 import celery_pecker.worker
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs.rows import Rows
-from celery_pecker.publisher.stored import StoredPublisher
+from celery_pecker.publisher.stored_messages import StoredPublisher
 from tests.chaos.outbox.strikes import Strikes
 
 HOLD = 2.0

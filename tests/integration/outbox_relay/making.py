@@ -17,7 +17,7 @@ from celery_pecker.kernel.clock import SYSTEM, Clock, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
-from celery_pecker.publisher.stored import StoredPublisher
+from celery_pecker.publisher.stored_messages import StoredPublisher
 
 POINTS = [
     *("before claim", "after claim", "before read", "after read"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from celery_pecker.flower.schedules import SPARED, LastTotals
-from celery_pecker.flower.stored import LONGEST, changes, differences
+from celery_pecker.flower.stored_schedules import LONGEST, changes, differences
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.overview import Overview
 from celery_pecker.stored_schedules import Change

@@ -11,7 +11,7 @@ from celery_pecker.publisher.message_template import Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredMessage:
     """What Celery built at the call."""
 
     key: int
@@ -44,7 +44,7 @@ def route_to(exchange: str, routing_key: str, declare: tuple[Any, ...]) -> Route
     )
 
 
-def redated(message: Stored, now: datetime) -> dict[str, Any]:
+def redated(message: StoredMessage, now: datetime) -> dict[str, Any]:
     """Return the properties, of which `expiration` counts from now.
 
     Celery counted it from the call, and the message has waited since. One that has

@@ -13,9 +13,9 @@ from django import forms
 from django.contrib.admin.widgets import AdminTextareaWidget, AdminTextInputWidget
 
 from celery_pecker.django.models import Schedule
-from celery_pecker.django.stored.differences import Difference, differences
-from celery_pecker.django.stored.rows import row, state_of
-from celery_pecker.django.stored.store import Store, schedules
+from celery_pecker.django.stored_schedules.differences import Difference, differences
+from celery_pecker.django.stored_schedules.rows import row, state_of
+from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
 from celery_pecker.stored_schedules import fields
 from celery_pecker.stored_schedules.fields import Preview

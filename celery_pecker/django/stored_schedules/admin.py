@@ -18,10 +18,10 @@ from django.utils.html import format_html
 from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
 from celery_pecker.django.read_only_admin import Bounded
-from celery_pecker.django.stored import filters, rows
-from celery_pecker.django.stored.changes import compared, instant
-from celery_pecker.django.stored.form import ScheduleForm, fieldsets
-from celery_pecker.django.stored.store import Store, schedules
+from celery_pecker.django.stored_schedules import filters, rows
+from celery_pecker.django.stored_schedules.changes import compared, instant
+from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
+from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import PeckerError
 
 KEPT = 100

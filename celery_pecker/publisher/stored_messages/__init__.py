@@ -10,7 +10,7 @@ delivery tag, and how long the message may still wait in the broker.
   possible, else by kombu's channel. So one that is refused is known by name.
 """
 
-from celery_pecker.publisher.stored.message import Stored
-from celery_pecker.publisher.stored.publisher import Pushed, StoredPublisher
+from celery_pecker.publisher.stored_messages.message import StoredMessage
+from celery_pecker.publisher.stored_messages.publisher import Pushed, StoredPublisher
 
-__all__ = ["Pushed", "Stored", "StoredPublisher"]
+__all__ = ["Pushed", "StoredMessage", "StoredPublisher"]

@@ -13,7 +13,7 @@ from kombu.utils.json import loads
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.rabbitmq_lane import RabbitLane, Sending
-from celery_pecker.publisher.stored.message import Stored, redated
+from celery_pecker.publisher.stored_messages.message import StoredMessage, redated
 
 
 class StoredRabbit:
@@ -36,7 +36,7 @@ class StoredRabbit:
             return str(error)
         return None
 
-    def send(self, messages: Sequence[Stored], now: datetime) -> Sending:
+    def send(self, messages: Sequence[StoredMessage], now: datetime) -> Sending:
         """Send all of them and wait for the confirms.
 
         Raises:
@@ -62,7 +62,7 @@ class _Framed:
     octets: bytes
 
     @classmethod
-    def of(cls, message: Stored, channel: Any, now: datetime) -> _Framed:
+    def of(cls, message: StoredMessage, channel: Any, now: datetime) -> _Framed:
         """Return the bytes that py-amqp would write."""
         properties = redated(message, now)
         properties.pop("delivery_info", None)

@@ -21,9 +21,9 @@ from celery_pecker.publisher.brokers import Kind
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.message_template import Route
 from celery_pecker.publisher.redis_script import ScriptRefused
-from celery_pecker.publisher.stored.message import Stored, redated
-from celery_pecker.publisher.stored.rabbitmq import StoredRabbit
-from celery_pecker.publisher.stored.redis import StoredRedis
+from celery_pecker.publisher.stored_messages.message import StoredMessage, redated
+from celery_pecker.publisher.stored_messages.rabbitmq import StoredRabbit
+from celery_pecker.publisher.stored_messages.redis import StoredRedis
 
 UNREADABLE: tuple[type[BaseException], ...] = (
     *(ValueError, TypeError, KeyError, AttributeError, OverflowError),
@@ -82,7 +82,7 @@ class StoredPublisher:
         if self._broker.kind is Kind.REDIS:
             self._redis.settle(token)
 
-    def goes_together(self, message: Stored) -> bool:
+    def goes_together(self, message: StoredMessage) -> bool:
         """Say whether a message can be sent in one go with others.
 
         Raises:
@@ -96,7 +96,7 @@ class StoredPublisher:
         return self._broker.kind is Kind.RABBITMQ
 
     def push(
-        self, messages: Sequence[Stored], token: str, *, trust: TrustWindow
+        self, messages: Sequence[StoredMessage], token: str, *, trust: TrustWindow
     ) -> Pushed:
         """Send messages together, each of which `goes_together`.
 
@@ -125,7 +125,9 @@ class StoredPublisher:
             pushed.broken = error
         return pushed
 
-    def push_alone(self, message: Stored, token: str, *, trust: TrustWindow) -> Pushed:
+    def push_alone(
+        self, message: StoredMessage, token: str, *, trust: TrustWindow
+    ) -> Pushed:
         """Send one message; who refuses it refuses it alone.
 
         Args:
@@ -184,7 +186,7 @@ class StoredPublisher:
                 msg = f"broker, while declaring queues: {error}"
                 raise BrokerUnavailable(msg) from error
 
-    def _confirmed(self, messages: Sequence[Stored], pushed: Pushed) -> None:
+    def _confirmed(self, messages: Sequence[StoredMessage], pushed: Pushed) -> None:
         broker = self._broker
         missing = self._missing(messages)
         for one in messages:
@@ -203,7 +205,7 @@ class StoredPublisher:
         elif sending.failure is not None or sending.lost:
             pushed.broken = sending.failure or TimeoutError("no confirms in time")
 
-    def _missing(self, messages: Sequence[Stored]) -> dict[str, str]:
+    def _missing(self, messages: Sequence[StoredMessage]) -> dict[str, str]:
         """Return the exchanges that are not there, and what RabbitMQ says of them."""
         names = {one.route.exchange for one in messages} - {""}
         try:
@@ -215,7 +217,7 @@ class StoredPublisher:
         return {name: why for name, why in errors.items() if why is not None}
 
     def _judge(
-        self, error: BaseException, messages: Sequence[Stored], pushed: Pushed
+        self, error: BaseException, messages: Sequence[StoredMessage], pushed: Pushed
     ) -> None:
         """Tell a broker that refuses everything from one that refuses a message."""
         try:
@@ -226,7 +228,7 @@ class StoredPublisher:
         else:
             _apart(messages, pushed, error)
 
-    def _by_kombu(self, message: Stored) -> None:
+    def _by_kombu(self, message: StoredMessage) -> None:
         """Send one message over kombu's channel, as kombu would send its own."""
         channel, route = self._broker.channel, message.route
         body: bytes | str = message.body
@@ -244,6 +246,8 @@ class StoredPublisher:
         channel.basic_publish(prepared, route.exchange, route.routing_key)
 
 
-def _apart(messages: Sequence[Stored], pushed: Pushed, error: BaseException) -> None:
+def _apart(
+    messages: Sequence[StoredMessage], pushed: Pushed, error: BaseException
+) -> None:
     pushed.alone.update(one.key for one in messages)
     pushed.why = str(error) or type(error).__name__

@@ -19,7 +19,7 @@ from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.publisher.connection import UNNAMED, BrokerConnection
 from celery_pecker.publisher.redis_script import RedisScript
-from celery_pecker.publisher.stored.message import Stored, redated
+from celery_pecker.publisher.stored_messages.message import StoredMessage, redated
 
 TOKEN_SECONDS = 86_400
 SETTLED_MILLISECONDS = 600_000
@@ -37,14 +37,16 @@ class StoredRedis:
         self._script = RedisScript(broker)
         self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
 
-    def takes(self, message: Stored) -> bool:
+    def takes(self, message: StoredMessage) -> bool:
         """Say whether a script can push this message."""
         channel, exchange = self._broker.channel, message.route.exchange
         if self._script.refused is not None or channel.body_encoding != "base64":
             return False
         return not exchange or channel.typeof(exchange).type in LISTED
 
-    def push(self, messages: Sequence[Stored], token: str, now: datetime) -> None:
+    def push(
+        self, messages: Sequence[StoredMessage], token: str, now: datetime
+    ) -> None:
         """Push all of them, unless it was done under the token before.
 
         Raises:
@@ -104,7 +106,7 @@ class StoredRedis:
             self._settled.append(self._script.key(token))
 
 
-def rendered(message: Stored, priority: int, now: datetime) -> bytes:
+def rendered(message: StoredMessage, priority: int, now: datetime) -> bytes:
     """Return the JSON that kombu would push."""
     properties = redated(message, now)
     properties["priority"] = priority if message.priority is None else message.priority
@@ -123,7 +125,7 @@ def rendered(message: Stored, priority: int, now: datetime) -> bytes:
     ).encode()
 
 
-def _priority(channel: Any, message: Stored) -> int:
+def _priority(channel: Any, message: StoredMessage) -> int:
     """Return the priority by kombu's rule, which also says which list it is."""
     properties = {"properties": {"priority": message.priority or 0}}
     return int(channel._get_message_priority(properties))  # noqa: SLF001 (kombu's rule)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Declaration, HotRow
-from celery_pecker.django.stored.store import reading, schedules
+from celery_pecker.django.stored_schedules.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.stored_schedules.model import ScheduleRow

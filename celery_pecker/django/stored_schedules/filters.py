@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import Exists, F, Q
 
 from celery_pecker.django.read_only_admin import MOST
-from celery_pecker.django.stored.rows import hot, readable
+from celery_pecker.django.stored_schedules.rows import hot, readable
 from celery_pecker.stored_schedules.form_fields import KINDS
 
 STATES = ("active", "paused", "done", "problem")

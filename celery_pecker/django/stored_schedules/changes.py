@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from celery_pecker.django.models import ScheduleChange
 from celery_pecker.django.read_only_admin import ReadOnlyAdmin
-from celery_pecker.django.stored.differences import differences
+from celery_pecker.django.stored_schedules.differences import differences
 
 INSTANT = "%Y-%m-%d %H:%M:%S"
 PARTS = (
