@@ -13,7 +13,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.replica.dispatching import Destination
-from celery_pecker.schedules.model import Entry, Message, Stored
+from celery_pecker.schedules.model import Entry, Message, StoredSchedule
 from celery_pecker.stored_schedules.timing import Timings
 
 
@@ -31,7 +31,7 @@ class Definitions:
         self._destination = destination
         self._timings = Timings(app)
 
-    def entry(self, row: Stored) -> Entry:
+    def entry(self, row: StoredSchedule) -> Entry:
         """Return the entry; raise whatever is wrong with the row."""
         try:
             return self._timings.entry(

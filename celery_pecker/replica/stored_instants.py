@@ -12,7 +12,7 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.recurrence import RETRY
 from celery_pecker.schedules.bounds import following
-from celery_pecker.schedules.model import NEVER_US, Stored
+from celery_pecker.schedules.model import NEVER_US, StoredSchedule
 from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.stored_schedules.timing import Timings
 
@@ -67,7 +67,7 @@ class StoredInstants:
         self._known[slot.name] = known
         return known[1]
 
-    def _work_out(self, slot: StoredSlot, row: Stored, now_us: int) -> None:
+    def _work_out(self, slot: StoredSlot, row: StoredSchedule, now_us: int) -> None:
         due_us, error = user_code.tried(self._due, slot, row, now_us)
         if error is not None or due_us is None:  # it is parked, and counted there
             due_us = NEVER_US
@@ -75,7 +75,7 @@ class StoredInstants:
         if due_us != max(slot.executed_us, now_us) + int(RETRY * SECOND):
             self._known[slot.name] = slot, due_us
 
-    def _due(self, slot: StoredSlot, row: Stored, now_us: int) -> int:
+    def _due(self, slot: StoredSlot, row: StoredSchedule, now_us: int) -> int:
         with user_code.no_exit(f"stored schedule {row.name!r}"):
             recurs = self._timings.entry(
                 row.name,

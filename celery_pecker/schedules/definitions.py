@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from celery_pecker.schedules.model import Entry, Message, Stored
+from celery_pecker.schedules.model import Entry, Message, StoredSchedule
 
 
 class Definitions(Protocol):
     """What a stored row means: the entry, and its message on the way out."""
 
-    def entry(self, row: Stored) -> Entry:
+    def entry(self, row: StoredSchedule) -> Entry:
         """Return the entry; raise whatever is wrong with the row."""
         ...
 

@@ -168,7 +168,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSchedule:
     """A stored schedule as a replica reads it, without what its message is made of."""
 
     name: str
@@ -217,7 +217,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRun:
     """A run that somebody asked for, and its entry's row at that time."""
 
     name: str

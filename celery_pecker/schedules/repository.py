@@ -11,10 +11,10 @@ from celery_pecker.history.silent_processes import Seen
 from celery_pecker.kernel.clock import from_us, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import (
-    Asked,
     Delivery,
     Entry,
     Orphan,
+    RequestedRun,
     Row,
     Wanted,
     Win,
@@ -133,14 +133,16 @@ class Repository:
         )
         return [Orphan(*row) for row in rows]
 
-    def asked(self) -> tuple[int, list[Asked]]:
+    def asked(self) -> tuple[int, list[RequestedRun]]:
         """Return the database's time and the runs that people asked for."""
         rows = self._database.run("read_asked", now=self._now())
-        return rows[0][0], [Asked(*row[1:]) for row in rows if row[1] is not None]
+        return rows[0][0], [
+            RequestedRun(*row[1:]) for row in rows if row[1] is not None
+        ]
 
     def take_asked(
         self,
-        wanted: Sequence[tuple[Asked, int | None]],
+        wanted: Sequence[tuple[RequestedRun, int | None]],
         versions: Sequence[int | None],
         *,
         until_us: int,
@@ -172,7 +174,7 @@ class Repository:
             epochs=[epoch for _, epoch in sent],
         )
 
-    def drop_asked(self, gone: Sequence[Asked]) -> list[tuple[str, int, int]]:
+    def drop_asked(self, gone: Sequence[RequestedRun]) -> list[tuple[str, int, int]]:
         """Remove runs, each only as it was read; return (name, due_us, era)."""
         rows = self._database.run(
             "drop_asked",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from celery_pecker.schedules.model import Asked, Entry
+from celery_pecker.schedules.model import Entry, RequestedRun
 
 REQUEST_TIMEOUT_US = 300_000_000
 """A question that could not be answered for so long is given up and counted."""
@@ -38,7 +38,7 @@ class Drop:
 
 
 def decide(
-    entry: Entry, asked: Asked, *, busy_us: int, now_us: int
+    entry: Entry, asked: RequestedRun, *, busy_us: int, now_us: int
 ) -> Take | Wait | Drop:
     """Say what becomes of a question.
 
@@ -56,7 +56,7 @@ def decide(
 
 
 def _between(
-    asked: Asked, next_us: int, timeout_us: int, *, busy_us: int, now_us: int
+    asked: RequestedRun, next_us: int, timeout_us: int, *, busy_us: int, now_us: int
 ) -> Take | Wait:
     """Find room between the last slot's deadline and the next slot."""
     free_us = asked.executed_us + timeout_us if asked.task_epoch else 0
@@ -71,7 +71,7 @@ def _between(
     return Take(ends_us)
 
 
-def _next(entry: Entry, asked: Asked, now_us: int) -> int | None:
+def _next(entry: Entry, asked: RequestedRun, now_us: int) -> int | None:
     if entry.period_us is not None:
         return asked.executed_us + entry.period_us
     recurrence = entry.recurrence

@@ -15,16 +15,16 @@ from celery_pecker.history import Report
 from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import asked_slot
-from celery_pecker.schedules.model import Asked, Slot
+from celery_pecker.schedules.model import RequestedRun, Slot
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
 
-Taken = tuple[Asked, int | None]
+Taken = tuple[RequestedRun, int | None]
 """A run and its deadline."""
-Dropped = tuple[Asked, str]
+Dropped = tuple[RequestedRun, str]
 """A run that is given up, and why."""
 
 
@@ -85,7 +85,7 @@ class RequestedRuns:
         return bool(take or give_up)
 
     def _sort(
-        self, asked: list[Asked], now_us: int
+        self, asked: list[RequestedRun], now_us: int
     ) -> tuple[list[Taken], list[Dropped]]:
         """Return what to take, one of each entry, and what to give up."""
         busy: dict[str, int] = {}

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.model import Entry, Message, Row, Stored
+from celery_pecker.schedules.model import Entry, Message, Row, StoredSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Page:
     """The name with which a full page of all ended; None: it was the last."""
     elsewhere: bool
     """Whether it had rows of the other kind of replicas."""
-    rows: list[Stored]
+    rows: list[StoredSchedule]
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]]) -> Page:
@@ -40,9 +40,9 @@ class Page:
         )
 
 
-def _stored(row: tuple[Any, ...]) -> Stored:
+def _stored(row: tuple[Any, ...]) -> StoredSchedule:
     hot = None if row[18] is None else Row(*row[18:24])
-    return Stored(*(*row[5:18], hot))
+    return StoredSchedule(*(*row[5:18], hot))
 
 
 class StoredRows:

@@ -22,7 +22,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.definitions import Definitions
-from celery_pecker.schedules.model import NEVER_US, Entry, Message, Stored
+from celery_pecker.schedules.model import NEVER_US, Entry, Message, StoredSchedule
 from celery_pecker.schedules.stored_rows import Page, StoredRows
 from celery_pecker.schedules.timekeeper import Timekeeper
 
@@ -214,7 +214,7 @@ class StoredSync:
         self._connection = load.connection
         self.loaded = True
 
-    def _apply(self, row: Stored, now_us: int) -> None:
+    def _apply(self, row: StoredSchedule, now_us: int) -> None:
         """Follow one row, unless it is known as it is."""
         name = row.name
         if name in self._code:
@@ -239,7 +239,7 @@ class StoredSync:
             done_us = max(row.once_us, now_us) + DONE_US
             heappush(self._single, (done_us, name, row.version))
 
-    def _park(self, row: Stored, why: object) -> None:
+    def _park(self, row: StoredSchedule, why: object) -> None:
         self._drop(row.name)
         self._parked[row.name] = row.version, row.edit
         logger.error(
@@ -284,7 +284,7 @@ class StoredSync:
             del self._built[oldest]
             self._definitions.forget(oldest)
 
-    def _build_one(self, row: Stored, message: Message) -> None:
+    def _build_one(self, row: StoredSchedule, message: Message) -> None:
         _, error = user_code.tried(self._definitions.build, message)
         if isinstance(error, BrokerUnavailable):
             raise error
