@@ -68,13 +68,7 @@ class Popen(subprocess.Popen[Any]):
             waited: tuple[int, int] = plain._try_wait(wait_flags)
             return waited
         if not wait_flags & os.WNOHANG:
-            end = os.pidfd_open(self.pid)
-            try:
-                until = select.poll()
-                until.register(end)
-                until.poll()
-            finally:
-                os.close(end)
+            _has_ended(self.pid, None)
         return server.ended(self.pid)
 
     def _internal_poll(self, *args: Any, **options: Any) -> int | None:
@@ -116,6 +110,20 @@ def _can_be_forked(asked: Mapping[str, Any]) -> bool:
     )
 
 
+def _has_ended(pid: int, timeout: int | None) -> bool:
+    """Wait so many milliseconds; also true of what nobody has waited for yet."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        end = select.poll()
+        end.register(process, select.POLLIN)
+        return bool(end.poll(timeout))
+    finally:
+        os.close(process)
+
+
 class Server:
     """The process of `fork_server`, started when it is needed first."""
 
@@ -152,10 +160,7 @@ class Server:
             with self._turn, suppress(OSError):
                 own, status = self._ask({"pid": pid}, [])
                 return own, status
-        with suppress(ProcessLookupError):  # no server: nobody knows how it ended
-            os.kill(pid, 0)
-            return 0, 0
-        return pid, 0
+        return (pid if _has_ended(pid, 0) else 0), 0  # nobody knows how
 
     def _begin(self) -> None:
         self._owner = os.getpid()
