@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,6 +17,23 @@ def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a table; all columns but the first are numbers."""
     rule = ["---", *["--:"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
+
+
+def columns(
+    samples: Iterable[Sample], cells: Mapping[str, str | Callable[[Sample], str]]
+) -> str:
+    """Return a table of trials, a line each: heads, and what makes a cell of a trial.
+
+    A text is a pattern for `str.format`, by the trial's keys: ``{ms[p99]:.1f}``.
+    """
+    lines = [
+        [
+            cell.format_map(one) if isinstance(cell, str) else cell(one)
+            for cell in cells.values()
+        ]
+        for one in samples
+    ]
+    return grid([*cells], lines)
 
 
 def loads(samples: Iterable[Sample]) -> list[tuple[int, str, str, list[Sample]]]:

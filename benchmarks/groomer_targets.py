@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from benchmarks.results import Results, Sample
 from benchmarks.tables.groomer import rates, times
 from benchmarks.verdict import Verdict
@@ -35,29 +37,25 @@ def verdicts(results: Results) -> list[Verdict]:
     return made
 
 
-def _account(one: Sample) -> list[Verdict]:
+def _account(one: Sample) -> Iterator[Verdict]:
     wrong = [one[key] for key in ("lost", "orphans", "twice")]
-    return [
-        Verdict(
-            target=f"{one['reports']:,} reports: 0 lost, 0 orphans, 0 invited twice",
-            measured=", ".join(f"{many:,}" for many in wrong),
-            met=not any(wrong),
-        )
-    ]
+    yield Verdict(
+        target=f"{one['reports']:,} reports: 0 lost, 0 orphans, 0 invited twice",
+        measured=", ".join(f"{many:,}" for many in wrong),
+        met=not any(wrong),
+    )
 
 
-def _splits(one: Sample) -> list[Verdict]:
+def _splits(one: Sample) -> Iterator[Verdict]:
     p99 = one["split_s"]["p99"]
     wrong = [one[key] for key in ("still_split", "invited_twice", "pulled")]
-    return [
-        Verdict(
-            target=f"a split lasts ≤ {SPLIT:g} s (p99)",
-            measured=f"{p99:.1f} s, {one['splits']} splits",
-            met=p99 <= SPLIT,
-        ),
-        Verdict(
-            target="0 calls split at the end, 0 peers invited twice, 0 pulled back",
-            measured=", ".join(f"{many:,}" for many in wrong),
-            met=not any(wrong),
-        ),
-    ]
+    yield Verdict(
+        target=f"a split lasts ≤ {SPLIT:g} s (p99)",
+        measured=f"{p99:.1f} s, {one['splits']} splits",
+        met=p99 <= SPLIT,
+    )
+    yield Verdict(
+        target="0 calls split at the end, 0 peers invited twice, 0 pulled back",
+        measured=", ".join(f"{many:,}" for many in wrong),
+        met=not any(wrong),
+    )

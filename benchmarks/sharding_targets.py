@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import median
 
 from benchmarks.results import Results, Sample
@@ -27,138 +28,114 @@ def verdicts(results: Results) -> list[Verdict]:
     ]
 
 
-def _many(samples: list[Sample]) -> list[Verdict]:
+def _many(samples: list[Sample]) -> Iterator[Verdict]:
     took: dict[str, list[float]] = {}
     for one in samples:
         if one["shards"] == 10_000:
             took.setdefault(one["who"], []).append(one["total_s"])
     if OURS not in took:
-        return []
+        return
     ours = median(took.pop(OURS))
     others = ", ".join(f"{who} {median(each):.1f}" for who, each in took.items())
-    return [
-        Verdict(
-            target="10,000 shards of 2 submitted and done ≤ 5 s",
-            measured=f"{ours:.1f} s; {others}",
-            met=ours <= 5,
-        )
-    ]
+    yield Verdict(
+        target="10,000 shards of 2 submitted and done ≤ 5 s",
+        measured=f"{ours:.1f} s; {others}",
+        met=ours <= 5,
+    )
 
 
-def _submit(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
-            target=f"submit call ≤ 200 ms: {one['items']:,} items by {one['way']}",
-            measured=f"p95 {one['ms']['p95']:.1f} ms, first {one['first_ms']:.0f} ms",
-            met=one["ms"]["p95"] <= 200,
-        )
-        for one in samples
-        if one["way"] != "inline list"
-    ]
+def _submit(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        if one["way"] != "inline list":
+            yield Verdict(
+                target=f"submit call ≤ 200 ms: {one['items']:,} items by {one['way']}",
+                measured=f"p95 {one['ms']['p95']:.1f} ms,"
+                f" first {one['first_ms']:.0f} ms",
+                met=one["ms"]["p95"] <= 200,
+            )
 
 
-def _items(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
+def _items(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        yield Verdict(
             target=f"{one['items']:,} items, {one['layers']} layers,"
             f" {one['shards']:,} shards: coordination ≤ 60 µs an item: {one['kind']}",
             measured=f"{one['us']:.1f} µs",
             met=one["us"] <= 60,
         )
-        for one in samples
-    ]
 
 
-def _kill(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _kill(samples: list[Sample]) -> Iterator[Verdict]:
     for lease in sorted({one["lease"] for one in samples if "lease" in one}):
         trials = [one for one in samples if one.get("lease") == lease]
         again = [one["again_s"] for one in trials]
         most = max(one for one in again if one is not None)
         lost = sum(one["lost"] for one in trials)
-        found.append(
-            Verdict(
-                target=f"kill -9: its shards run again ≤ {lease + 2:g} s"
-                f" (lease of {lease:g} s + 2), none lost",
-                measured=f"{most:.1f} s at most, {lost} lost",
-                met=most <= lease + 2 and None not in again and not lost,
-            )
+        yield Verdict(
+            target=f"kill -9: its shards run again ≤ {lease + 2:g} s"
+            f" (lease of {lease:g} s + 2), none lost",
+            measured=f"{most:.1f} s at most, {lost} lost",
+            met=most <= lease + 2 and None not in again and not lost,
         )
-    return found
 
 
-def _poison(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _poison(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         if one["who"] != OURS:
             continue
         among = f"one poison item in {one['items']:,}"
-        found += [
-            Verdict(
-                target=f"{among}: exactly it is reported",
-                measured=f"{one['reported']} reported,"
-                f" {one['never_begun']} never begun",
-                met=one["reported"] == 1 and one["right"] and not one["never_begun"],
-            ),
-            Verdict(
-                target=f"{among}: done ≤ 10 s",
-                measured=f"{one['seconds']:.1f} s",
-                met=one["seconds"] <= 10,
-            ),
-        ]
-    return found
-
-
-def _post(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
-            target=f"Post over {one['results']:,} results of {one['letters']} letters:"
-            " RSS grows ≤ 64 MB",
-            measured=f"{one['grown_mb']:.1f} MB",
-            met=one["grown_mb"] <= 64,
+        yield Verdict(
+            target=f"{among}: exactly it is reported",
+            measured=f"{one['reported']} reported, {one['never_begun']} never begun",
+            met=one["reported"] == 1 and one["right"] and not one["never_begun"],
         )
-        for one in samples
-        if one["who"] == OURS and one["grown_mb"] is not None
-    ]
+        yield Verdict(
+            target=f"{among}: done ≤ 10 s",
+            measured=f"{one['seconds']:.1f} s",
+            met=one["seconds"] <= 10,
+        )
+
+
+def _post(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        if one["who"] == OURS and one["grown_mb"] is not None:
+            yield Verdict(
+                target=f"Post over {one['results']:,} results of {one['letters']}"
+                " letters: RSS grows ≤ 64 MB",
+                measured=f"{one['grown_mb']:.1f} MB",
+                met=one["grown_mb"] <= 64,
+            )
 
 
 STOPS = {"pause": "pause_job", "cancel": "decide_job"}
 """The write that stops a job, by its label; what follows it sends and tells."""
 
 
-def _control(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _control(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         for act, label in STOPS.items():
             asked, effective = one[act]["statements"], one[act]["effective_s"]
             writes = None if asked is None else sum(label in each for each in asked)
             in_all = "" if asked is None else f" ({len(asked)} statements in all)"
-            found.append(
-                Verdict(
-                    target=f"{act} of {one['queued']:,} queued shards: one write,"
-                    " effective within 1 s",
-                    measured=f"{'?' if writes is None else writes} write{in_all},"
-                    f" {effective:.2f} s",
-                    met=effective <= 1 and writes in {None, 1},
-                )
+            yield Verdict(
+                target=f"{act} of {one['queued']:,} queued shards: one write,"
+                " effective within 1 s",
+                measured=f"{'?' if writes is None else writes} write{in_all},"
+                f" {effective:.2f} s",
+                met=effective <= 1 and writes in {None, 1},
             )
-    return found
 
 
-def _flower(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _flower(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         pages = {name: page["ms"]["p95"] for name, page in one["pages"].items()}
         worst = max(pages, key=lambda name: pages[name])
-        found.append(
-            Verdict(
-                target=f"Flower's pages at {one['shards']:,} shards: p95 ≤ 50 ms",
-                measured=f"a job's data {pages[DATA]:.0f} ms; slowest,"
-                f" {worst}: {pages[worst]:.0f} ms",
-                met=pages[worst] <= 50,
-            )
+        yield Verdict(
+            target=f"Flower's pages at {one['shards']:,} shards: p95 ≤ 50 ms",
+            measured=f"a job's data {pages[DATA]:.0f} ms; slowest,"
+            f" {worst}: {pages[worst]:.0f} ms",
+            met=pages[worst] <= 50,
         )
-    return found
 
 
 FIRST_HALF = 0.6
@@ -168,52 +145,40 @@ FOUND = 5.0
 """Seconds after its lease, in which a lost ticket is found."""
 
 
-def _short(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _short(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         if one["way"] == "one":
             ours, chord = (one["ms"][who]["p50"] for who in (OURS, "chord"))
-            found.append(
-                Verdict(
-                    target=f"a job of {one['items']} items takes no longer than a chord"
-                    f" of {one['items']}, median",
-                    measured=f"{ours:.0f} ms; chord {chord:.0f}",
-                    met=ours <= chord,
-                )
+            yield Verdict(
+                target=f"a job of {one['items']} items takes no longer than a chord"
+                f" of {one['items']}, median",
+                measured=f"{ours:.0f} ms; chord {chord:.0f}",
+                met=ours <= chord,
             )
         else:
             first, half, last = (one[f"{at}_s"] for at in ("first", "median", "last"))
             part = (half - first) / max(last - first, 1e-9)
-            found.append(
-                Verdict(
-                    target=f"{one['jobs']:,} waiting jobs end one after the other: half"
-                    f" within {FIRST_HALF:.0%} of the time from the first to the last",
-                    measured=f"{part:.0%}",
-                    met=part <= FIRST_HALF and one["ended"] == one["jobs"],
-                )
+            yield Verdict(
+                target=f"{one['jobs']:,} waiting jobs end one after the other: half"
+                f" within {FIRST_HALF:.0%} of the time from the first to the last",
+                measured=f"{part:.0%}",
+                met=part <= FIRST_HALF and one["ended"] == one["jobs"],
             )
-    return found
 
 
-def _open(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _open(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         seconds = one["found_s"].values()
         never = f"not within {one['given_up_s']:.0f} s"
-        found.append(
-            Verdict(
-                target=f"a ticket lost among {one['jobs']:,} open jobs is found within"
-                f" {FOUND:g} s after its lease",
-                measured=never if None in seconds else f"{max(seconds):.1f} s",
-                met=None not in seconds and max(seconds) <= FOUND,
-            )
+        yield Verdict(
+            target=f"a ticket lost among {one['jobs']:,} open jobs is found within"
+            f" {FOUND:g} s after its lease",
+            measured=never if None in seconds else f"{max(seconds):.1f} s",
+            met=None not in seconds and max(seconds) <= FOUND,
         )
         worst = max(page["ms"]["p95"] for page in one["pages"].values())
-        found.append(
-            Verdict(
-                target=f"Flower's list of {one['jobs']:,} open jobs: p95 ≤ 50 ms",
-                measured=f"{worst:.0f} ms",
-                met=worst <= 50,
-            )
+        yield Verdict(
+            target=f"Flower's list of {one['jobs']:,} open jobs: p95 ≤ 50 ms",
+            measured=f"{worst:.0f} ms",
+            met=worst <= 50,
         )
-    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from benchmarks.results import Results
 from benchmarks.subjects import Subject
 from benchmarks.verdict import Verdict
@@ -28,39 +30,31 @@ def verdicts(results: Results) -> list[Verdict]:
     ]
 
 
-def _edit(one: dict[str, object]) -> list[Verdict]:
-    return [
-        Verdict(
+def _edit(one: dict[str, object]) -> Iterator[Verdict]:
+    for name, key in (("what is added", "added_s"), ("a removal", "removed_s")):
+        yield Verdict(
             target=f"{name} acts within a second, p99",
             measured=f"{one[key]['p99']:.2f} s",  # type: ignore[index]
             met=one[key]["p99"] <= 1.0 and not one["never"],  # type: ignore[index]
         )
-        for name, key in (("what is added", "added_s"), ("a removal", "removed_s"))
-    ]
 
 
-def _start(samples: list[dict[str, object]]) -> list[Verdict]:
+def _start(samples: list[dict[str, object]]) -> Iterator[Verdict]:
     by = {one["entries"]: one for one in samples}
-    made = []
     if 100_000 in by:
         one = by[100_000]
-        made.append(
-            Verdict(
-                target="100,000 stored: ready in ≤ 5 s, ≤ 300 MB",
-                measured=f"{one['ready_s']:.1f} s, {one['rss_mb']:.0f} MB",
-                met=one["ready_s"] <= 5 and one["rss_mb"] <= 300,  # type: ignore[operator]
-            )
+        yield Verdict(
+            target="100,000 stored: ready in ≤ 5 s, ≤ 300 MB",
+            measured=f"{one['ready_s']:.1f} s, {one['rss_mb']:.0f} MB",
+            met=one["ready_s"] <= 5 and one["rss_mb"] <= 300,  # type: ignore[operator]
         )
         if 100 in by:
             few, many = by[100]["cpu_ms"], one["cpu_ms"]
-            made.append(
-                Verdict(
-                    target="100,000 stored: an idle second costs what it does with 100",
-                    measured=f"{few:.1f} → {many:.1f} ms",
-                    met=many <= 1.5 * few + 1,  # type: ignore[operator]
-                )
+            yield Verdict(
+                target="100,000 stored: an idle second costs what it does with 100",
+                measured=f"{few:.1f} → {many:.1f} ms",
+                met=many <= 1.5 * few + 1,  # type: ignore[operator]
             )
-    return made
 
 
 def _code(one: dict[str, object]) -> Verdict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
 from benchmarks.subjects import Subject
@@ -34,9 +36,8 @@ def _share(trials: list[Sample]) -> float:
     return share
 
 
-def _pace(samples: list[Sample]) -> list[Verdict]:
+def _pace(samples: list[Sample]) -> Iterator[Verdict]:
     on_redis = [one for one in samples if one["broker"] == "redis"]
-    found = []
     for entries, least in ((1_000, 0.999), (5_000, 0.99)):
         trials = [
             one
@@ -46,23 +47,19 @@ def _pace(samples: list[Sample]) -> list[Verdict]:
         if not trials:
             continue
         share = _share(trials)
-        found.append(
-            Verdict(
-                target=f"{entries:,} per-second entries: delivered/due ≥ {least}",
-                measured=f"{share:.4f}",
-                met=share >= least,
-            )
+        yield Verdict(
+            target=f"{entries:,} per-second entries: delivered/due ≥ {least}",
+            measured=f"{share:.4f}",
+            met=share >= least,
         )
         if entries == 1_000:
             for name, most in (("p95", 60), ("p99", 150)):
                 worst = of(trials, "last_ms", name)
-                found.append(
-                    Verdict(
-                        target=f"1,000: lateness of a slot's last message, {name}"
-                        f" ≤ {most} ms",
-                        measured=f"{said(worst)} ms",
-                        met=worst is not None and worst <= most,
-                    )
+                yield Verdict(
+                    target=f"1,000: lateness of a slot's last message, {name}"
+                    f" ≤ {most} ms",
+                    measured=f"{said(worst)} ms",
+                    met=worst is not None and worst <= most,
                 )
     rates = {
         subject: max(
@@ -72,140 +69,114 @@ def _pace(samples: list[Sample]) -> list[Verdict]:
     }
     if rates[BEAT]:
         ratio = rates[FAST] / rates[BEAT]
-        found.append(
-            Verdict(
-                target="at least 5 times the rate of Celery's beat",
-                measured=f"{rates[FAST]:,.0f}/s against {rates[BEAT]:,.0f}/s:"
-                f" {ratio:.1f} times",
-                met=ratio >= 5,
+        yield Verdict(
+            target="at least 5 times the rate of Celery's beat",
+            measured=f"{rates[FAST]:,.0f}/s against {rates[BEAT]:,.0f}/s:"
+            f" {ratio:.1f} times",
+            met=ratio >= 5,
+        )
+
+
+def _failover(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        if one["subject"] == FAST:
+            yield Verdict(
+                target=f"the winner of three killed {one['kills']} times: gap ≤ 1.25 s"
+                " (2.25 s after a slot that was claimed and not sent)",
+                measured=f"greatest {max(one['gaps_s']):.2f} s,"
+                f" {one['due'] - one['delivered']} slots lost,"
+                f" {one['doubled']} doubled",
+                met=max(one["gaps_s"])
+                <= (1.25 if one["delivered"] == one["due"] else 2.25)
+                and not one["doubled"],
             )
-        )
-    return found
 
 
-def _failover(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
-            target=f"the winner of three killed {one['kills']} times: gap ≤ 1.25 s"
-            " (2.25 s after a slot that was claimed and not sent)",
-            measured=f"greatest {max(one['gaps_s']):.2f} s,"
-            f" {one['due'] - one['delivered']} slots lost, {one['doubled']} doubled",
-            met=max(one["gaps_s"]) <= (1.25 if one["delivered"] == one["due"] else 2.25)
-            and not one["doubled"],
-        )
-        for one in samples
-        if one["subject"] == FAST
-    ]
-
-
-def _statements(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _statements(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         if one["replicas"] == 1:
             each = one["claims"] / one["won"] * 1_000
-            found += [
-                Verdict(
-                    target="one modifying statement per 1,000 due entries and wake-up",
-                    measured=f"{each:.2f}",
-                    met=each <= 1.01,
-                ),
-                Verdict(
-                    target="HOT updates ≥ 99 % after warm-up",
-                    measured=f"{one['hot_share']:.2%}",
-                    met=one["hot_share"] >= 0.99,
-                ),
-            ]
+            yield Verdict(
+                target="one modifying statement per 1,000 due entries and wake-up",
+                measured=f"{each:.2f}",
+                met=each <= 1.01,
+            )
+            yield Verdict(
+                target="HOT updates ≥ 99 % after warm-up",
+                measured=f"{one['hot_share']:.2%}",
+                met=one["hot_share"] >= 0.99,
+            )
         else:
             each = one["updates_in_all"] / one["messages_in_all"]
-            found.append(
-                Verdict(
-                    target="replicas that lose write nothing: one row updated a slot",
-                    measured=f"{each:.3f}",
-                    met=each <= 1.001,
-                )
+            yield Verdict(
+                target="replicas that lose write nothing: one row updated a slot",
+                measured=f"{each:.3f}",
+                met=each <= 1.001,
             )
-    return found
 
 
-def _snapshot(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
+def _snapshot(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        yield Verdict(
             target=f"a snapshot held for {one['held']} s: no slot lost",
             measured=f"{one['due'] - one['delivered']} of {one['due']:,}",
             met=one["due"] == one["delivered"],
         )
-        for one in samples
-    ]
 
 
-def _doubles(copies: list[Sample], claims: list[Sample]) -> list[Verdict]:
-    found = [
-        Verdict(
-            target="two copies: each slot sent once",
-            measured=f"{one['sent']} messages for {one['due']} slots",
-            # a slot at the edge of the window may fall in or out
-            met=abs(one["sent_per_slot"] - 1) < 0.02,
-        )
-        for one in copies
-        if one["subject"] == FAST
-    ]
+def _doubles(copies: list[Sample], claims: list[Sample]) -> Iterator[Verdict]:
+    for one in copies:
+        if one["subject"] == FAST:
+            yield Verdict(
+                target="two copies: each slot sent once",
+                measured=f"{one['sent']} messages for {one['due']} slots",
+                # a slot at the edge of the window may fall in or out
+                met=abs(one["sent_per_slot"] - 1) < 0.02,
+            )
     if claims:
         doubled = sum(one["doubled"] for one in claims)
         most = max(one["replicas"] for one in claims)
-        found.append(
-            Verdict(
-                target=f"{most} replicas claim as fast as they can: no slot twice",
-                measured=f"{doubled}",
-                met=not doubled,
+        yield Verdict(
+            target=f"{most} replicas claim as fast as they can: no slot twice",
+            measured=f"{doubled}",
+            met=not doubled,
+        )
+
+
+def _deadline(samples: list[Sample]) -> Iterator[Verdict]:
+    for one in samples:
+        if one["over_ms"]:
+            yield Verdict(
+                target="a run behind a black hole ends ≤ 50 ms after its deadline"
+                f" (p99): {one['pool']}",
+                measured=f"{one['over_ms']['p99']:.0f} ms, {one['silent']} of"
+                f" {one['runs']} did not end",
+                met=one["over_ms"]["p99"] <= 50 and not one["silent"],
             )
-        )
-    return found
 
 
-def _deadline(samples: list[Sample]) -> list[Verdict]:
-    return [
-        Verdict(
-            target="a run behind a black hole ends ≤ 50 ms after its deadline (p99):"
-            f" {one['pool']}",
-            measured=f"{one['over_ms']['p99']:.0f} ms, {one['silent']} of"
-            f" {one['runs']} did not end",
-            met=one["over_ms"]["p99"] <= 50 and not one["silent"],
-        )
-        for one in samples
-        if one["over_ms"]
-    ]
-
-
-def _deadline_cost(samples: list[Sample]) -> list[Verdict]:
+def _deadline_cost(samples: list[Sample]) -> Iterator[Verdict]:
     clients = {one["what"]: one["us"] for one in samples if one["what"] != "questions"}
     if not clients:
-        return []
-    found = []
+        return
     for when in ("no deadline", "enough left"):
         worst = max(clients, key=lambda name: clients[name][when])
-        found.append(
-            Verdict(
-                target=f"a bounded call costs ≤ 2 µs more: {when}",
-                measured=", ".join(
-                    f"{name} {us[when]:+.1f}" for name, us in clients.items()
-                ),
-                met=clients[worst][when] <= 2,
-            )
+        yield Verdict(
+            target=f"a bounded call costs ≤ 2 µs more: {when}",
+            measured=", ".join(
+                f"{name} {us[when]:+.1f}" for name, us in clients.items()
+            ),
+            met=clients[worst][when] <= 2,
         )
-    return found
 
 
-def _flower(samples: list[Sample]) -> list[Verdict]:
-    found = []
+def _flower(samples: list[Sample]) -> Iterator[Verdict]:
     for one in samples:
         pages = {name: page["ms"]["p95"] for name, page in one["pages"].items()}
         worst = max(pages, key=lambda name: pages[name])
-        found.append(
-            Verdict(
-                target=f"Flower's pages at {one['entries']:,} entries: p95 ≤ 50 ms",
-                measured=f"{pages['the page']:.0f} ms; slowest, {worst}:"
-                f" {pages[worst]:.0f} ms",
-                met=pages[worst] <= 50,
-            )
+        yield Verdict(
+            target=f"Flower's pages at {one['entries']:,} entries: p95 ≤ 50 ms",
+            measured=f"{pages['the page']:.0f} ms; slowest, {worst}:"
+            f" {pages[worst]:.0f} ms",
+            met=pages[worst] <= 50,
         )
-    return found

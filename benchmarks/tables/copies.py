@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import NONE, grid, of, ranked, said, spreads
+from benchmarks.cells import NONE, columns, of, ranked, said, spreads
 from benchmarks.results import Sample
 
 
 def failover(samples: list[Sample]) -> str:
     """Return what a kill costs."""
-    lines = [
-        [
-            _who_takes_over(one),
-            said(one.get("kills")),
-            spreads([one], "gap_s", "{:.2f}"),
-            said(of([one], "gap_s", "max"), "{:.2f}"),
-            f"{one['delivered']} / {one['due']}" if "due" in one else NONE,
-        ]
-        for one in ranked(samples)
-    ]
-    head = ("the active one killed", "kills", "gap, s", "greatest gap, s")
-    return grid((*head, "messages / slots due"), lines)
+    return columns(
+        ranked(samples),
+        {
+            "the active one killed": _who_takes_over,
+            "kills": lambda one: said(one.get("kills")),
+            "gap, s": lambda one: spreads([one], "gap_s", "{:.2f}"),
+            "greatest gap, s": lambda one: said(of([one], "gap_s", "max"), "{:.2f}"),
+            "messages / slots due": lambda one: (
+                f"{one['delivered']} / {one['due']}" if "due" in one else NONE
+            ),
+        },
+    )
 
 
 def _who_takes_over(one: Sample) -> str:
@@ -31,32 +31,26 @@ def _who_takes_over(one: Sample) -> str:
 
 def doubles(samples: list[Sample]) -> str:
     """Return how often each slot is sent by two copies."""
-    lines = [
-        [
-            f"{one['subject']}",
-            f"{one['due']}",
-            f"{one['sent']}",
-            f"{one['sent_per_slot']:.2f}",
-        ]
-        for one in ranked(samples)
-    ]
-    return grid(("two copies", "slots due", "messages", "messages a slot"), lines)
+    return columns(
+        ranked(samples),
+        {
+            "two copies": "{subject}",
+            "slots due": "{due}",
+            "messages": "{sent}",
+            "messages a slot": "{sent_per_slot:.2f}",
+        },
+    )
 
 
 def asked(samples: list[Sample]) -> str:
     """Return what one message asks of the servers."""
-    lines = [
-        [
-            f"{one['subject']}",
-            f"{one['messages']}",
-            f"{one['statements_per_message']:.2f}",
-            f"{one['connections_per_message']:.2f}",
-            f"{one['commands_per_message']:.2f}",
-        ]
-        for one in ranked(samples)
-    ]
-    head = (
-        *("10 entries", "messages", "PostgreSQL: statements a message"),
-        *("new connections", "Redis: commands besides the push"),
+    return columns(
+        ranked(samples),
+        {
+            "10 entries": "{subject}",
+            "messages": "{messages}",
+            "PostgreSQL: statements a message": "{statements_per_message:.2f}",
+            "new connections": "{connections_per_message:.2f}",
+            "Redis: commands besides the push": "{commands_per_message:.2f}",
+        },
     )
-    return grid(head, lines)

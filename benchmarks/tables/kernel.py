@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import ORDER, grid, said, spreads
+from benchmarks.cells import ORDER, columns, grid, said, spreads
 from benchmarks.results import Sample
 
 _COUNTING = ("since_sent_ms", "since_pushed_ms")
@@ -10,21 +10,16 @@ _COUNTING = ("since_sent_ms", "since_pushed_ms")
 
 def claims(samples: list[Sample]) -> str:
     """Return how fast replicas claim."""
-    lines = [
-        [
-            f"{one['replicas']} · {one['batch']:,}",
-            f"{one['slots_per_second']:,}",
-            f"{one['claims_per_second']:,}",
-            spreads([one], "claim_ms", "{:.1f}"),
-            f"{one['doubled']}",
-        ]
-        for one in sorted(samples, key=lambda one: (one["batch"], one["replicas"]))
-    ]
-    head = (
-        *("replicas · slots asked for at once", "slots claimed a second"),
-        *("statements/s", "claim, ms", "slots claimed twice"),
+    return columns(
+        sorted(samples, key=lambda one: (one["batch"], one["replicas"])),
+        {
+            "replicas · slots asked for at once": "{replicas} · {batch:,}",
+            "slots claimed a second": "{slots_per_second:,}",
+            "statements/s": "{claims_per_second:,}",
+            "claim, ms": lambda one: spreads([one], "claim_ms", "{:.1f}"),
+            "slots claimed twice": "{doubled}",
+        },
     )
-    return grid(head, lines)
 
 
 def statements(samples: list[Sample]) -> str:

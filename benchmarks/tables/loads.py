@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import grid, loads, of, ranked, said, spreads
+from benchmarks.cells import columns, grid, loads, of, ranked, said, spreads
 from benchmarks.results import Sample
 from benchmarks.subjects import Subject
 
@@ -70,23 +70,18 @@ def cost(samples: list[Sample]) -> str:
 
 def precision(samples: list[Sample]) -> str:
     """Return how even one entry's steps are."""
-    lines = [
-        [
-            one["subject"],
-            f"{one['seconds']} s",
-            spreads([one], "gap_s", "{:.4f}"),
-            f"{min(one['gaps_s']):.4f} to {max(one['gaps_s']):.4f}",
-            f"{one['lag_s'][-1] * 1e3:+.1f}",
-            said(of([one], "message_ms", "p50"), "{:.1f}"),
-        ]
-        for one in ranked(samples)
-    ]
-    head = (
-        "one entry",
-        "watched",
-        "gap, s",
-        "least to greatest",
-        "lag at the end, ms",
-        "behind the due instant, ms",
+    return columns(
+        ranked(samples),
+        {
+            "one entry": "{subject}",
+            "watched": "{seconds} s",
+            "gap, s": lambda one: spreads([one], "gap_s", "{:.4f}"),
+            "least to greatest": lambda one: (
+                f"{min(one['gaps_s']):.4f} to {max(one['gaps_s']):.4f}"
+            ),
+            "lag at the end, ms": lambda one: f"{one['lag_s'][-1] * 1e3:+.1f}",
+            "behind the due instant, ms": lambda one: said(
+                of([one], "message_ms", "p50"), "{:.1f}"
+            ),
+        },
     )
-    return grid(head, lines)

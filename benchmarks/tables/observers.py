@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import NONE, grid
+from benchmarks.cells import NONE, columns, grid
 from benchmarks.results import Sample
 
 ONE = "one of four"
@@ -13,19 +13,21 @@ SLOWEST = 8
 
 def quiet(samples: list[Sample]) -> str:
     """Return what sleeping observers cost."""
-    lines = [
-        [
-            f"{one['observers']:,} on {one['hosts']} hosts",
-            f"{one['transactions_per_second']:g}",
-            f"{one['updates_per_second']:g}",
-            f"{one['wal_per_second'] / 1e3:.1f}",
-            ", ".join(f"{who} {cores:.3f}" for who, cores in one["cores"].items()),
-            f"{one['hosts_mb']:.0f} and {one['supervisors_mb']:.0f}",
-        ]
-        for one in samples
-    ]
-    head = ("", "transactions/s", "row updates/s", "WAL, kB/s", "cores")
-    return grid((*head, "memory of hosts and of supervisors, MB"), lines)
+    return columns(
+        samples,
+        {
+            "": "{observers:,} on {hosts} hosts",
+            "transactions/s": "{transactions_per_second:g}",
+            "row updates/s": "{updates_per_second:g}",
+            "WAL, kB/s": lambda one: f"{one['wal_per_second'] / 1e3:.1f}",
+            "cores": lambda one: ", ".join(
+                f"{who} {cores:.3f}" for who, cores in one["cores"].items()
+            ),
+            "memory of hosts and of supervisors, MB": (
+                "{hosts_mb:.0f} and {supervisors_mb:.0f}"
+            ),
+        },
+    )
 
 
 def kill(samples: list[Sample]) -> str:
@@ -44,84 +46,68 @@ def drain(samples: list[Sample]) -> str:
 
 def join(samples: list[Sample]) -> str:
     """Return how soon the load was even."""
-    lines = [
-        [
-            f"{one['observers']:,}",
-            f"{one['seconds']:.1f}",
-            f"{one['moves']:,}",
-            f"{one['least']:,}",
-            f"{one['before']:,}",
-        ]
-        for one in samples
-    ]
-    head = ("observers", "even after, s", "moved", "least that must move")
-    return grid((*head, "moved at the start of the first three"), lines)
+    return columns(
+        samples,
+        {
+            "observers": "{observers:,}",
+            "even after, s": "{seconds:.1f}",
+            "moved": "{moves:,}",
+            "least that must move": "{least:,}",
+            "moved at the start of the first three": "{before:,}",
+        },
+    )
 
 
 def freeze(samples: list[Sample]) -> str:
     """Return what a thawed host did."""
-    lines = [
-        [
-            f"{one['frozen']} s, {one['lives']:,} lives",
-            _spread(one["ended_ms"]),
-            f"{one['attempts']:,}",
-            f"{one['refused']:,}",
-            f"{one['broken']:,}",
-            f"{one['written']}",
-            _spread(one["gap_s"]),
-        ]
-        for one in samples
-    ]
-    return grid(
-        (
-            "frozen",
-            "user code ended after the thaw, p50 / p99 / max, ms",
-            "guarded writes tried then",
-            "refused by the guard",
-            "in a transaction that the server had ended",
-            "written",
-            "ran elsewhere after, p50 / p99 / max, s",
-        ),
-        lines,
+    return columns(
+        samples,
+        {
+            "frozen": "{frozen} s, {lives:,} lives",
+            "user code ended after the thaw, p50 / p99 / max, ms": lambda one: _spread(
+                one["ended_ms"]
+            ),
+            "guarded writes tried then": "{attempts:,}",
+            "refused by the guard": "{refused:,}",
+            "in a transaction that the server had ended": "{broken:,}",
+            "written": "{written}",
+            "ran elsewhere after, p50 / p99 / max, s": lambda one: _spread(
+                one["gap_s"]
+            ),
+        },
     )
 
 
 def outage(samples: list[Sample]) -> str:
     """Return who ended and who went on while the database was away."""
-    lines = [
-        [
-            f"{one['way']}, {one['away_s']:.1f} s",
-            f"{one['dead']} of {one['hosts']}",
-            f"{one['ended']:,} of {one['stop']:,}",
-            _spread(one["after_return_s"]),
-            f"{one['go_on'] - one['disturbed']:,} of {one['go_on']:,}",
-        ]
-        for one in samples
-    ]
-    return grid(
-        (
-            "PostgreSQL",
-            "hosts called dead",
-            "`stop`: ended meanwhile",
-            "ran again after the return, p50 / p99 / max, s",
-            "`go_on`: ran on undisturbed",
-        ),
-        lines,
+    return columns(
+        samples,
+        {
+            "PostgreSQL": "{way}, {away_s:.1f} s",
+            "hosts called dead": "{dead} of {hosts}",
+            "`stop`: ended meanwhile": "{ended:,} of {stop:,}",
+            "ran again after the return, p50 / p99 / max, s": lambda one: _spread(
+                one["after_return_s"]
+            ),
+            "`go_on`: ran on undisturbed": lambda one: (
+                f"{one['go_on'] - one['disturbed']:,} of {one['go_on']:,}"
+            ),
+        },
     )
 
 
 def blackout(samples: list[Sample]) -> str:
     """Return when all ran again."""
-    lines = [
-        [
-            f"{one['observers']:,} on {one['hosts']} hosts",
-            f"{one['up_s']:.1f}",
-            _spread(one["after_return_s"]),
-        ]
-        for one in samples
-    ]
-    head = ("", "hosts are up after, s", "observers run after, p50 / p99 / max, s")
-    return grid(head, lines)
+    return columns(
+        samples,
+        {
+            "": "{observers:,} on {hosts} hosts",
+            "hosts are up after, s": "{up_s:.1f}",
+            "observers run after, p50 / p99 / max, s": lambda one: _spread(
+                one["after_return_s"]
+            ),
+        },
+    )
 
 
 def swarm(samples: list[Sample]) -> str:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from benchmarks.cells import NONE, grid, spreads
+from benchmarks.cells import NONE, columns, grid, spreads
 from benchmarks.results import Sample
 
 
 def relay(samples: list[Sample]) -> str:
     """Return how fast one relay is."""
-    lines = [
-        [
-            f"{one['broker']}, {one['rows']:,} messages",
-            f"**{one['rate']:,}**",
-            ", ".join(f"{who} {spent:.0f}" for who, spent in one["cpu_us"].items()),
-            f"{one['wal_bytes']:,}",
-        ]
-        for one in samples
-    ]
-    head = ("broker", "messages a second", "processor time, µs a message")
-    return grid((*head, "WAL beyond the insert, bytes a message"), lines)
+    return columns(
+        samples,
+        {
+            "broker": "{broker}, {rows:,} messages",
+            "messages a second": "**{rate:,}**",
+            "processor time, µs a message": lambda one: ", ".join(
+                f"{who} {spent:.0f}" for who, spent in one["cpu_us"].items()
+            ),
+            "WAL beyond the insert, bytes a message": "{wal_bytes:,}",
+        },
+    )
 
 
 def latency(samples: list[Sample]) -> str:
     """Return how soon after a commit a message is there."""
-    lines = [
-        [f"one relay, {one['commits']} commits", spreads([one], "ms", "{:.1f}")]
-        for one in samples
-    ]
-    return grid(("", "p50 / p95 / p99, ms"), lines)
+    return columns(
+        samples,
+        {
+            "": "one relay, {commits} commits",
+            "p50 / p95 / p99, ms": lambda one: spreads([one], "ms", "{:.1f}"),
+        },
+    )
 
 
 def call(samples: list[Sample]) -> str:
@@ -100,36 +102,35 @@ def million(samples: list[Sample]) -> str:
 
 def hundred(samples: list[Sample]) -> str:
     """Return how fast threads take and close rows, and whether each was once."""
-    lines = [
-        [
-            f"{one['threads']} threads, {one['rows']:,} tasks",
-            f"{one['per_second']:,}",
-            f"{one['ran']:,}",
-            f"{one['distinct']:,} of {one['logged']:,}",
-        ]
-        for one in samples
-    ]
-    head = ("", "done a second", "runs", "distinct ids in the log")
-    return grid(head, lines)
+    return columns(
+        samples,
+        {
+            "": "{threads} threads, {rows:,} tasks",
+            "done a second": "{per_second:,}",
+            "runs": "{ran:,}",
+            "distinct ids in the log": "{distinct:,} of {logged:,}",
+        },
+    )
 
 
 def peers(samples: list[Sample]) -> str:
     """Return what recording and delivering takes, ours first."""
-    lines = [
-        [
-            " ".join(
+    return columns(
+        samples,
+        {
+            "": lambda one: " ".join(
                 filter(None, (one["subject"], one["what"] and f"({one['what']})"))
             ),
-            f"{one['calls_rate']:,}",
-            _rate(one, "commits_rate"),
-            _rate(one, "rate"),
-            spreads([one], "ms", "{:.1f}") if "ms" in one else NONE,
-        ]
-        for one in samples
-    ]
-    head = ("", "calls a second", "commits a second, one call in each")
-    way = ("delivered or run a second", "commit → there, p50 / p95 / p99, ms")
-    return grid((*head, *way), lines)
+            "calls a second": "{calls_rate:,}",
+            "commits a second, one call in each": lambda one: _rate(
+                one, "commits_rate"
+            ),
+            "delivered or run a second": lambda one: _rate(one, "rate"),
+            "commit → there, p50 / p95 / p99, ms": lambda one: (
+                spreads([one], "ms", "{:.1f}") if "ms" in one else NONE
+            ),
+        },
+    )
 
 
 def _rate(one: Sample, key: str) -> str:

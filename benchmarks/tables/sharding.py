@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from benchmarks.cells import NONE, grid, said, spreads
+from benchmarks.cells import NONE, columns, grid, said, spreads
 from benchmarks.results import Sample
 
 OURS = "celery_sharding"
@@ -34,18 +34,18 @@ def many(samples: list[Sample]) -> str:
 
 def submit(samples: list[Sample]) -> str:
     """Return what a call takes."""
-    lines = [
-        [
-            one["way"],
-            f"{one['items']:,}",
-            f"{one['calls']}",
-            " / ".join(f"{one['ms'][name]:.1f}" for name in ("p50", "p95", "p99")),
-            f"{one['first_ms']:.0f}",
-        ]
-        for one in samples
-    ]
-    head = ("items given by", "items", "calls", "p50 / p95 / p99, ms")
-    return grid((*head, "the first call of a process, ms"), lines)
+    return columns(
+        samples,
+        {
+            "items given by": "{way}",
+            "items": "{items:,}",
+            "calls": "{calls}",
+            "p50 / p95 / p99, ms": lambda one: " / ".join(
+                f"{one['ms'][name]:.1f}" for name in ("p50", "p95", "p99")
+            ),
+            "the first call of a process, ms": "{first_ms:.0f}",
+        },
+    )
 
 
 def items(samples: list[Sample]) -> str:
@@ -110,15 +110,14 @@ def poison(samples: list[Sample]) -> str:
 
 def post(samples: list[Sample]) -> str:
     """Return by how much the process grows that sees all results."""
-    lines = [
-        [
-            one["who"],
-            f"{one['results']:,} of {one['letters']} letters",
-            said(one["grown_mb"], "{:.1f}"),
-        ]
-        for one in samples
-    ]
-    return grid(("who", "results", "process grew by, MB"), lines)
+    return columns(
+        samples,
+        {
+            "who": "{who}",
+            "results": "{results:,} of {letters} letters",
+            "process grew by, MB": lambda one: said(one["grown_mb"], "{:.1f}"),
+        },
+    )
 
 
 def control(samples: list[Sample]) -> str:
