@@ -7,7 +7,6 @@ backends tell of once a second, a sequence says so at once.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -44,12 +43,7 @@ class Watched:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nobody looks any more."""
         self._ended.set()
         self._thread.join(10.0)

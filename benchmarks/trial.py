@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -81,12 +80,7 @@ class Trial:
         self.await_words(self.consumer, "consumer: ready")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing of the trial is left."""
         for process in reversed(self._started):
             process.remove()

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from celery_pecker.kernel.clock import new_id
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 _CREATE = """
 create schema {schema};
@@ -58,12 +58,7 @@ class DatabaseClock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _execute(self, statements: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.cells import ORDER
-from benchmarks.charts.paper import COLOURS, INK, paper
+from benchmarks.charts.paper import COLOURS, INK, beside, paper
 from benchmarks.results import Sample
 
 
@@ -25,14 +25,7 @@ def draw(samples: list[Sample], path: Path) -> None:
         names, values = zip(*rows, strict=True)
         axes.barh(names, values, color=COLOURS["pecker"], height=0.66)
         for at, value in enumerate(values):
-            axes.annotate(
-                f"{value:.1f}",
-                (value, at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-            )
+            beside(axes, f"{value:.1f}", (value, at))
         axes.set_xlabel("microseconds for each slot")
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.grid(axis="x")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.charts.paper import COLOURS, FAINT, INK, load, paper
+from benchmarks.charts.paper import COLOURS, FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 
 OURS = ("gate", "worker")
@@ -33,13 +33,10 @@ def draw_gate(samples: list[Sample], path: Path) -> None:
             ours = who.startswith(OURS)
             colour = COLOURS["pecker" if ours else "pecker in a worker"]
             axes.barh(at, took["p50"], color=colour, height=0.62)
-            axes.annotate(
+            beside(
+                axes,
                 f"{took['p50']:,.1f}",
                 (took["p50"], at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
                 weight="bold" if ours else "normal",
             )
         axes.set_yticks(range(len(us)), list(us))

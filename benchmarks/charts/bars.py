@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import ranked
-from benchmarks.charts.paper import COLOURS, FAINT, INK, load, paper
+from benchmarks.charts.paper import COLOURS, FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 
 
@@ -58,14 +58,8 @@ def _bars(
 def _panel(axes: Any, trials: list[Sample], key: str) -> None:
     for at, one in enumerate(trials):
         axes.barh(at, one[key], color=COLOURS[one["subject"]], height=0.64)
-        axes.annotate(
-            f"{one[key]:,.2f}",
-            (one[key], at),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            color=INK,
-            weight="normal" if at else "bold",
+        beside(
+            axes, f"{one[key]:,.2f}", (one[key], at), weight="normal" if at else "bold"
         )
     axes.set_yticks(range(len(trials)), [one["subject"] for one in trials])
     axes.set_ylim(len(trials) - 0.5, -0.5)

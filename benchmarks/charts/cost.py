@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.cells import loads, of
-from benchmarks.charts.paper import FAINT, INK, load, paper
+from benchmarks.charts.paper import FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 from benchmarks.subjects import Subject
 
@@ -48,14 +48,7 @@ def draw(samples: list[Sample], path: Path) -> None:
             axes.barh(names, widths, left=left, color=colour, label=part, height=0.62)
             left = [a + b for a, b in zip(left, widths, strict=True)]
         for at, total in enumerate(left):
-            axes.annotate(
-                f"{total:,.0f}",
-                (total, at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-            )
+            beside(axes, f"{total:,.0f}", (total, at))
         axes.invert_yaxis()
         axes.set_xlabel("microseconds of CPU time for each message")
         axes.tick_params(axis="y", length=0, labelcolor=INK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.charts.paper import COLOURS, FAINT, INK, load, paper
+from benchmarks.charts.paper import COLOURS, FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 
 
@@ -26,15 +26,7 @@ def draw_meter(samples: list[Sample], path: Path) -> None:
         for at, (_label, us, is_ours) in enumerate(found):
             colour = COLOURS["pecker" if is_ours else "pecker in a worker"]
             axes.barh(at, us, color=colour, height=0.62)
-            axes.annotate(
-                f"{us:,.2f}",
-                (us, at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-                weight="bold" if is_ours else "normal",
-            )
+            beside(axes, f"{us:,.2f}", (us, at), weight="bold" if is_ours else "normal")
         axes.set_yticks(range(len(found)), [label for label, _, _ in found])
         axes.set_ylim(len(found) - 0.5, -0.5)
         axes.set_xscale("log")

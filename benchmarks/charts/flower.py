@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.charts.paper import COLOURS, FAINT, INK, load, paper
+from benchmarks.charts.paper import COLOURS, FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 
 PROMISED_MS = 50
@@ -26,14 +26,7 @@ def draw(samples: list[Sample], path: Path) -> None:
             axes.barh(
                 at, p95 - p50, left=p50, color=COLOURS["pecker, slow lane"], height=0.62
             )
-            axes.annotate(
-                f"{p50:.0f} / {p95:.0f}",
-                (p95, at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-            )
+            beside(axes, f"{p50:.0f} / {p95:.0f}", (p95, at))
         axes.axvline(PROMISED_MS, color=FAINT, lw=1, linestyle=(0, (4, 3)))
         axes.text(
             PROMISED_MS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.charts.paper import INK, load, paper
+from benchmarks.charts.paper import INK, beside, load, paper
 from benchmarks.results import Sample
 from benchmarks.tables.groomer import rates, times
 
@@ -37,14 +37,7 @@ def draw(samples: list[Sample], path: Path) -> None:
             for place, (way, colour) in enumerate(COLOURS.items()):
                 at, rate = group * 4 + place, ways[way]["per_second"]
                 axes.barh(at, rate, color=colour, height=0.74)
-                axes.annotate(
-                    f"{rate:,.0f}",
-                    (rate, at),
-                    (5, 0),
-                    textcoords="offset points",
-                    va="center",
-                    color=INK,
-                )
+                beside(axes, f"{rate:,.0f}", (rate, at))
                 ticks.append((at, f"{way}, {delay} ms"))
         axes.set_xscale("log")
         axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks])

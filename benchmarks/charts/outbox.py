@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.charts.paper import FAINT, INK, load, paper
+from benchmarks.charts.paper import FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 
 OURS, OTHERS = "#0072b2", "#8a8f98"
@@ -37,14 +37,7 @@ def draw_peers(samples: list[Sample], path: Path) -> None:
                 if key not in one:
                     continue
                 axes.barh(at, one[key], color=OTHERS if at else OURS, height=0.64)
-                axes.annotate(
-                    f"{one[key]:,}",
-                    (one[key], at),
-                    (5, 0),
-                    textcoords="offset points",
-                    va="center",
-                    color=INK,
-                )
+                beside(axes, f"{one[key]:,}", (one[key], at))
             if key == "rate":
                 axes.set_xscale("log")
             axes.set_xlabel(label)

@@ -52,6 +52,21 @@ def load(samples: list[Sample]) -> str:
     return f" (load {min(found):g} to {max(found):g})" if found else ""
 
 
+def beside(
+    axes: Any, text: str, point: tuple[float, float], *, weight: str = "normal"
+) -> None:
+    """Write a text at the right of a point, such as the end of a bar."""
+    axes.annotate(
+        text,
+        point,
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        color=INK,
+        weight=weight,
+    )
+
+
 @contextmanager
 def paper(
     path: Path, title: str, under: str, *, height: float, **layout: Any

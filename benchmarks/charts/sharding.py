@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.charts.paper import FAINT, INK, load, paper
+from benchmarks.charts.paper import FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
 from benchmarks.tables.sharding import OURS, groups
 
@@ -43,15 +43,7 @@ def draw_many(samples: list[Sample], path: Path) -> None:
         for at, (who, (call, total)) in enumerate(found.items()):
             axes.barh(at, total, color=COLOURS[who], height=0.64)
             axes.barh(at, call, color=CALL, height=0.28)
-            axes.annotate(
-                f"{total:.1f}",
-                (total, at),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-                weight="normal" if at else "bold",
-            )
+            beside(axes, f"{total:.1f}", (total, at), weight="normal" if at else "bold")
         axes.axvline(PROMISED, color=FAINT, lw=1, linestyle=(0, (4, 3)))
         axes.set_yticks(range(len(found)), list(found))
         axes.set_ylim(len(found) - 0.5, -0.5)

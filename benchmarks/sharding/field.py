@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -45,12 +44,7 @@ class Field:
         migrate(self.ground.dsn, schema=self.name)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Processes have ended; tables, queue and files are gone."""
         for process in self.workers:
             process.kill()

@@ -77,12 +77,7 @@ class Scope(ContextDecorator):
             whoever.changed(budget)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
         if token is not None:
             current.reset(token)

@@ -86,12 +86,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     def __enter__(self) -> None:
         hook.enter(self._writing(), by=self)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         hook.leave(by=self)
 
     async def __aenter__(self) -> None:

@@ -27,7 +27,6 @@ from celery_pecker.testing.place import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 HOST = "127.0.0.1"
 PORTS = range(12_000, 32_000)
@@ -83,12 +82,7 @@ class EmbeddedServer:
         """Start the server if that has not been done."""
         return self if self.running else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the server."""
         self.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
 from typing import Any, Self
 
 from kombu.utils.json import dumps, loads
@@ -62,10 +61,5 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()

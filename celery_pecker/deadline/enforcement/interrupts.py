@@ -10,7 +10,6 @@ import ctypes
 import sys
 import threading
 from contextvars import Token
-from types import TracebackType
 from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
@@ -43,12 +42,7 @@ class Interrupts:
             WATCHDOG.add(self._own.at, self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live = False
         with self._lock:
             self._budget = None

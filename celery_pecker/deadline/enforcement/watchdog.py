@@ -9,7 +9,6 @@ import os
 import signal
 import threading
 from collections import deque
-from types import TracebackType
 from typing import Protocol, Self
 
 from celery_pecker.deadline.budget import current
@@ -93,12 +92,7 @@ class Killer:
             WATCHDOG.add(budget.at + self._grace, self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live = False
 
     def due(self) -> None:
