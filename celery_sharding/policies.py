@@ -30,8 +30,23 @@ def _tolerance(value: object) -> int | str | None:
     raise Misconfigured(message)
 
 
+class _Once:
+    """An item that failed is not tried again."""
+
+    __slots__ = ()
+
+    def attempts(self) -> int:
+        """Return how often an item is tried, at most."""
+        return 1
+
+    def delay(self, attempt: int) -> float:
+        """Return the seconds until the attempt after that one (counted from 1)."""
+        del attempt
+        return 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Isolate:
+class Isolate(_Once):
     """A failed item is recorded, and its shard goes on."""
 
     max_failed: int | str | None = None
@@ -42,15 +57,6 @@ class Isolate:
         """Refuse what is no number of items."""
         _tolerance(self.max_failed)
 
-    def attempts(self) -> int:
-        """Return how often an item is tried, at most."""
-        return 1
-
-    def delay(self, attempt: int) -> float:
-        """Return the seconds until the attempt after that one (counted from 1)."""
-        del attempt
-        return 0.0
-
     def allowed(self, total: int) -> int | None:
         """Return how many items of that many may fail; None: all."""
         if isinstance(self.max_failed, str):
@@ -59,17 +65,8 @@ class Isolate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailFast:
+class FailFast(_Once):
     """The first failed item ends the job."""
-
-    def attempts(self) -> int:
-        """Return how often an item is tried, at most."""
-        return 1
-
-    def delay(self, attempt: int) -> float:
-        """Return the seconds until the attempt after that one (counted from 1)."""
-        del attempt
-        return 0.0
 
     def allowed(self, total: int) -> int | None:
         """Return how many items of that many may fail."""

@@ -6,7 +6,6 @@ acknowledged as their confirmations come in with all else that the loop reads.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,14 +15,11 @@ import amqp
 from celery.worker.consumer.tasks import Tasks
 from kombu import Exchange, Queue
 
-from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Callbacks, Held, Request
-from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.brokers.consuming import Parking, Unrenewed
 from throttle.worker.deferral import signals_deferred
-
-logger = logging.getLogger("throttle")
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
@@ -52,10 +48,8 @@ class Sent:
     """The queue is not there: the confirmation will say nothing else."""
 
 
-class AmqpBroker(Consuming):
+class AmqpBroker(Unrenewed):
     """Holds as long as RabbitMQ lets it, moves by confirmed publishes."""
-
-    renewal: float | None = None
 
     def __init__(
         self,
@@ -67,10 +61,8 @@ class AmqpBroker(Consuming):
         # Prefetch by consumer is fixed when the consumer starts: quorum queues, and
         # RabbitMQ from 4.0 on.
         self.elastic = _prefetch_is_shared(consumer)
-        super().__init__(consumer, settings, callbacks)
-        self.hold_timeout: float | None = settings.hold_seconds
+        super().__init__(consumer, settings, callbacks, clock)
         self._clock = clock
-        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._way: Any = None
         """The channel that messages are published by."""
         self._number = 0
@@ -78,23 +70,9 @@ class AmqpBroker(Consuming):
         self._declared: set[str] = set()
         self._refused: dict[str, float] = {}
 
-    def renew(self, held: Sequence[Held]) -> bool:
-        """Do nothing: RabbitMQ cannot be asked for more time."""
-        del held
-        return True
-
-    def hand_back(self, held: Sequence[Held]) -> None:
-        """Return these to their queues; report which."""
-        for one in held:
-            try:
-                with signals_deferred():
-                    one.request.message.reject(requeue=True)
-            except self._errors as error:
-                self._once.warning("hand back", "a message stays held: %s", error)
-                self._callbacks.kept(one)
-            else:
-                one.request.acknowledged = True
-                self._callbacks.gone(one)
+    def _hand_back_one(self, message: Any) -> None:
+        with signals_deferred():
+            message.reject(requeue=True)
 
     def park(self, database: str, held: Sequence[Held]) -> None:
         """Send these to the parking queue; report which arrived."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
+from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
-from throttle.worker.brokers.broker import Callbacks, Request
+from throttle.worker.brokers.broker import Callbacks, Held, Request
 from throttle.worker.brokers.prefetch import Prefetch
+
+logger = logging.getLogger("throttle")
+
 
 PARKED = "throttle_parked"
 """In the delivery_info of a message that came from parking: its source queue."""
@@ -152,4 +158,41 @@ class Consuming:
         raise NotImplementedError
 
     def _consume(self, queue: str, tag: str, callback: Any) -> None:
+        raise NotImplementedError
+
+
+class Unrenewed(Consuming):
+    """A broker that cannot be asked for more time: a hold ends by being given back."""
+
+    renewal: float | None = None
+
+    def __init__(
+        self,
+        consumer: Any,
+        settings: Settings,
+        callbacks: Callbacks,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        super().__init__(consumer, settings, callbacks)
+        self.hold_timeout: float | None = settings.hold_seconds
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
+
+    def renew(self, held: Sequence[Held]) -> bool:
+        """Do nothing."""
+        del held
+        return True
+
+    def hand_back(self, held: Sequence[Held]) -> None:
+        """Return these to their queues; report which."""
+        for one in held:
+            try:
+                self._hand_back_one(one.request.message)
+            except self._errors as error:
+                self._once.warning("hand back", "a message stays held: %s", error)
+                self._callbacks.kept(one)
+            else:
+                one.request.acknowledged = True
+                self._callbacks.gone(one)
+
+    def _hand_back_one(self, message: Any) -> None:
         raise NotImplementedError

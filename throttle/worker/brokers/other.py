@@ -5,45 +5,23 @@ A crash between the two delivers it twice.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
-from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Callbacks, Held
-from throttle.worker.brokers.consuming import Consuming, Parking
-
-logger = logging.getLogger("throttle")
+from throttle.worker.brokers.consuming import Parking, Unrenewed
 
 
-class OtherBroker(Consuming):
+class OtherBroker(Unrenewed):
     """What kombu's virtual transports share."""
-
-    renewal: float | None = None
 
     def __init__(self, consumer: Any, settings: Settings, callbacks: Callbacks) -> None:
         super().__init__(consumer, settings, callbacks)
-        self.hold_timeout: float | None = settings.hold_seconds
-        self._once = OnceAMinute(logger, prefix="throttle: ")
         self._made: set[str] = set()
 
-    def renew(self, held: Sequence[Held]) -> bool:
-        """Do nothing: nobody knows how."""
-        del held
-        return True
-
-    def hand_back(self, held: Sequence[Held]) -> None:
-        """Return these to their queues."""
-        for one in held:
-            try:
-                one.request.message.requeue()
-            except self._errors as error:
-                self._once.warning("hand back", "a message stays held: %s", error)
-                self._callbacks.kept(one)
-            else:
-                one.request.acknowledged = True
-                self._callbacks.gone(one)
+    def _hand_back_one(self, message: Any) -> None:
+        message.requeue()
 
     def park(self, database: str, held: Sequence[Held]) -> None:
         """Move these to the parking queue, or keep them; report which."""
