@@ -74,7 +74,10 @@ def outcome(function: Any, /, **args: Any) -> Outcome:
         made.begin(made.add([one]), 0.0)
         await asyncio.wait_for(ended.wait(), SECONDS)
 
-    asyncio.run(live())
+    try:
+        asyncio.run(live())
+    except (SystemExit, KeyboardInterrupt):
+        pytest.fail("the event loop was ended")
     [only] = made.outcomes
     return only
 
@@ -137,12 +140,13 @@ async def main():
     turning = asyncio.create_task(lives.turn())
     await asyncio.sleep(0)
     forked = []
+    never = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(lambda: forked.append(os.fork()))
     over = asyncio.Event()
     asyncio.get_running_loop().call_later(0.001, over.set)
     await over.wait()
     if not forked[0]:
-        await asyncio.get_running_loop().create_future()
+        await never
     print(os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]), flush=True)
     os._exit(0)
 
