@@ -355,8 +355,8 @@ GUARDS = (
     Guard(
         "observers: a host whose event loop hangs does not renew",
         STEPS,
-        "        if self.blocked:\n",
-        "        if self.blocked and self._leaving:\n",
+        "        if self.blocked or self._gave_up:\n",
+        "        if self._gave_up:\n",
         f"{LOOKS}::test_a_host_whose_event_loop_hangs_does_not_renew",
     ),
     Guard(

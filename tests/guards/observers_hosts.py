@@ -89,4 +89,20 @@ GUARDS = (
         "tests/integration/observers/test_supervisors.py"
         "::test_a_host_finds_the_app_where_its_supervisor_has_found_it",
     ),
+    Guard(
+        "observers: code that holds up the event loop has failed by that",
+        "celery_pecker/observers/hosts/host.py",
+        "            self._lives.blamed(life, error)\n",
+        "",
+        "tests/unit/observers/test_looks.py"
+        "::test_code_that_holds_up_the_event_loop_has_failed_by_that",
+    ),
+    Guard(
+        "observers: a host knows whose code holds up its event loop",
+        LIFE,
+        "life.running.task is task:\n",
+        "life.running is task:\n",
+        "tests/integration/observers/test_hosts.py"
+        "::test_one_that_blocks_each_of_its_hosts_is_parked",
+    ),
 )

@@ -34,12 +34,19 @@ SURVEYS = 5
 """Looks between two surveys, where nothing waits."""
 BLOCKED = 0.4
 """Part of a lease after which an event loop that did not turn is called blocked."""
+HANGS = 0.9
+"""Part of a lease after which a blocked event loop is given up, by the host itself: the
+code that holds it up has failed. Its supervisor would kill it a bit later."""
 ENDING_AT_ONCE = 200
 """Observers that a draining host ends at a time."""
 REPORTS_AT_ONCE = 500
 OVERTAKEN = "another life of it has begun"
 PRUNE_INTERVAL = 60.0
 """Seconds."""
+
+
+class HeldUp(Exception):
+    """The code of an observer did not let the event loop turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,7 @@ class Host:
         over: Callable[[], None],
         notices: Callable[[], None],
         events: Events,
+        abort: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._tables = tables
@@ -85,6 +93,8 @@ class Host:
         self._over = over
         self._notices = notices
         self._events = events
+        self._abort = abort
+        self._gave_up = False
         self._joined = False
         self._leaving = False
         self._gone = False
@@ -125,8 +135,8 @@ class Host:
         """Do what there is to do; return the seconds until the next look."""
         if self._gone:  # woken once more before the process ends: it must not join
             return self._plan.look
-        if self.blocked:
-            logger.warning("pecker: the event loop of this host of observers hangs")
+        if self.blocked or self._gave_up:
+            self._hang()
             return self._plan.look
         if self._lives.stuck and not self._leaving:
             logger.error(
@@ -158,6 +168,26 @@ class Host:
         settles = pulse.waiting and self._settles
         look = min(placement.SETTLING, self._plan.look) if settles else self._plan.look
         return max(look - (monotonic() - sent), 0.0)
+
+    def _hang(self) -> None:
+        """Say whose code holds up the event loop; in the end it has failed by that.
+
+        Else it would be started on one host after another, each of which would hang.
+        """
+        life = self._lives.on_turn()
+        logger.warning(
+            "pecker: the event loop of this host of observers hangs%s",
+            "" if life is None else f" in observer {life.claimed.name}",
+        )
+        since = monotonic() - self._lives.turned
+        if life is not None and self._joined and since > HANGS * self._plan.lease:
+            self._gave_up = True
+            error = HeldUp(f"it held up the event loop of its host for {since:.1f} s")
+            error.add_note(self._lives.stack())  # for the log
+            self._lives.blamed(life, error)
+        if self._gave_up:
+            self._report()
+            self._abort()
 
     def _look(self, pulse: Pulse) -> None:
         """Do what comes before the question of who runs what."""

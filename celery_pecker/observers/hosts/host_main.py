@@ -42,6 +42,8 @@ LEAST_TIMEOUT = 0.5
 """Seconds."""
 CANNOT_START = 2
 """Exit code of a host that is misconfigured."""
+HUNG = 3
+"""Exit code of a host whose event loop was held up by an observer."""
 
 
 def main() -> None:
@@ -104,6 +106,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         over=lambda: on(loop)(over.set),
         notices=sender.wake,
         events=events,
+        abort=lambda: os._exit(HUNG),
     )
     events.start()
     checked = False

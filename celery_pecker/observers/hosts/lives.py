@@ -10,6 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
+import threading
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -84,6 +87,8 @@ class Lives:
         self._schema = schema
         self._config = config or {}
         self._processes: set[InProcess] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._trusted = 0.0
 
     # On the host's other thread
@@ -116,6 +121,26 @@ class Lives:
         """The weight of all that is here."""
         return sum(life.claimed.weight for life in [*self.by_id.values()])
 
+    def on_turn(self) -> Life | None:
+        """Return the life whose code has the event loop at this moment; None: none's.
+
+        A task that it made is not found.
+        """
+        task = None if self._loop is None else asyncio.current_task(self._loop)
+        for life in [*self.by_id.values()]:
+            if isinstance(life.running, OnLoop) and life.running.task is task:
+                return life
+        return None
+
+    def stack(self) -> str:
+        """Return what the event loop's thread does at this moment."""
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # documented
+        return "".join(traceback.format_stack(frame))
+
+    def blamed(self, life: Life, error: BaseException) -> None:
+        """Report a failure of code that has not ended; its host is about to."""
+        self.outcomes.append(self._verdict(life, error))
+
     def kinds(self) -> list[tuple[str, int]]:
         """Return how many of each kind are here, the most first."""
         return Counter(one.claimed.kind for one in [*self.by_id.values()]).most_common()
@@ -125,6 +150,7 @@ class Lives:
     async def turn(self) -> None:
         """Show that the event loop turns, and end what is not trusted, for ever."""
         mine = os.getpid()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         while True:
             if os.getpid() != mine:  # an observer forked: this is no second host
                 os._exit(1)
@@ -265,6 +291,18 @@ class Lives:
         return isinstance(error, LeaseLost) and untrusted
 
     def _failed(self, life: Life, error: BaseException) -> None:
+        verdict = self._verdict(life, error)
+        if verdict.report is Report.PARKED:
+            life.ending = Report.PARKED
+            life.lease.end("it is parked")
+            life.ended = True
+        else:
+            loop = asyncio.get_running_loop()
+            life.timer = loop.call_later(verdict.delay, self._call, life)
+        self._report(verdict)
+
+    def _verdict(self, life: Life, error: BaseException) -> Outcome:
+        """Return what its policy says of a failure, and log it."""
         retry = life.observer.options.retry
         life.failures = retry.failures(life.failures, monotonic() - life.begun)
         delay = retry.delay(life.failures)
@@ -278,32 +316,25 @@ class Lives:
                 shown,
                 exc_info=error,
             )
-            life.ending = Report.PARKED
-            life.lease.end("it is parked")
-            self._ended(life, shown)
-            return
-        logger.warning(
-            "pecker: observer %s failed (%d in a row), tried again in %.1f s: %s",
-            one.name,
-            life.failures,
-            delay,
-            shown,
-            exc_info=error,
-        )
-        self._report(
-            Outcome(
-                id=one.id,
-                epoch=one.epoch,
-                report=Report.FAILED,
-                delay=delay,
-                failures=life.failures,
-                error=shown,
+        else:
+            logger.warning(
+                "pecker: observer %s failed (%d in a row), tried again in %.1f s: %s",
+                one.name,
+                life.failures,
+                delay,
+                shown,
+                exc_info=error,
             )
+        return Outcome(
+            id=one.id,
+            epoch=one.epoch,
+            report=Report.PARKED if delay is None else Report.FAILED,
+            delay=delay or 0.0,
+            failures=life.failures,
+            error=shown,
         )
-        loop = asyncio.get_running_loop()
-        life.timer = loop.call_later(delay, self._call, life)
 
-    def _ended(self, life: Life, error: str | None = None) -> None:
+    def _ended(self, life: Life) -> None:
         life.ended = True
         one = life.claimed
         if life.fenced:
@@ -311,16 +342,7 @@ class Lives:
             self.wake()
             return
         assert life.ending is not None  # noqa: S101  # whoever ends it says how
-        failures = life.failures if life.ending is Report.PARKED else None
-        self._report(
-            Outcome(
-                id=one.id,
-                epoch=one.epoch,
-                report=life.ending,
-                failures=failures,
-                error=error,
-            )
-        )
+        self._report(Outcome(id=one.id, epoch=one.epoch, report=life.ending))
 
     def _report(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)

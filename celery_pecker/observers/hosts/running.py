@@ -37,14 +37,14 @@ class OnLoop:
         ended: Ended,
     ) -> None:
         self._ended = ended
-        self._task = asyncio.get_running_loop().create_task(
+        self.task = asyncio.get_running_loop().create_task(
             _called(function, lease, args), name=f"observer {lease.name}"
         )
-        self._task.add_done_callback(self._done)
+        self.task.add_done_callback(self._done)
 
     def cancel(self) -> None:
         """Cancel the task."""
-        self._task.cancel()
+        self.task.cancel()
 
     def kill(self) -> bool:
         """Do nothing: it ends by itself or not at all."""

@@ -129,3 +129,12 @@ def test_a_lone_host_that_is_blocked_is_replaced(crew: Crew) -> None:
     assert notes[0][2] != notes[-1][2]
     crew.observers.stop("alone")
     crew.at("alone", Place.GONE)
+
+
+def test_one_that_blocks_each_of_its_hosts_is_parked(crew: Crew) -> None:
+    """By its policy, as one that raises: no host hangs for it any more."""
+    crew.observers.start("hanging", "hangs")
+    row = crew.at("hangs", Place.PARKED)
+    assert row.failures == 2
+    assert "HeldUp: it held up the event loop of its host for" in str(row.last_error)
+    assert len({pid for _, _, pid, _ in crew.notes("hangs")}) == 2

@@ -216,3 +216,11 @@ async def leaking(lease: Lease) -> None:
     await anote(lease, "leaks")
     await asyncio.Event().wait()
     assert leaked is not None
+
+
+@observers.observer(retry=Retry(1, (0.1,)))
+async def hanging(lease: Lease) -> None:
+    """Hold up the event loop in each life."""
+    await anote(lease, "began")
+    while True:
+        pause(0.1)

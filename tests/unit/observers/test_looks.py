@@ -28,6 +28,7 @@ class Stand:
         self, *, held: int = 0, draining: bool = False, waiting: int = 0
     ) -> None:
         self.asked: list[str] = []
+        self.on_turn: Any = None
         life = SimpleNamespace(ending=None, claimed=None)
         lives: Any = SimpleNamespace(
             turned=monotonic(),
@@ -39,6 +40,9 @@ class Stand:
             weight=0,
             end=lambda *_: None,
             add=lambda _: [],
+            stack=lambda: "here",
+            on_turn=lambda: self.on_turn,
+            blamed=lambda life, _: self.asked.append(f"blame {life.claimed.name}"),
         )
         self.lives = lives
         pulse = Pulse(
@@ -74,6 +78,7 @@ class Stand:
             over=lambda: None,
             notices=lambda: None,
             events=cast("Any", SimpleNamespace()),
+            abort=lambda: self.asked.append("abort"),
         )
 
     def claim(self, _room: int, _most: int) -> list[Any]:
@@ -113,6 +118,25 @@ def test_a_host_whose_event_loop_hangs_does_not_renew(seconds: float) -> None:
     stand.lives.turned -= seconds
     stand.host.step()
     assert ("pulse" in stand.asked) is (seconds == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked"),
+    [(LEASE / 2, []), (LEASE, ["blame loud", "abort"])],
+)
+def test_code_that_holds_up_the_event_loop_has_failed_by_that(
+    seconds: float, asked: list[str]
+) -> None:
+    """Else each host that takes it would hang, one after another."""
+    stand = Stand()
+    stand.host.step()
+    stand.asked.clear()
+    stand.lives.turned -= seconds
+    stand.host.step()
+    assert stand.asked == []  # nobody is known to hold it up
+    stand.on_turn = SimpleNamespace(claimed=SimpleNamespace(name="loud"))
+    stand.host.step()
+    assert stand.asked == asked
 
 
 def test_a_host_that_waits_for_others_to_join_looks_soon() -> None:

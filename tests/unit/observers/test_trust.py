@@ -44,6 +44,7 @@ def host(trust: Renewals, pulse: Any) -> Host:
         over=lambda: None,
         notices=lambda: None,
         events=SimpleNamespace(),  # type: ignore[arg-type]  # nothing happens
+        abort=lambda: None,
     )
     made._look = lambda _: None
     made._balance = lambda: None
