@@ -13,7 +13,6 @@ from rich.markdown import Markdown
 from rich.markup import escape
 
 from benchmarks import publish, tables
-from benchmarks.ground import ground
 from benchmarks.profiles import PLANS
 from benchmarks.results import HOME, Results
 from benchmarks.rows import (
@@ -70,6 +69,7 @@ from benchmarks.rows import (
     throttle_turns,
 )
 from benchmarks.run import Run
+from benchmarks.servers import start_servers
 
 ROWS: dict[str, ModuleType] = {
     row.ROW: row
@@ -109,9 +109,9 @@ def main(words: list[str]) -> int:
     about = sum(times[row] for row in rows) / 60
     console.print(f"{plan.name} profile, {', '.join(rows)}: about {about:.0f} minutes")
     began = time.monotonic()
-    with ground() as servers:
+    with start_servers() as servers:
         run = Run(
-            ground=servers,
+            servers=servers,
             plan=plan,
             results=results,
             console=console,

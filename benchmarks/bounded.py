@@ -20,8 +20,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from benchmarks.endless import BEGIN, TASK
-from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from benchmarks.web import answering
 from celery_pecker import deadline
@@ -54,10 +54,10 @@ class Ends:
 class Bounded:
     """A worker of one pool; what its tasks ask leads through proxies."""
 
-    def __init__(self, ground: Ground, pool: str, *, at_once: int) -> None:
+    def __init__(self, servers: Servers, pool: str, *, at_once: int) -> None:
         self.name = f"bench_{secrets.token_hex(4)}"
         self.at_once = at_once
-        self._ground = ground
+        self._servers = servers
         self._pool = pool
         self._stack = ExitStack()
         self._proxies: list[Proxy] = []
@@ -96,16 +96,16 @@ class Bounded:
         return found
 
     def _open(self, stack: ExitStack) -> None:
-        ground = self._ground
-        migrate(ground.dsn, schema=self.name)
+        servers = self._servers
+        migrate(servers.dsn, schema=self.name)
         stack.callback(self._drop)
         folder = stack.enter_context(tempfile.TemporaryDirectory("-pecker-bench"))
         self._told = Path(folder) / "told"
         settings = {
-            "BROKER": ground.redis,
+            "BROKER": servers.redis,
             "QUEUE": self.name,
             "TOLD": str(self._told),
-            "DSN": ground.dsn,
+            "DSN": servers.dsn,
             "SCHEMA": self.name,
             **self._ways(stack),
         }
@@ -119,7 +119,7 @@ class Bounded:
             env={ENVIRONMENT + key: value for key, value in settings.items()},
         )
         stack.callback(self._worker.remove)
-        self._app = stack.enter_context(Celery("sender", broker=ground.redis))
+        self._app = stack.enter_context(Celery("sender", broker=servers.redis))
         inheritance.connect()
         self._begin()
 
@@ -163,8 +163,8 @@ class Bounded:
     def _ways(self, stack: ExitStack) -> dict[str, str]:
         """Return the addresses of the servers through proxies."""
         web = stack.enter_context(answering())
-        postgres = conninfo_to_dict(self._ground.dsn)
-        cache = urlsplit(self._ground.redis)
+        postgres = conninfo_to_dict(self._servers.dsn)
+        cache = urlsplit(self._servers.redis)
         places = {
             "postgresql": (str(postgres["host"]), int(postgres.get("port") or 5432)),
             "redis": (cache.hostname or "127.0.0.1", cache.port or 6379),
@@ -185,8 +185,8 @@ class Bounded:
         }
 
     def _drop(self) -> None:
-        with psycopg.connect(self._ground.dsn, autocommit=True) as connection:
+        with psycopg.connect(self._servers.dsn, autocommit=True) as connection:
             named = sql.Identifier(self.name)
             connection.execute(sql.SQL("drop schema {} cascade").format(named))
-        with redis.Redis.from_url(self._ground.redis) as client:
+        with redis.Redis.from_url(self._servers.redis) as client:
             client.delete(self.name, f"_kombu.binding.{self.name}")

@@ -12,7 +12,7 @@ import psutil
 import psycopg
 
 from benchmarks.arrivals import spread
-from benchmarks.ground import Ground
+from benchmarks.servers import Servers
 
 _WOKE = re.compile(
     r"^\[(?P<when>[-0-9]+ [:0-9]+,\d+): .*pecker: woke, due=(?P<due>\d+)"
@@ -56,7 +56,7 @@ def wakes(log: str, since: float = 0.0, until: float = float("inf")) -> list[Wak
 class Meter:
     """CPU time of what takes part, and of the machine, between two readings."""
 
-    ground: Ground
+    servers: Servers
     scheduler: int
     consumer: int
     _before: dict[str, float] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Meter:
             "bench": _family(psutil.Process().pid, alone=True),
         }
         return read | {
-            name: _family(pid) for name, pid in self.ground.server_pids.items()
+            name: _family(pid) for name, pid in self.servers.server_pids.items()
         }
 
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmarks.ground import Ground
 from benchmarks.plan import Plan
 from benchmarks.results import Results, Sample
+from benchmarks.servers import Servers
 
 SAID = 500
 """What is kept of an error: its end."""
@@ -23,7 +23,7 @@ SAID = 500
 class Run:
     """Trials are run through this: kept, skipped when kept already, shown."""
 
-    ground: Ground
+    servers: Servers
     plan: Plan
     results: Results
     console: Console
@@ -75,14 +75,14 @@ class Run:
             except Exception as error:  # noqa: BLE001 - others' code: the rest goes on
                 said = f"{label}: {type(error).__name__}: {str(error)[-SAID:]}"
                 self.failures.append(f"{row}: {said}")
-                self.results.fail(row, self.ground.facts, said)
+                self.results.fail(row, self.servers.facts, said)
                 self.note(f"[red]✗[/] {escape(f'{row}: {said}')}")
                 return
             finally:
                 self._tick = lambda: None
         busy = round(os.getloadavg()[0], 1)
         head = {**known, "plan": self.plan.name, "load": busy}
-        self.results.add(row, self.ground.facts, {**head, **sample})
+        self.results.add(row, self.servers.facts, {**head, **sample})
         self.note(f"[green]✓[/] {row}: {label}: {_gist(sample)}")
 
     def tell(self) -> None:

@@ -57,7 +57,7 @@ def _open(**_: object) -> None:
 
 def _log() -> int:
     if "log" not in _here:
-        folder = Path(given("FOLDER", "/tmp"))  # noqa: S108 — the yard gives its own
+        folder = Path(given("FOLDER", "/tmp"))  # noqa: S108 — the workers gives its own
         name = folder / f"runs-{os.getpid()}"
         _here["log"] = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     log: int = _here["log"]

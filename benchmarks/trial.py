@@ -20,8 +20,8 @@ from celery import Celery
 from psycopg import sql
 
 from benchmarks.arrivals import Arrivals
-from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.servers import Servers
 from benchmarks.subjects import Subject
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
@@ -43,18 +43,18 @@ class Trial:
 
     def __init__(
         self,
-        ground: Ground,
+        servers: Servers,
         *,
         entries: int = 1,
         broker: str = "redis",
         patient: bool = False,
     ) -> None:
         """`patient`: a scheduler may end by itself; what it did until then counts."""
-        self.ground = ground
+        self.servers = servers
         self._patient = patient
         self.entries = entries
         self.name = f"bench_{secrets.token_hex(4)}"
-        url = ground.broker(broker)
+        url = servers.broker(broker)
         if url is None:
             msg = f"{broker} does not answer"
             raise LookupError(msg)
@@ -75,7 +75,7 @@ class Trial:
         """Tables and queue are there, and somebody counts."""
         with self._app.connection_for_write() as connection:
             self._app.amqp.queues[self.name].bind(connection.default_channel).declare()
-        migrate(self.ground.dsn, schema=self.name)
+        migrate(self.servers.dsn, schema=self.name)
         self.consumer.start()
         self.await_words(self.consumer, "consumer: ready")
         return self
@@ -85,10 +85,10 @@ class Trial:
         for process in reversed(self._started):
             process.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
-        with psycopg.connect(self.ground.dsn, autocommit=True) as connection:
+        with psycopg.connect(self.servers.dsn, autocommit=True) as connection:
             named = sql.Identifier(self.name)
             connection.execute(sql.SQL("drop schema {} cascade").format(named))
-        with redis.Redis.from_url(self.ground.redis) as client:
+        with redis.Redis.from_url(self.servers.redis) as client:
             ours = [*client.scan_iter(f"{self.name}:*", count=1000), self.name]
             bound = [f"_kombu.binding.{self.name}{end}" for end in ("", ".idle")]
             client.delete(*ours, *bound)
@@ -137,9 +137,9 @@ class Trial:
         environment = {
             "ENTRIES": str(self.entries),
             "BROKER": self._broker,
-            "REDIS": self.ground.redis,
+            "REDIS": self.servers.redis,
             "QUEUE": self.name,
-            "DSN": self.ground.dsn,
+            "DSN": self.servers.dsn,
             "SCHEMA": self.name,
             "LANE": "slow" if subject is Subject.SLOW else "",
             "PEER": subject.peer,

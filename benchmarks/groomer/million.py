@@ -21,7 +21,7 @@ from benchmarks.groomer import stream
 from benchmarks.groomer.stream import Room, server, session
 from benchmarks.results import Sample
 from celery_pecker.batches import AsyncBatches
-from example_project.groomer import book
+from example_project.groomer import queries
 from example_project.groomer.states import Progress, Report
 from example_project.store import statements
 
@@ -110,7 +110,7 @@ class Flood:
         await asyncio.gather(*(self._batches.do(one) for one in said))
 
     async def _apply(self, reports: list[Report]) -> list[None]:
-        await self._execute(*book.apply_statement(reports))
+        await self._execute(*queries.apply_statement(reports))
         return [None] * len(reports)
 
     async def _switch(self, room: Room, epoch: int) -> None:
@@ -121,7 +121,7 @@ class Flood:
             "session": session(number, epoch),
             "server": server(number, epoch),
         }
-        [(_, peers)] = await self._execute(book.query("switch"), values)
+        [(_, peers)] = await self._execute(queries.query("switch"), values)
         self.account.invited.update((peer, epoch) for peer in peers)
 
     async def _sweep(self) -> None:
@@ -134,7 +134,7 @@ class Flood:
 
     async def _sweep_once(self) -> None:
         values = {"limit": 100_000, "within": 3_600.0}
-        rows = await self._execute(book.query("sweep"), values)
+        rows = await self._execute(queries.query("sweep"), values)
         self.account.invited.update((peer, epoch) for peer, _, epoch in rows)
         self.account.swept += len(rows)
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import psycopg
 
 from benchmarks.groomer.stream import Room, server, session
-from example_project.groomer import book
-from example_project.groomer.book import Current
+from example_project.groomer import queries
+from example_project.groomer.queries import Current
 from example_project.groomer.states import Report
 from example_project.store import statements
 
@@ -98,11 +98,11 @@ class OneByOne:
             new = Current(
                 epoch, session(room.number, epoch), server(room.number, epoch)
             )
-            book.switch(connection, room.number, new)
+            queries.switch(connection, room.number, new)
 
     def apply(self, connection: Connection, reports: Sequence[Report]) -> None:
         """Apply them by one statement."""
-        book.apply(connection, reports)
+        queries.apply(connection, reports)
 
 
 class InBatches(OneByOne):

@@ -17,9 +17,9 @@ from celery import Celery
 from psycopg import sql
 
 from benchmarks.filled import drop
-from benchmarks.ground import Ground
 from benchmarks.observers.watching import WRITES
 from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.observers import Observers
@@ -54,9 +54,9 @@ class Line(NamedTuple):
 class Field:
     """The tables and the hosts."""
 
-    def __init__(self, ground: Ground, *, dsn: str = "") -> None:
-        """`dsn`: of a server that is not the ground's; its hosts use that one."""
-        self.ground = replace(ground, dsn=dsn, server_pids={}) if dsn else ground
+    def __init__(self, servers: Servers, *, dsn: str = "") -> None:
+        """`dsn`: of a server that is not the trial's; its hosts use that one."""
+        self.servers = replace(servers, dsn=dsn, server_pids={}) if dsn else servers
         self.name = f"bench_{secrets.token_hex(4)}"
         self.hosts: dict[str, ProcessContainer] = {}
         self.capacity = CAPACITY
@@ -66,9 +66,9 @@ class Field:
     @contextmanager
     def open(self) -> Iterator[None]:
         """Make the tables; remove them and the hosts at the end."""
-        migrate(self.ground.dsn, schema=self.name)
+        migrate(self.servers.dsn, schema=self.name)
         app = Celery("bench-observers", broker="memory://", set_as_current=False)
-        app.conf.update(pecker_dsn=self.ground.dsn, pecker_schema=self.name)
+        app.conf.update(pecker_dsn=self.servers.dsn, pecker_schema=self.name)
         self.observers = Observers(app)
         self.connect()
         with tempfile.NamedTemporaryFile() as file:
@@ -85,11 +85,11 @@ class Field:
                         process.kill()
                 self.connection.close()
                 self.observers.close()
-                drop(self.ground.dsn, self.name)
+                drop(self.servers.dsn, self.name)
 
     def start_host(self, name: str) -> ProcessContainer:
         """Start ``pecker observe`` with one host; do not wait for it."""
-        values = {"DSN": self.ground.dsn, "SCHEMA": self.name, "LINES": self._lines}
+        values = {"DSN": self.servers.dsn, "SCHEMA": self.name, "LINES": self._lines}
         self.hosts[name] = ProcessContainer(
             [
                 *(
@@ -112,7 +112,7 @@ class Field:
 
     def connect(self) -> None:
         """Have a new connection to the tables."""
-        self.connection = psycopg.connect(self.ground.dsn, autocommit=True)
+        self.connection = psycopg.connect(self.servers.dsn, autocommit=True)
 
     def fill(self, hosts: int, observers: int | Mapping[str, int]) -> None:
         """Start so many hosts and observers, of each kind, and wait until they run."""
@@ -125,7 +125,7 @@ class Field:
         eventually(
             lambda: len(self.observers.nodes()) == hosts, TIMEOUT, "hosts are up"
         )
-        with psycopg.connect(self.ground.dsn) as connection:
+        with psycopg.connect(self.servers.dsn) as connection:
             # Hundreds of thousands of statements: not each into the log of the server.
             connection.execute("set log_min_duration_statement = -1")
             for kind, count in kinds.items():

@@ -16,8 +16,8 @@ from kombu import Connection
 from psycopg import sql
 
 from benchmarks.filled import drop
-from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Outbox
@@ -63,11 +63,11 @@ def build(broker: str, dsn: str, schema: str, queue: str) -> tuple[Celery, Outbo
 class Field:
     """The table, the app, and processes that deliver."""
 
-    def __init__(self, ground: Ground, broker: str) -> None:
-        self.ground = ground
-        self.broker = str(ground.broker(broker))
+    def __init__(self, servers: Servers, broker: str) -> None:
+        self.servers = servers
+        self.broker = str(servers.broker(broker))
         self.name = f"bench_{secrets.token_hex(4)}"
-        self.dsn = ground.dsn
+        self.dsn = servers.dsn
         self.relay: ProcessContainer | None = None
 
     @contextmanager
@@ -149,7 +149,7 @@ class Field:
 
     def cpu(self) -> dict[str, float]:
         """Return seconds of processor time: of the relay, and of each server."""
-        pids = dict(self.ground.server_pids)
+        pids = dict(self.servers.server_pids)
         if self.relay is not None:
             pids["relay"] = self.relay.pid
         return {name: _family(pid) for name, pid in pids.items()}

@@ -34,7 +34,7 @@ def measure(run: Run, subject: Subject) -> Sample:
     """Return what each phase takes, in µs for each slot."""
     with (
         tempfile.TemporaryDirectory(prefix="pecker-bench-") as folder,
-        Trial(run.ground, entries=ENTRIES) as trial,
+        Trial(run.servers, entries=ENTRIES) as trial,
     ):
         path = Path(folder) / "phases.json"
         scheduler = trial.start(subject, ANATOMY=str(path))

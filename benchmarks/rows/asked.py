@@ -31,7 +31,7 @@ _ASKED = re.compile(rb"\[(\d+)\] LOG:  (?:statement|execute [^:]+): ")
 
 def run(run: Run) -> None:
     """Measure each of those that are compared."""
-    if run.ground.postgres_log is None:
+    if run.servers.postgres_log is None:
         run.note("asked: the log of a given server is not read: not measured")
         return
     for subject in run.plan.compared:
@@ -39,7 +39,7 @@ def run(run: Run) -> None:
             ROW,
             f"{subject}, {ENTRIES} entries",
             run.plan.asked + overhead(subject),
-            partial(measure, run, subject, run.ground.postgres_log),
+            partial(measure, run, subject, run.servers.postgres_log),
             subject=subject,
         )
 
@@ -52,12 +52,12 @@ def logged(dsn: str) -> str:
 
 def measure(run: Run, subject: Subject, log: Path) -> Sample:
     """Return what was asked while so many messages were sent."""
-    ground = run.ground
+    servers = run.servers
     with (
-        Trial(ground, entries=ENTRIES) as trial,
-        redis.Redis.from_url(ground.redis) as server,
+        Trial(servers, entries=ENTRIES) as trial,
+        redis.Redis.from_url(servers.redis) as server,
     ):
-        scheduler = trial.start(subject, DSN=logged(ground.dsn))
+        scheduler = trial.start(subject, DSN=logged(servers.dsn))
         trial.wait_until(time.time() + WARM, run.tell)
         began, before, since = log.stat().st_size, _commands(server), time.time()
         trial.wait_until(since + run.plan.asked, run.tell)

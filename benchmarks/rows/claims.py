@@ -47,10 +47,10 @@ def run(run: Run) -> None:
 
 def measure(run: Run, replicas: int, batch: int) -> Sample:
     """Return what so many replicas claim each second."""
-    seconds, dsn = run.plan.claims, run.ground.dsn
+    seconds, dsn = run.plan.claims, run.servers.dsn
     with (
         tempfile.TemporaryDirectory(prefix="pecker-bench-") as folder,
-        Trial(run.ground) as trial,
+        Trial(run.servers) as trial,
     ):
         database = Database(dsn, schema=trial.name, timeout=20.0)
         Repository(database, new_id()).enroll([entry(n) for n in range(ENTRIES)])

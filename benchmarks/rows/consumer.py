@@ -33,10 +33,10 @@ def run(run: Run) -> None:
 
 def measure(run: Run, size: int) -> Sample:
     """Return how late the consumer saw what was pushed."""
-    parts = urlsplit(run.ground.redis)
+    parts = urlsplit(run.servers.redis)
     place = (parts.hostname or "127.0.0.1", parts.port or 6379)
     answered = []
-    with Trial(run.ground) as trial, socket.create_connection(place) as wire:
+    with Trial(run.servers) as trial, socket.create_connection(place) as wire:
         words = [b"LPUSH", trial.name.encode(), *([_message(MARK)] * size)]
         command = b"".join(b"$%d\r\n%s\r\n" % (len(one), one) for one in words)
         pieces = (b"*%d\r\n%s" % (len(words), command)).split(MARK)

@@ -53,7 +53,7 @@ def measure(run: Run, pool: str, cases: tuple[str, ...]) -> Sample:
     found: dict[str, Sample] = {}
     overs: list[float] = []
     kind = "solo" if pool == "asyncio" else pool
-    with Bounded(run.ground, kind, at_once=1 if pool in SOLO else 2) as place:
+    with Bounded(run.servers, kind, at_once=1 if pool in SOLO else 2) as place:
         for case in cases:
             ends = place.end(case, run.plan.overruns)
             overs += ends.late

@@ -20,9 +20,9 @@ import redis
 import requests
 
 from benchmarks.cputime import cpu_us, no_collection
-from benchmarks.ground import Ground
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.servers import Servers
 from benchmarks.web import answering
 from celery_pecker import deadline
 from celery_pecker.deadline.clients import httpx as httpx_client
@@ -88,11 +88,11 @@ def _scopes() -> dict[str, Callable[[], Any]]:
     }
 
 
-def measure(run: Run, client: Callable[[ExitStack, Ground], Pair]) -> Sample:
+def measure(run: Run, client: Callable[[ExitStack, Servers], Pair]) -> Sample:
     """Return what a wrapped call costs more, without a deadline and with enough."""
     found: Sample = {}
     with ExitStack() as stack:
-        pair = client(stack, run.ground)
+        pair = client(stack, run.servers)
         turns = max(run.plan.calls // TURN, 5)
         for said, scope in _scopes().items():
             plain, more = [], []
@@ -108,28 +108,28 @@ def measure(run: Run, client: Callable[[ExitStack, Ground], Pair]) -> Sample:
     return {"us": found}
 
 
-def _redis(stack: ExitStack, ground: Ground) -> Pair:
-    plain = stack.enter_context(redis.Redis.from_url(ground.redis))
-    bounded = stack.enter_context(redis.Redis.from_url(ground.redis))
+def _redis(stack: ExitStack, servers: Servers) -> Pair:
+    plain = stack.enter_context(redis.Redis.from_url(servers.redis))
+    bounded = stack.enter_context(redis.Redis.from_url(servers.redis))
     redis_client.install(bounded)
     return Pair(plain.ping, bounded.ping)
 
 
-def _psycopg(stack: ExitStack, ground: Ground) -> Pair:
-    plain = stack.enter_context(psycopg.connect(ground.dsn))
-    bounded = stack.enter_context(psycopg_client.Connection.connect(ground.dsn))
+def _psycopg(stack: ExitStack, servers: Servers) -> Pair:
+    plain = stack.enter_context(psycopg.connect(servers.dsn))
+    bounded = stack.enter_context(psycopg_client.Connection.connect(servers.dsn))
     # within a transaction that has begun: its statement_timeout is on its way
     return Pair(lambda: plain.execute("select 1"), lambda: bounded.execute("select 1"))
 
 
-def _requests(stack: ExitStack, _ground: Ground) -> Pair:
+def _requests(stack: ExitStack, _servers: Servers) -> Pair:
     url = f"http://127.0.0.1:{stack.enter_context(answering())}/"
     plain, bounded = (stack.enter_context(requests.Session()) for _ in range(2))
     requests_client.install(bounded)
     return Pair(lambda: plain.get(url), lambda: bounded.get(url))
 
 
-def _httpx(stack: ExitStack, _ground: Ground) -> Pair:
+def _httpx(stack: ExitStack, _servers: Servers) -> Pair:
     url = f"http://127.0.0.1:{stack.enter_context(answering())}/"
     plain, bounded = (stack.enter_context(httpx.Client()) for _ in range(2))
     httpx_client.install(bounded)

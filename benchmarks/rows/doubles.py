@@ -31,7 +31,7 @@ def run(run: Run) -> None:
 
 def measure(run: Run, subject: Subject) -> Sample:
     """Return how many messages there were for how many slots."""
-    with Trial(run.ground, entries=ENTRIES) as trial:
+    with Trial(run.servers, entries=ENTRIES) as trial:
         first = trial.start(subject)
         second = trial.launch(subject)
         trial.wait_until(time.time() + SETTLE, run.tell)

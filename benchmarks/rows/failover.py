@@ -58,7 +58,7 @@ def run(run: Run) -> None:
 def ours(run: Run) -> Sample:
     """Return the gaps at each kill of the replica that won the last slot."""
     chance = random.Random(SEED)
-    with Trial(run.ground) as trial:
+    with Trial(run.servers) as trial:
         replicas = [trial.start(Subject.FAST) for _ in range(REPLICAS)]
         since = time.time() + 1.0
         trial.wait_until(since + 1.0, run.tell)
@@ -94,7 +94,7 @@ def _winner(
         "select pid from {schema}.pecker_tasks"
         " join {schema}.pecker_replicas using (holder)"
     ).format(schema=sql.Identifier(trial.name))
-    with psycopg.connect(run.ground.dsn, autocommit=True) as connection:
+    with psycopg.connect(run.servers.dsn, autocommit=True) as connection:
 
         def alive() -> list[ProcessContainer]:
             # the last winner may be the one just killed
@@ -107,7 +107,7 @@ def _winner(
 def locked(run: Run) -> Sample:
     """Return the gaps at each kill of the copy that has RedBeat's lock."""
     chance = random.Random(SEED)
-    with Trial(run.ground) as trial:
+    with Trial(run.servers) as trial:
         given = {"level": "DEBUG", "LOCK": str(round(LOCK))}
         copies = [trial.start(Subject.REDBEAT, **given)]
         copies.append(trial.launch(Subject.REDBEAT, **given))
@@ -136,7 +136,7 @@ def locked(run: Run) -> Sample:
 def restarted(run: Run, subject: Subject) -> Sample:
     """Return the gaps of one that is started again the moment it was killed."""
     chance = random.Random(SEED)
-    with Trial(run.ground) as trial:
+    with Trial(run.servers) as trial:
         process = trial.start(subject)
         kills = []
         for _ in range(run.plan.restarts):

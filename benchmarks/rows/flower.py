@@ -54,7 +54,7 @@ def run(run: Run) -> None:
 
 def measure(run: Run) -> Sample:
     """Return the times of each page, in ms."""
-    dsn, schema = run.ground.dsn, f"bench_{secrets.token_hex(4)}"
+    dsn, schema = run.servers.dsn, f"bench_{secrets.token_hex(4)}"
     try:
         fill(dsn, schema, ENTRIES)
         pages = times(run, "benchmarks.app", schema, ASKED)
@@ -65,8 +65,8 @@ def measure(run: Run) -> Sample:
 
 def times(run: Run, app: str, schema: str, asked: Mapping[str, str]) -> Sample:
     """Return the times of pages of a Flower of that app on that schema."""
-    ground, port = run.ground, free_port()
-    given = {"BROKER": ground.redis, "DSN": ground.dsn, "SCHEMA": schema}
+    servers, port = run.servers, free_port()
+    given = {"BROKER": servers.redis, "DSN": servers.dsn, "SCHEMA": schema}
     words = ["-m", "celery", "-A", app, "pecker", "flower"]
     flower = ProcessContainer(
         [sys.executable, *words, "--address=127.0.0.1", f"--port={port}"],

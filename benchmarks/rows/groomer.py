@@ -29,7 +29,7 @@ from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually
-from example_project.demo.ground import Ground
+from example_project.demo.servers import Servers
 from example_project.groomer.play import play
 from example_project.processes import ProcessContainer
 
@@ -66,7 +66,7 @@ def run(run: Run) -> None:
 
 def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
     """Return how many reports a second one way applies on one line."""
-    with _schema(run.ground.dsn) as dsn, _line(dsn, delay_ms) as far:
+    with _schema(run.servers.dsn) as dsn, _line(dsn, delay_ms) as far:
         ping = _ping(far)
         pulled = pull(dsn, far, name, seconds, run.tell)
     return {
@@ -79,15 +79,16 @@ def measure(run: Run, name: str, delay_ms: int, seconds: float) -> Sample:
 
 
 def _flood(run: Run, reports: int) -> Sample:
-    with _schema(run.ground.dsn) as dsn:
+    with _schema(run.servers.dsn) as dsn:
         return flood(dsn, reports, run.tell)
 
 
 def _split(run: Run, acts: int) -> Sample:
     """Return how long the calls of a frozen server were split, and who was invited."""
-    with Ground() as ground:
+    with Servers() as servers:
         seen = [
-            play(ground, Console(quiet=True), lambda _: run.tell()) for _ in range(acts)
+            play(servers, Console(quiet=True), lambda _: run.tell())
+            for _ in range(acts)
         ]
     lengths = [end - begin for one in seen for _, begin, end in one.splits]
     return {

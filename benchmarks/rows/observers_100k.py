@@ -41,7 +41,7 @@ def run(run: Run) -> None:
 def swarm(run: Run, many: int) -> Sample:
     """Return how long each statement took."""
     with EmbeddedPostgres(settings=SETTINGS) as server:
-        field = Field(run.ground, dsn=server.dsn)
+        field = Field(run.servers, dsn=server.dsn)
         with field.open():
             began = time.monotonic()
             field.fill(HOSTS, many)

@@ -30,7 +30,7 @@ def run(run: Run) -> None:
 
 def blackout(run: Run) -> Sample:
     """Return when each observer ran again, counted from the start of the new hosts."""
-    field, many = Field(run.ground), run.plan.observed
+    field, many = Field(run.servers), run.plan.observed
     with field.open():
         field.fill(HOSTS, {"idle": many})
         names = {one.name for one in field.lines()}

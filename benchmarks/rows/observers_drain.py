@@ -33,7 +33,7 @@ def run(run: Run) -> None:
 
 def drain(run: Run) -> Sample:
     """Return the gaps of those that the host ran."""
-    field = Field(run.ground)
+    field = Field(run.servers)
     with field.open():
         field.fill(HOSTS, run.plan.observed)
         container = next(iter(field.hosts.values()))
@@ -56,7 +56,7 @@ def drain(run: Run) -> Sample:
 
 def deploy(run: Run) -> Sample:
     """Return the gaps of all observers while each host is replaced by a new one."""
-    field, many = Field(run.ground), run.plan.observed
+    field, many = Field(run.servers), run.plan.observed
     with field.open():
         field.fill(HOSTS, many)
         before = len(field.lines())

@@ -45,7 +45,7 @@ def run(run: Run) -> None:
 def unacknowledged(run: Run, broker: str) -> Sample:
     """Return how often the one message was run, and what became of the workers."""
     if broker == "redis":
-        return _watched(run, broker, run.ground.redis)
+        return _watched(run, broker, run.servers.redis)
     with queue.rabbitmq() as url:
         return _watched(run, broker, url)
 
@@ -73,7 +73,7 @@ def _watched(run: Run, broker: str, url: str) -> Sample:
 
 def task(run: Run) -> Sample:
     """Return how long a worker with the task lives on after a SIGTERM."""
-    fleet = Fleet(run.ground.redis, 1)
+    fleet = Fleet(run.servers.redis, 1)
     with fleet.running():
         [worker] = fleet.workers
         since = time.monotonic()
@@ -93,7 +93,7 @@ def task(run: Run) -> Sample:
 
 def observer(run: Run) -> Sample:
     """Return how long a supervisor lives on after a SIGTERM, and the observer's gap."""
-    field = Field(run.ground)
+    field = Field(run.servers)
     with field.open():
         field.fill(HOSTS, OBSERVERS)
         latest = {one.name: one for one in field.lines() if one.what == "began"}

@@ -46,7 +46,7 @@ def run(run: Run) -> None:
 
 def freeze(run: Run) -> Sample:
     """Return how late user code ended, and what became of its guarded writes."""
-    field = Field(run.ground)
+    field = Field(run.servers)
     with field.open():
         field.execute(TABLE.format(WRITES))
         many = int(HOSTS * SPARE * ATTEMPTS / PERMITS)

@@ -25,7 +25,7 @@ def run(run: Run) -> None:
 
 def join(run: Run) -> Sample:
     """Return seconds until each host is near its share, and the moves."""
-    field, many = Field(run.ground), run.plan.observed
+    field, many = Field(run.servers), run.plan.observed
     with field.open():
         field.fill(HOSTS, many)
         before = field.moves()

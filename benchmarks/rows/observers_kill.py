@@ -33,7 +33,7 @@ def run(run: Run) -> None:
 
 def kill(run: Run, way: str) -> Sample:
     """Return the gaps of those that the host ran."""
-    field = Field(run.ground)
+    field = Field(run.servers)
     with field.open():
         field.fill(HOSTS, run.plan.observed)
         time.sleep(REST)

@@ -37,7 +37,7 @@ def outage(run: Run, way: str) -> Sample:
     """Return who ended and began, and whether a host was called dead."""
     many = run.plan.observed // 2
     with EmbeddedPostgres() as server:
-        field = Field(run.ground, dsn=server.dsn)
+        field = Field(run.servers, dsn=server.dsn)
         with field.open():
             field.fill(HOSTS, {"idle": many, "stubborn": many})
             time.sleep(REST)

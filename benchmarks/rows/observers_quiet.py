@@ -35,7 +35,7 @@ def run(run: Run) -> None:
 
 def quiet(run: Run) -> Sample:
     """Return what PostgreSQL, processors and memory have to do."""
-    field, seconds = Field(run.ground), run.plan.still
+    field, seconds = Field(run.servers), run.plan.still
     with field.open():
         field.fill(HOSTS, run.plan.observed)
         time.sleep(REST)
@@ -70,7 +70,7 @@ def _counters(field: Field) -> dict[str, float]:
 
 def _spent(field: Field) -> dict[str, float]:
     spent = {"hosts": sum(_seconds(one) for one in field.processes())}
-    for name, pid in field.ground.server_pids.items():
+    for name, pid in field.servers.server_pids.items():
         if name == "postgresql":
             family = psutil.Process(pid)
             everyone = (family, *family.children(recursive=True))

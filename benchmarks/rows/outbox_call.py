@@ -32,7 +32,7 @@ def run(run: Run) -> None:
 
 def calls(run: Run) -> Sample:
     """Return microseconds of a call, and rows a second of many at once."""
-    field = Field(run.ground, "redis")
+    field = Field(run.servers, "redis")
     with field.open(), psycopg.connect(field.dsn) as connection:
         plain: Any = field.task
 

@@ -51,7 +51,7 @@ def run(run: Run) -> None:
 
 def commits(run: Run) -> Sample:
     """Return commits a second of both, and their ratio in each pair."""
-    field = Field(run.ground, "redis")
+    field = Field(run.servers, "redis")
     with field.open(), tempfile.TemporaryDirectory() as folder:
         names = {
             "table": field.table,
@@ -103,7 +103,7 @@ def _interval(pairs: list[float]) -> tuple[float, float]:
 
 def _ended(run: Run) -> float:
     """Return the seconds of processor time of the server's sessions that ended."""
-    pid = run.ground.server_pids.get("postgresql")
+    pid = run.servers.server_pids.get("postgresql")
     if pid is None:
         return float("nan")
     times = psutil.Process(pid).cpu_times()

@@ -26,7 +26,7 @@ def run(run: Run) -> None:
 
 def deferred(run: Run, waiting: int) -> Sample:
     """Return the milliseconds of claim and close, alone and beside the others."""
-    field = Field(run.ground, "redis")
+    field = Field(run.servers, "redis")
     with field.open():
         database = Database.of(field.outbox.settings, role="bench")
         batches = Batches(database, uuid.uuid4(), hold=30.0)

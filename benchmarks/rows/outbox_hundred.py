@@ -49,7 +49,7 @@ def run(run: Run) -> None:
 
 def hundred(run: Run, rows: int, tell: Callable[[], None]) -> Sample:
     """Return how many are done a second, and how many ids the log has."""
-    dsn, schema = run.ground.dsn, f"bench_{secrets.token_hex(4)}"
+    dsn, schema = run.servers.dsn, f"bench_{secrets.token_hex(4)}"
     migrate(dsn, schema=schema)
     ran: list[int] = []
     app = Celery("bench", broker="memory://", set_as_current=False)

@@ -28,11 +28,11 @@ def run(run: Run) -> None:
 def latency(run: Run) -> Sample:
     """Return the milliseconds from the return of commit to the message."""
     commits = run.plan.submits * 10
-    field = Field(run.ground, "redis")
+    field = Field(run.servers, "redis")
     took: list[float] = []
     with (
         field.open(),
-        redis.Redis.from_url(run.ground.redis, socket_timeout=2 * LONGEST) as broker,
+        redis.Redis.from_url(run.servers.redis, socket_timeout=2 * LONGEST) as broker,
     ):
         field.start_relay()
         with psycopg.connect(field.dsn) as connection:

@@ -52,7 +52,7 @@ def through(run: Run, rows: int, *, held: bool, least: float) -> Sample:
         least: Seconds for which it is held, at least.
 
     """
-    field = Field(run.ground, "redis")
+    field = Field(run.servers, "redis")
     sizes: list[float] = []
     claims: list[float] = []
     with field.open(), psycopg.connect(field.dsn) as holder:

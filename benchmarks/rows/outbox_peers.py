@@ -49,7 +49,7 @@ def run(run: Run) -> None:
 def measure(run: Run, peer: str, what: str) -> Sample:
     """Return its figures."""
     name = f"bench_{secrets.token_hex(4)}"
-    dsn = run.ground.dsn
+    dsn = run.servers.dsn
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
         plan = {
@@ -62,7 +62,7 @@ def measure(run: Run, peer: str, what: str) -> Sample:
             "PEER": peer,
             "DSN": conninfo.make_conninfo(dsn, options=f"-csearch_path={name}"),
             "SCHEMA": name,
-            "BROKER": run.ground.redis,
+            "BROKER": run.servers.redis,
             "QUEUE": name,
             "FILE": file,
         }
@@ -86,6 +86,6 @@ def measure(run: Run, peer: str, what: str) -> Sample:
             found: Sample = json.loads(file.read_text())
         finally:
             drop(dsn, name)
-            with redis.Redis.from_url(run.ground.redis) as broker:
+            with redis.Redis.from_url(run.servers.redis) as broker:
                 broker.delete(name)
     return {"what": what, **plan, **found}

@@ -21,7 +21,7 @@ SLOWEST = 300
 def run(run: Run) -> None:
     """Measure on each broker that is there."""
     for broker in ("redis", "rabbitmq"):
-        if run.ground.broker(broker) is None:
+        if run.servers.broker(broker) is None:
             continue
         lasts = 8 + run.plan.recorded / 4_000
         run.trial(ROW, broker, lasts, partial(relay, run, broker), broker=broker)
@@ -30,7 +30,7 @@ def run(run: Run) -> None:
 def relay(run: Run, broker: str) -> Sample:
     """Return messages a second, and processor time and WAL of each."""
     rows = run.plan.recorded
-    field = Field(run.ground, broker)
+    field = Field(run.servers, broker)
     with field.open():
         field.start_relay()
         field.ask("checkpoint")

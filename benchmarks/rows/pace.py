@@ -40,7 +40,7 @@ def run(run: Run) -> None:
     for stint, number in run.plan.interleaved():
         if run.entries and stint.entries not in run.entries:
             continue
-        if run.ground.broker(stint.broker) is None:
+        if run.servers.broker(stint.broker) is None:
             run.note(f"{stint.broker} does not answer: not measured")
             continue
         label = f"{stint.subject}, {stint.entries:,} entries, {stint.broker}"
@@ -56,15 +56,15 @@ def run(run: Run) -> None:
 
 def measure(run: Run, stint: Stint, *, series: bool = False) -> Sample:
     """Return the figures of one trial."""
-    ground = run.ground
+    servers = run.servers
     with (
         Trial(
-            ground,
+            servers,
             entries=stint.entries,
             broker=stint.broker,
             patient=not stint.subject.ours,
         ) as trial,
-        psycopg.connect(ground.dsn, autocommit=True) as connection,
+        psycopg.connect(servers.dsn, autocommit=True) as connection,
     ):
         scheduler = trial.launch(stint.subject)
         # A peer that is overtaxed may be silent for long: the window begins then, and
@@ -75,7 +75,7 @@ def measure(run: Run, stint: Stint, *, series: bool = False) -> Sample:
         # half a second off the whole one, which is no grid of anybody's
         since = math.ceil(time.time() + WARM) + 0.5
         until = since + stint.seconds
-        meter = Meter(ground, scheduler.pid, trial.consumer_pid)
+        meter = Meter(servers, scheduler.pid, trial.consumer_pid)
         trial.wait_until(since, run.tell)
         meter.start()
         before = Written.read(connection, trial.name)

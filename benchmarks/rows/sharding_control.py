@@ -41,9 +41,9 @@ def run(run: Run) -> None:
 
 def measure(run: Run) -> Sample:
     """Return statements and seconds of each."""
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         field.start(2, SECONDS=ITEM)
-        dsn, log = run.ground.dsn, run.ground.postgres_log
+        dsn, log = run.servers.dsn, run.servers.postgres_log
         asks = {"DSN": logged(dsn)} if log is not None else {}
         app: Any = ours.build(field.given(**asks))
         result = app.tasks["ours.slow1"].delay(run.plan.queued)

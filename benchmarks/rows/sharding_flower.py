@@ -101,7 +101,7 @@ def run(run: Run) -> None:
 
 def measure(run: Run) -> Sample:
     """Return the times of each page, in ms."""
-    dsn, schema = run.ground.dsn, f"bench_{secrets.token_hex(4)}"
+    dsn, schema = run.servers.dsn, f"bench_{secrets.token_hex(4)}"
     try:
         fill(dsn, schema)
         pages = times(run, OURS, schema, ASKED)

@@ -42,7 +42,7 @@ def measure(run: Run, kind: str) -> Sample:
     items, cores = run.plan.items, min(os.cpu_count() or 1, WORKERS)
     name, way = KINDS[kind]
     alone = loop(items)
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         field.start(WORKERS)
         app: Any = ours.build(field.given())
         task = app.tasks[name]
@@ -55,7 +55,7 @@ def measure(run: Run, kind: str) -> Sample:
         if value[SEEN[name]] != items:
             message = f"{value[SEEN[name]]} of {items} items were done"
             raise RuntimeError(message)
-        parts = ledger.parts(run.ground.dsn, field.name, result.id)
+        parts = ledger.parts(run.servers.dsn, field.name, result.id)
         app.close()
     return {
         "items": items,

@@ -68,8 +68,8 @@ def run(run: Run) -> None:
 
 def measure(run: Run, lease: float, victim: str, again: int) -> Sample:
     """Return how long the dead one's shards stood, and whether anything was lost."""
-    dsn, chance = run.ground.dsn, random.Random(SEED + again)
-    with Field(run.ground, run.tell) as field:
+    dsn, chance = run.servers.dsn, random.Random(SEED + again)
+    with Field(run.servers, run.tell) as field:
         workers = field.start(2, LEASE=lease, SECONDS=SECONDS)
         app: Any = ours.build(field.given(LEASE=lease))
         result = app.tasks["ours.slow25"].delay(ITEMS)
@@ -127,7 +127,7 @@ def _held(dsn: str, field: Field, dying: ProcessContainer) -> set[int]:
 
 def stuck(run: Run) -> Sample:
     """Return whether the chord was there after so long."""
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         workers = field.start(2, CANVAS, LATE=1, PREFETCH=1)
         app: Any = canvas.build(field.given(LATE=1))
         slow, counted = app.tasks["canvas.slow"], app.tasks["canvas.counted"]
@@ -149,7 +149,7 @@ def stuck(run: Run) -> Sample:
 
 def dask(run: Run) -> Sample:
     """Return the same of dask.distributed."""
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         told = by_dask("kill", str(Path(field.folder)), str(CHORD * 2), str(SLOW))
     return {
         key: round(value, 2) if isinstance(value, float) else value

@@ -67,7 +67,7 @@ def measure(run: Run, who: str, shards: int, items: int) -> Sample:
 
 def by_workers(run: Run, app: str, measure: Callable[[Any], Sample]) -> Sample:
     """Return what is measured with two workers, warm."""
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         field.start(WORKERS, app)
         build = ours.build if app == OURS else canvas.build
         here = build(field.given())

@@ -69,8 +69,8 @@ def run(run: Run) -> None:
 
 def measure(run: Run, jobs: int) -> Sample:
     """Return when both were found, what a sweep took, and the list of Flower."""
-    dsn = run.ground.dsn
-    with Field(run.ground, run.tell) as field:
+    dsn = run.servers.dsn
+    with Field(run.servers, run.tell) as field:
         fill(dsn, field.name, jobs)
         app: Any = ours.build(field.given())
         [[began]] = ledger.ask(dsn, field.name, "select now()")

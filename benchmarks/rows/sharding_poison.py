@@ -35,7 +35,7 @@ def measure(run: Run) -> Sample:
     """Return what was reported, how often a process died, what ran twice."""
     items = run.plan.items
     poison = items // 2 + 7
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         counts = Counts(field.folder / "counts", items)
         field.start(2, POISON=poison, ITEMS=items, LEASE=15)
         app: Any = ours.build(field.given(LEASE=15))

@@ -34,7 +34,7 @@ def run(run: Run) -> None:
 def measure(run: Run) -> Sample:
     """Return what Post saw and by how much its process grew."""
     items = run.plan.items
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         field.start(2)
         app: Any = ours.build(field.given())
         value = app.tasks["ours.kept"].delay(items, 1, "source").get(timeout=GIVEN_UP)
@@ -51,7 +51,7 @@ def measure(run: Run) -> Sample:
 def beside(run: Run) -> Sample:
     """Return the same of a chord's body."""
     items = run.plan.items // PART
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         field.start(2, CANVAS)
         app: Any = canvas.build(field.given())
         said, counted = app.tasks["canvas.said"], app.tasks["canvas.counted"]

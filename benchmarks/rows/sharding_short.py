@@ -47,7 +47,7 @@ def run(run: Run) -> None:
 
 def single(run: Run) -> Sample:
     """Return the milliseconds of a job and of a chord of as many items."""
-    with Field(run.ground, run.tell) as mine, Field(run.ground, run.tell) as theirs:
+    with Field(run.servers, run.tell) as mine, Field(run.servers, run.tell) as theirs:
         mine.start(2)
         theirs.start(2, CANVAS)
         app: Any = ours.build(mine.given())
@@ -79,7 +79,7 @@ def single(run: Run) -> Sample:
 def backlog(run: Run) -> Sample:
     """Return when jobs ended that were all called before the first worker started."""
     jobs = run.plan.backlog
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         app: Any = ours.build(field.given())
         task = app.tasks["ours.nothing100"]
         for _ in range(jobs):
@@ -100,4 +100,4 @@ def backlog(run: Run) -> Sample:
 
 
 def _ended(run: Run, field: Field) -> list[float]:
-    return [row[0] for row in ledger.ask(run.ground.dsn, field.name, ENDED)]
+    return [row[0] for row in ledger.ask(run.servers.dsn, field.name, ENDED)]

@@ -34,7 +34,7 @@ def run(run: Run) -> None:
 
 def measure(run: Run, way: str) -> Sample:
     """Return the times of the first call, and of the others, in ms."""
-    with Field(run.ground, run.tell) as field:
+    with Field(run.servers, run.tell) as field:
         app: Any = ours.build(field.given())
         submitted, planned = app.tasks["ours.submitted"], app.tasks["ours.planned"]
         ways: dict[str, tuple[int, Callable[[], Any]]] = {

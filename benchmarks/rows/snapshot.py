@@ -41,9 +41,9 @@ def run(run: Run) -> None:
 def measure(run: Run) -> Sample:
     """Return the course of claim time and table size, and what was lost."""
     before, held, after = run.plan.snapshot
-    dsn = run.ground.dsn
+    dsn = run.servers.dsn
     with (
-        Trial(run.ground, entries=ENTRIES) as trial,
+        Trial(run.servers, entries=ENTRIES) as trial,
         psycopg.connect(dsn, autocommit=True) as looker,
         psycopg.connect(dsn) as holder,
     ):

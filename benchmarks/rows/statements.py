@@ -34,10 +34,10 @@ FLUSH = 1.5
 
 def run(run: Run) -> None:
     """Measure one replica, and three that compete."""
-    if run.ground.postgres_log is None:
+    if run.servers.postgres_log is None:
         run.note("statements: the log of a given server is not read: not measured")
         return
-    log = run.ground.postgres_log
+    log = run.servers.postgres_log
     for replicas in (1, 3):
         run.trial(
             ROW,
@@ -50,12 +50,12 @@ def run(run: Run) -> None:
 
 def measure(run: Run, replicas: int, log: Path) -> Sample:
     """Return what so many replicas asked and wrote."""
-    ground = run.ground
+    servers = run.servers
     with (
-        Trial(ground, entries=ENTRIES) as trial,
-        psycopg.connect(ground.dsn, autocommit=True) as connection,
+        Trial(servers, entries=ENTRIES) as trial,
+        psycopg.connect(servers.dsn, autocommit=True) as connection,
     ):
-        dsn = logged(ground.dsn)
+        dsn = logged(servers.dsn)
         schedulers = [trial.launch(Subject.FAST, DSN=dsn) for _ in range(replicas)]
         for scheduler in schedulers:
             trial.await_ready(scheduler, Subject.FAST)

@@ -62,7 +62,7 @@ def measure(
     """Return what was delivered of what was due, and how many edits were made."""
     # whole periods of an entry: each has as many slots in the window
     seconds = math.ceil(run.plan.busy / every) * every
-    with Trial(run.ground, entries=ENTRIES, patient=not subject.ours) as trial:
+    with Trial(run.servers, entries=ENTRIES, patient=not subject.ours) as trial:
         file = trial.folder / "edits.json"
         given = {"EVERY": str(every)}
         schedulers = [trial.launch(subject, **given) for _ in range(replicas)]

@@ -39,7 +39,7 @@ def run(run: Run) -> None:
 def measure(run: Run, subject: Subject) -> Sample:
     """Return the seconds from each edit to its effect."""
     edits = run.plan.edits
-    with Trial(run.ground, entries=ENTRIES, patient=not subject.ours) as trial:
+    with Trial(run.servers, entries=ENTRIES, patient=not subject.ours) as trial:
         file = trial.folder / "edits.json"
         scheduler = trial.launch(subject, EVERY="3600", PULSE="1")
         trial.await_words(trial.consumer, "first message", of=scheduler)

@@ -48,8 +48,8 @@ def run(run: Run) -> None:
 def measure(run: Run, subject: Subject, entries: int) -> Sample:
     """Return the seconds until it works, its memory, and the cost of a second."""
     with (
-        Trial(run.ground, entries=entries, patient=not subject.ours) as trial,
-        psycopg.connect(run.ground.dsn, autocommit=True) as connection,
+        Trial(run.servers, entries=entries, patient=not subject.ours) as trial,
+        psycopg.connect(run.servers.dsn, autocommit=True) as connection,
     ):
         scheduler = trial.launch(subject, EVERY="3600", PULSE="1")
         began = psutil.Process(scheduler.pid).create_time()

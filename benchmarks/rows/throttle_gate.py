@@ -60,7 +60,7 @@ def run(run: Run) -> None:
 def measure(run: Run) -> Sample:
     """Return what a question takes, by who is asked."""
     with ExitStack() as stack:
-        asked = list(_asked(stack, run.ground.redis))
+        asked = list(_asked(stack, run.servers.redis))
         took: dict[str, list[int]] = {name: [] for name, *_ in asked}
         for _, ask, then in asked:
             _timed(ask, then, TURN)

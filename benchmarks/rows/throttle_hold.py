@@ -21,7 +21,7 @@ from benchmarks.results import Sample
 from benchmarks.rows.throttle_hook import PLENTY, batch, interval
 from benchmarks.run import Run
 from benchmarks.throttled_probe import HANDED
-from benchmarks.yard import Crew, Yard
+from benchmarks.throttled_workers import Crew, ThrottledWorkers
 from throttle.store.redis import RedisStore
 
 ROW = "throttle_hold"
@@ -55,20 +55,22 @@ def run(run: Run) -> None:
 
 def release(run: Run) -> Sample:
     """Return how long after the opening each task was handed out."""
-    with Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(1, LIMIT=PLENTY, PROBE=1)
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        crew = throttled.crew(1, LIMIT=PLENTY, PROBE=1)
         # Tasks of a new kind come in a few at a time, until it is known what they cost
-        batch(yard, crew, LEARNING, "throttled.shut")
+        batch(throttled, crew, LEARNING, "throttled.shut")
         crew.forget()
-        store = _shut(yard)
-        yard.rest(0.5)
-        yard.feed(crew, "throttled.shut", HELD)
-        yard.until(lambda: not yard.broker.llen(crew.queue), 30, "all are fetched")
-        yard.rest(1.0)
+        store = _shut(throttled)
+        throttled.rest(0.5)
+        throttled.feed(crew, "throttled.shut", HELD)
+        throttled.until(
+            lambda: not throttled.broker.llen(crew.queue), 30, "all are fetched"
+        )
+        throttled.rest(1.0)
         before = len(_handed(crew))
         opened = time.time()
         store.lower(SHUT, 1.0, "opened by the benchmark", 60)
-        yard.until(lambda: crew.done() >= HELD, 60, "all ran")
+        throttled.until(lambda: crew.done() >= HELD, 60, "all ran")
         handed = _handed(crew)[before:] - opened
         store.close()
     return {
@@ -81,11 +83,11 @@ def release(run: Run) -> Sample:
 
 def rate_limit(run: Run) -> Sample:
     """Return at what rate Celery's own limiter hands out what may go at once."""
-    with Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(1, RATE="1000/s", PROBE=1, PREFETCH=2000)
-        yard.feed(crew, "throttled.limited", HELD)
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        crew = throttled.crew(1, RATE="1000/s", PROBE=1, PREFETCH=2000)
+        throttled.feed(crew, "throttled.limited", HELD)
         began = time.time()
-        yard.rest(run.plan.limited)
+        throttled.rest(run.plan.limited)
         handed = _handed(crew)
     took = float(handed[-1] - began)
     handed = handed[handed < began + run.plan.limited]
@@ -98,18 +100,20 @@ def rate_limit(run: Run) -> Sample:
 
 def isolation(run: Run) -> Sample:
     """Return what tasks of another database lose."""
-    with Yard(run.ground, run.tell) as yard:
-        store = _shut(yard)
-        alone = yard.crew(1, LIMIT=PLENTY)
-        beside = yard.crew(1, LIMIT=PLENTY, PREFETCH=200)
-        yard.feed(beside, "throttled.shut", MANY)
-        yard.until(lambda: not yard.broker.llen(beside.queue), 60, "all are held")
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        store = _shut(throttled)
+        alone = throttled.crew(1, LIMIT=PLENTY)
+        beside = throttled.crew(1, LIMIT=PLENTY, PREFETCH=200)
+        throttled.feed(beside, "throttled.shut", MANY)
+        throttled.until(
+            lambda: not throttled.broker.llen(beside.queue), 60, "all are held"
+        )
         for crew in (alone, beside):
-            batch(yard, crew, 300)
+            batch(throttled, crew, 300)
         ratios = []
         for _ in range(run.plan.pairs):
-            plain, *_ = batch(yard, alone, run.plan.batch)
-            took, *_ = batch(yard, beside, run.plan.batch)
+            plain, *_ = batch(throttled, alone, run.plan.batch)
+            took, *_ = batch(throttled, beside, run.plan.batch)
             ratios.append(plain / took)
         middle, low, high = interval(np.array(ratios))
         store.close()
@@ -124,16 +128,16 @@ def isolation(run: Run) -> Sample:
 
 def away(run: Run) -> Sample:
     """Return the loop's longest pauses before, while and after Redis was away."""
-    with Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(1, LIMIT=200, PROBE=1)
-        yard.feed(crew, "throttled.touch", 4_000, 2)
-        yard.rest(AWAY)
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        crew = throttled.crew(1, LIMIT=200, PROBE=1)
+        throttled.feed(crew, "throttled.touch", 4_000, 2)
+        throttled.rest(AWAY)
         killed = time.time()
-        yard.traffic.kill()
-        yard.rest(AWAY)
-        yard.traffic.restart()
+        throttled.traffic.kill()
+        throttled.rest(AWAY)
+        throttled.traffic.restart()
         back = time.time()
-        yard.rest(AWAY)
+        throttled.rest(AWAY)
         ended = time.time()
         gaps = np.frombuffer((crew.folder / "gaps").read_bytes(), dtype="<f8").reshape(
             -1, 2
@@ -158,9 +162,9 @@ def away(run: Run) -> Sample:
     return {"pause_ms": longest, "runs_per_second": rates}
 
 
-def _shut(yard: Yard) -> RedisStore:
+def _shut(throttled: ThrottledWorkers) -> RedisStore:
     """Shut one database by the second signal's way; return the store."""
-    store = RedisStore(yard.traffic.url, timeout=2.0)
+    store = RedisStore(throttled.traffic.url, timeout=2.0)
     store.check()
     store.lower(SHUT, 0.0, "shut by the benchmark", 600)
     return store

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.yard import Crew, Spent, Yard
+from benchmarks.throttled_workers import Crew, Spent, ThrottledWorkers
 
 ROW = "throttle_hook"
 PLENTY = 1e7
@@ -62,11 +62,11 @@ def run(run: Run) -> None:
 def alone(run: Run) -> Sample:
     """Return what the hook itself takes, timed around it in a real worker."""
     found = []
-    with Yard(run.ground, run.tell) as yard:
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
         for _ in range(run.plan.openings):
-            crew = yard.crew(1, LIMIT=PLENTY, TIMED=1)
-            batch(yard, crew, WARM)
-            batch(yard, crew, run.plan.batch)
+            crew = throttled.crew(1, LIMIT=PLENTY, TIMED=1)
+            batch(throttled, crew, WARM)
+            batch(throttled, crew, run.plan.batch)
             found.append(float((crew.folder / "hook").read_text()) / 1e3)
             crew.processes[0].kill()
     return {"runs": len(found), "hook_us": round(float(np.median(found)), 2)}
@@ -76,9 +76,9 @@ def measure(run: Run, pool: str, what: str, other: dict[str, object]) -> Sample:
     """Return the ratios and the differences, pair by pair."""
     took: list[list[float]] = []
     spent: list[list[Spent]] = []
-    with Yard(run.ground, run.tell) as yard:
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
         for number in range(run.plan.pairs):
-            one = pair(yard, run.plan.batch, pool, what, other, number)
+            one = pair(throttled, run.plan.batch, pool, what, other, number)
             took.append([one[0][0], one[1][0]])
             spent.append([one[0][1], one[1][1]])
     seconds = np.array(took)
@@ -109,7 +109,12 @@ def measure(run: Run, pool: str, what: str, other: dict[str, object]) -> Sample:
 
 
 def pair(
-    yard: Yard, tasks: int, pool: str, what: str, other: dict[str, object], number: int
+    throttled: ThrottledWorkers,
+    tasks: int,
+    pool: str,
+    what: str,
+    other: dict[str, object],
+    number: int,
 ) -> list[tuple[float, Spent]]:
     """Return seconds and processor time of a plain worker, and of the other one.
 
@@ -120,29 +125,29 @@ def pair(
     crews: dict[int, Crew] = {}
     for at in order:
         env = other if at else {}
-        crews[at] = yard.crew(1, pool=pool, processes=2, seed=number, **env)
+        crews[at] = throttled.crew(1, pool=pool, processes=2, seed=number, **env)
     took = [0.0, 0.0]
     spent = [Spent(0.0, 0.0, 0.0)] * 2
     for at in order:
-        batch(yard, crews[at], WARM, what)
+        batch(throttled, crews[at], WARM, what)
     for at in (*order, *reversed(order)):
-        seconds, cpu = batch(yard, crews[at], tasks // 2, what)
+        seconds, cpu = batch(throttled, crews[at], tasks // 2, what)
         took[at] += seconds
         spent[at] = Spent(*(a + b for a, b in zip(spent[at], cpu, strict=True)))
     for crew in crews.values():
-        yard.dismiss(crew)
+        throttled.dismiss(crew)
     return list(zip(took, spent, strict=True))
 
 
 def batch(
-    yard: Yard, crew: Crew, tasks: int, what: str = ROUTED
+    throttled: ThrottledWorkers, crew: Crew, tasks: int, what: str = ROUTED
 ) -> tuple[float, Spent]:
     """Return the seconds of a batch, and the processor time of its worker."""
     crew.forget()
     before = crew.cpu()
     began = time.monotonic()
-    yard.feed(crew, what, tasks)
-    yard.until(lambda: crew.done() >= tasks, 120, f"{tasks} tasks ran")
+    throttled.feed(crew, what, tasks)
+    throttled.until(lambda: crew.done() >= tasks, 120, f"{tasks} tasks ran")
     return time.monotonic() - began, crew.cpu().minus(before)
 
 

@@ -17,7 +17,7 @@ import psutil
 from benchmarks.record import busiest, each_second
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.yard import Crew, Yard
+from benchmarks.throttled_workers import Crew, ThrottledWorkers
 
 ROW = "throttle_loop"
 STATEMENTS = 20
@@ -55,12 +55,12 @@ def run(run: Run) -> None:
 
 
 def _free(run: Run, found: list[float]) -> Sample:
-    with Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(4)
-        yard.feed(crew, "throttled.touch", 20_000, STATEMENTS)
-        yard.until(lambda: crew.done() > LEARNING, 30, "tasks run")
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        crew = throttled.crew(4)
+        throttled.feed(crew, "throttled.touch", 20_000, STATEMENTS)
+        throttled.until(lambda: crew.done() > LEARNING, 30, "tasks run")
         crew.forget()
-        idle = _idle(yard, FREE)
+        idle = _idle(throttled, FREE)
         runs = crew.runs()
         rate = float(np.median(each_second(runs, runs["ended"][0], runs["ended"][-1])))
     found.append(rate)
@@ -69,21 +69,21 @@ def _free(run: Run, found: list[float]) -> Sample:
 
 def measure(run: Run, limit: float, workers: int, estimator: str) -> Sample:
     """Return what a fleet made of an endless backlog."""
-    with Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(workers, LIMIT=limit, ESTIMATOR=estimator)
+    with ThrottledWorkers(run.servers, run.tell) as throttled:
+        crew = throttled.crew(workers, LIMIT=limit, ESTIMATOR=estimator)
         lasts = run.plan.loop
         tasks = int((lasts + SETTLING + 6) * limit / STATEMENTS * 1.5) + LEARNING
-        yard.feed(crew, "throttled.touch", tasks, STATEMENTS)
-        yard.until(lambda: crew.done() > LEARNING, 60, "costs are learned")
-        yard.rest(SETTLING)
-        idle = _idle(yard, lasts)
+        throttled.feed(crew, "throttled.touch", tasks, STATEMENTS)
+        throttled.until(lambda: crew.done() > LEARNING, 60, "costs are learned")
+        throttled.rest(SETTLING)
+        idle = _idle(throttled, lasts)
         return {"limit": limit, "idle": idle, **_said(crew, limit, lasts)}
 
 
-def _idle(yard: Yard, seconds: float) -> float:
+def _idle(throttled: ThrottledWorkers, seconds: float) -> float:
     """Return the part of the processor that nobody used meanwhile."""
     psutil.cpu_times_percent(None)
-    yard.rest(seconds)
+    throttled.rest(seconds)
     return round(float(psutil.cpu_times_percent(None).idle) / 100, 3)
 
 

@@ -70,7 +70,7 @@ def run(run: Run) -> None:
 def alone(run: Run, turns: int) -> Sample:
     """Return what each wrapper takes, in µs, with nothing within it."""
     with ExitStack() as stack, no_collection():
-        clients = idle(stack, run.ground.dsn)
+        clients = idle(stack, run.servers.dsn)
         return _differences(clients, partial(cpu_us, times=ALONE), turns, run.tell)
 
 
@@ -79,7 +79,7 @@ def async_alone(run: Run, turns: int) -> Sample:
 
     async def measure() -> Sample:
         loop: dict[str, list[float]] = {}
-        async with async_idle(run.ground.dsn) as asks:
+        async with async_idle(run.servers.dsn) as asks:
             for turn in range(turns + WARM):
                 for who, ask in asks.items():
                     us = await _async_cpu_us(ask, ALONE)
@@ -95,7 +95,7 @@ def async_alone(run: Run, turns: int) -> Sample:
 def all_the_way(run: Run, clients: Callable[[ExitStack, str], Clients]) -> Sample:
     """Return what a statement costs its thread more, in µs of CPU time."""
     with ExitStack() as stack, no_collection():
-        made = clients(stack, run.ground.dsn)
+        made = clients(stack, run.servers.dsn)
         turns = max(run.plan.calls // TURN, 40)
         return _differences(made, partial(cpu_us, times=TURN), turns, run.tell)
 

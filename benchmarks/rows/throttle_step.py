@@ -47,7 +47,7 @@ def measure(run: Run) -> Sample:
     """Return how long after the step it was seen."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         pending = [
-            pool.submit(_step, run.ground.redis, random.uniform(0.5, 1.5))
+            pool.submit(_step, run.servers.redis, random.uniform(0.5, 1.5))
             for _ in range(run.plan.steps)
         ]
         found = []

@@ -13,8 +13,8 @@ from functools import partial
 
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.throttled_workers import ThrottledWorkers
 from benchmarks.ticks import Watched, busiest_second, rate
-from benchmarks.yard import Yard
 
 ROW = "throttle_turns"
 LIMIT = 500.0
@@ -45,14 +45,17 @@ def run(run: Run) -> None:
 def measure(run: Run, workers: int, estimator: str) -> Sample:
     """Return what a fleet made of an endless backlog of large runs."""
     statements, lasts = int(LIMIT * PART), 2.0 * run.plan.loop
-    with Watched(run.ground.dsn) as watched, Yard(run.ground, run.tell) as yard:
-        crew = yard.crew(workers, LIMIT=LIMIT, ESTIMATOR=estimator, SEQUENCE=1)
+    with (
+        Watched(run.servers.dsn) as watched,
+        ThrottledWorkers(run.servers, run.tell) as throttled,
+    ):
+        crew = throttled.crew(workers, LIMIT=LIMIT, ESTIMATOR=estimator, SEQUENCE=1)
         tasks = int((lasts + SETTLING) / PART * 2) + LEARNING
-        yard.feed(crew, "throttled.touch", tasks, statements)
-        yard.until(lambda: crew.done() > LEARNING, 120, "costs are learned")
-        yard.rest(SETTLING)
+        throttled.feed(crew, "throttled.touch", tasks, statements)
+        throttled.until(lambda: crew.done() > LEARNING, 120, "costs are learned")
+        throttled.rest(SETTLING)
         since, before, done = time.time(), watched.commits(), crew.done()
-        yard.rest(lasts)
+        throttled.rest(lasts)
         series, done = watched.series, crew.done() - done
         committed = watched.commits() - before
     at, count = series

@@ -18,8 +18,8 @@ import psutil
 import redis
 
 from benchmarks.filled import drop
-from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
@@ -32,8 +32,10 @@ READY_WITHIN = 60.0
 class Field:
     """Workers on a queue and a schema of their own."""
 
-    def __init__(self, ground: Ground, tell: Callable[[], None] = lambda: None) -> None:
-        self.ground = ground
+    def __init__(
+        self, servers: Servers, tell: Callable[[], None] = lambda: None
+    ) -> None:
+        self.servers = servers
         self.tell = tell
         self.name = f"field_{secrets.token_hex(4)}"
         self.folder = Path(tempfile.mkdtemp(prefix="sharding-bench-"))
@@ -41,7 +43,7 @@ class Field:
 
     def __enter__(self) -> Self:
         """The tables are there."""
-        migrate(self.ground.dsn, schema=self.name)
+        migrate(self.servers.dsn, schema=self.name)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,18 +51,18 @@ class Field:
         for process in self.workers:
             process.kill()
             process.remove()
-        with redis.Redis.from_url(self.ground.redis) as broker:
+        with redis.Redis.from_url(self.servers.redis) as broker:
             broker.delete(self.name, "unacked", "unacked_index", "unacked_mutex")
             broker.delete(f"_kombu.binding.{self.name}")
-        drop(self.ground.dsn, self.name)
+        drop(self.servers.dsn, self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def given(self, **more: object) -> dict[str, str]:
         """Return what an app of this field is given."""
         return {
-            "BROKER": self.ground.redis,
+            "BROKER": self.servers.redis,
             "QUEUE": self.name,
-            "DSN": self.ground.dsn,
+            "DSN": self.servers.dsn,
             "SCHEMA": self.name,
             "FOLDER": str(self.folder),
             **{name: str(value) for name, value in more.items() if value is not None},
@@ -105,7 +107,7 @@ class Field:
     def cpu(self) -> dict[str, float]:
         """Return seconds of processor time: of workers, and of each server of ours."""
         pids = {"workers": [one.pid for one in self.workers]}
-        pids |= {name: [pid] for name, pid in self.ground.server_pids.items()}
+        pids |= {name: [pid] for name, pid in self.servers.server_pids.items()}
         return {name: sum(map(_family_cpu, each)) for name, each in pids.items()}
 
     def until(self, what: Callable[[], object], within: float) -> bool:

@@ -8,17 +8,17 @@ from rich.console import Console
 
 from example_project.airports import story
 from example_project.airports.play import Place, play
-from example_project.demo.ground import Ground
+from example_project.demo.servers import Servers
 
 
 def main() -> int:
     """Import, show what was imported, return the exit code."""
     console = Console()
-    with Ground() as ground:
+    with Servers() as servers:
         place = Place(
-            dsn=ground.postgres.dsn,
-            redis=ground.redis.url,
-            key_prefix=ground.redis.key_prefix,
+            dsn=servers.postgres.dsn,
+            redis=servers.redis.url,
+            key_prefix=servers.redis.key_prefix,
         )
         seen = play(place, console, lambda said: console.print(said, highlight=False))
     story.show(console, seen)

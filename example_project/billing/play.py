@@ -21,8 +21,8 @@ from example_project.billing.tasks import execute
 from example_project.billing.trouble import Killed, kill_between
 from example_project.billing.watch import Count, Sight, Watch
 from example_project.demo.bars import Bars
-from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
+from example_project.demo.servers import Servers
 from example_project.demo.stage import await_word, started
 from example_project.processes import ProcessContainer
 
@@ -65,13 +65,13 @@ class Seen:
     """What was done, and from when until when it had an effect."""
 
 
-def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
+def play(servers: Servers, console: Console, tell: Callable[[str], None]) -> Seen:
     """Play the act and return what was seen; tables and keys are its own."""
     schema = f"billing_{new_id().hex[:8]}"
     seen = Seen()
     with ExitStack() as kept:
         folder = kept.enter_context(TemporaryDirectory(prefix="billing-"))
-        dsn = ground.postgres.dsn
+        dsn = servers.postgres.dsn
         migrate(dsn, schema=schema)
         service = make_conninfo(dsn, options=f"-c search_path={schema}")
         connection = kept.enter_context(psycopg.connect(service, autocommit=True))
@@ -82,8 +82,8 @@ def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
         execute(connection, "billing_schema")
         env = {
             "BILLING_DSN": dsn,
-            "BILLING_REDIS_URL": ground.redis.url,
-            "BILLING_KEY_PREFIX": f"{ground.redis.key_prefix}{schema}:",
+            "BILLING_REDIS_URL": servers.redis.url,
+            "BILLING_KEY_PREFIX": f"{servers.redis.key_prefix}{schema}:",
             "BILLING_SCHEMA": schema,
             "BILLING_HEARTBEATS": folder,
         }
@@ -99,7 +99,7 @@ def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
         with bars:
             act.callers_die()
             act.relay_dies()
-            act.broker_goes(ground)
+            act.broker_goes(servers)
             seen.last = act.watch.look()
         seen.sights = act.watch.sights
     return seen
@@ -180,9 +180,9 @@ class _Act:
             killed.relay.start()
         self._all_billed()
 
-    def broker_goes(self, ground: Ground) -> None:
+    def broker_goes(self, servers: Servers) -> None:
         """Stop the broker for ten seconds while calls end; wait for their bills."""
-        redis = ground.redis
+        redis = servers.redis
         if not redis.ours:
             self._tell("this Redis is somebody else's: it is not stopped")
             return

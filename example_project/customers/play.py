@@ -16,7 +16,7 @@ from psycopg import sql
 from celery_pecker.kernel.clock import SYSTEM, new_id, pause
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
-from example_project.demo.ground import Ground
+from example_project.demo.servers import Servers
 from example_project.demo.stage import await_word, started
 
 APP = ("-m", "celery", "-A", "example_project.customers.app")
@@ -46,21 +46,21 @@ class Seen:
     """How often the two schedulers called."""
 
 
-def play(ground: Ground, tell: Tell) -> Seen:
+def play(servers: Servers, tell: Tell) -> Seen:
     """Play the act and return what was seen; tables and keys are its own."""
     schema = f"customers_{new_id().hex[:8]}"
     with ExitStack() as kept:
         folder = kept.enter_context(TemporaryDirectory(prefix="customers-"))
         env = {
-            "CUSTOMERS_DSN": ground.postgres.dsn,
-            "CUSTOMERS_REDIS_URL": ground.redis.url,
-            "CUSTOMERS_KEY_PREFIX": f"{ground.redis.key_prefix}{schema}:",
+            "CUSTOMERS_DSN": servers.postgres.dsn,
+            "CUSTOMERS_REDIS_URL": servers.redis.url,
+            "CUSTOMERS_KEY_PREFIX": f"{servers.redis.key_prefix}{schema}:",
             "CUSTOMERS_SCHEMA": schema,
             "CUSTOMERS_HEARTBEATS": folder,
         }
         environ.update(env)  # before its import: this process edits as the others do
         service: Any = import_module("example_project.customers.app")
-        migrate(ground.postgres.dsn, schema=schema)
+        migrate(servers.postgres.dsn, schema=schema)
         connection: Connection = kept.enter_context(service.connect())
         drop = sql.SQL("drop schema {} cascade").format(sql.Identifier(schema))
         kept.callback(connection.execute, drop)

@@ -4,6 +4,6 @@ Two schedulers, two workers, two hundred calls; a scheduler is killed and brough
 the other is frozen, PostgreSQL is restarted. What the report says is read from the
 tables that the tasks themselves wrote, never from what the demo meant to do.
 
-`report`, `strip` and `picture` are pure. `ground` and `stage` own every process and
+`report`, `strip` and `picture` are pure. `servers` and `stage` own every process and
 every folder that the demo makes, and leave nothing behind.
 """

@@ -29,10 +29,10 @@ from example_project.customers import story as customers_story
 from example_project.demo import interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
-from example_project.demo.ground import Ground
 from example_project.demo.plain import Plain
 from example_project.demo.report import Run, Tally, tally
 from example_project.demo.scene import Scene
+from example_project.demo.servers import Servers
 from example_project.demo.stage import NotReady, Stage
 from example_project.demo.story import SHORT, Pace, Story
 from example_project.demo.timeline import Timeline
@@ -107,7 +107,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
             )
             scene.tell("PostgreSQL and Redis start")
             with interrupts.undisturbed():
-                base = kept.enter_context(Ground())
+                base = kept.enter_context(Servers())
                 stage = kept.enter_context(
                     Stage(base, calls=given.calls, seed=given.seed)
                 )
@@ -128,7 +128,7 @@ def play_alone(given: argparse.Namespace, console: Console) -> int:
     scene = Scene(calls=given.calls, drops_after=DEMO_DROPS_AFTER)
     with contextlib.ExitStack() as kept:
         with interrupts.undisturbed():
-            base = kept.enter_context(Ground())
+            base = kept.enter_context(Servers())
             kept.callback(interrupts.deafen)
         failures = _acts((given.act,), given, scene, base, console)
     return 1 if failures else 0
@@ -138,7 +138,7 @@ def _acts(
     names: Sequence[str],
     given: argparse.Namespace,
     scene: Scene,
-    base: Ground,
+    base: Servers,
     console: Console,
 ) -> list[str]:
     """Return what went wrong in the acts; it was shown too."""
@@ -163,7 +163,7 @@ def _acts(
     return failures
 
 
-def _customers(scene: Scene, base: Ground, console: Console) -> list[str]:
+def _customers(scene: Scene, base: Servers, console: Console) -> list[str]:
     """Return what went wrong with the schedules of customers; it was shown."""
     seen = customers.play(base, scene.tell)
     customers_story.show(console, seen)
@@ -171,7 +171,7 @@ def _customers(scene: Scene, base: Ground, console: Console) -> list[str]:
 
 
 def _rush(
-    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
 ) -> list[str]:
     """Return what went wrong in the rush hour; it was shown and drawn."""
     place = Place(
@@ -194,7 +194,7 @@ def _beside(path: Path, act: str, drawn: str) -> Path:
     return beside
 
 
-def _airports(scene: Scene, base: Ground, console: Console) -> list[str]:
+def _airports(scene: Scene, base: Servers, console: Console) -> list[str]:
     """Return what went wrong in the import; its bars and its report were shown."""
     place = airports.Place(
         dsn=base.postgres.dsn,
@@ -207,7 +207,7 @@ def _airports(scene: Scene, base: Ground, console: Console) -> list[str]:
 
 
 def _outbox(
-    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
 ) -> list[str]:
     """Return what went wrong with the bills; it was shown and drawn."""
     seen = billing.play(base, console, scene.tell)
@@ -218,7 +218,7 @@ def _outbox(
 
 
 def _groomer(
-    given: argparse.Namespace, scene: Scene, base: Ground, console: Console
+    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
 ) -> list[str]:
     """Return what went wrong with the split calls; it was shown and drawn."""
     seen = groomer.play(base, console, scene.tell)
@@ -229,7 +229,7 @@ def _groomer(
 
 
 def _on_stage(
-    given: argparse.Namespace, scene: Scene, base: Ground, stage: Stage
+    given: argparse.Namespace, scene: Scene, base: Servers, stage: Stage
 ) -> Chronicle:
     """Return what was done, and what was to be seen when the story was over."""
     scene.tell(f"{given.calls} calls and their remote parts")

@@ -20,8 +20,8 @@ from urllib.request import urlopen
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually, free_port
-from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
+from example_project.demo.servers import Servers
 from example_project.pace import STALE
 from example_project.parts.control import Control
 from example_project.processes import ProcessContainer
@@ -86,17 +86,17 @@ class Scheduler:
 class Stage:
     """Builds the scene on given servers and takes it down."""
 
-    def __init__(self, ground: Ground, *, calls: int, seed: int) -> None:
+    def __init__(self, servers: Servers, *, calls: int, seed: int) -> None:
         self._processes: list[ProcessContainer] = []
         # Whoever is killed leaves his sign of life behind.
         self._folder = TemporaryDirectory(prefix="meetings-")
         self._calls = calls
         self._seed = seed
-        self.dsn = ground.postgres.dsn
+        self.dsn = servers.postgres.dsn
         self._environment = {
-            "MEETINGS_DSN": ground.postgres.dsn,
-            "MEETINGS_REDIS_URL": ground.redis.url,
-            "MEETINGS_KEY_PREFIX": ground.redis.key_prefix,
+            "MEETINGS_DSN": servers.postgres.dsn,
+            "MEETINGS_REDIS_URL": servers.redis.url,
+            "MEETINGS_KEY_PREFIX": servers.redis.key_prefix,
             "MEETINGS_HEARTBEATS": self._folder.name,
         }
         self.schedulers = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from celery_pecker.kernel.clock import SYSTEM, Clock, pause
-from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.report import Cause
 from example_project.demo.scene import Scene
+from example_project.demo.servers import Servers
 from example_project.demo.stage import Scheduler, Stage
 from example_project.demo.timeline import Timeline
 
@@ -42,7 +42,7 @@ class Story:
     def __init__(
         self,
         stage: Stage,
-        ground: Ground,
+        servers: Servers,
         timeline: Timeline,
         scene: Scene,
         *,
@@ -50,7 +50,7 @@ class Story:
         clock: Clock = SYSTEM,
     ) -> None:
         self._stage = stage
-        self._ground = ground
+        self._servers = servers
         self._timeline = timeline
         self._scene = scene
         self._tell = scene.tell
@@ -73,7 +73,7 @@ class Story:
         pause(self._pace.after)
         self._timeline.end()
         pause(DRAINED)
-        if self._ground.redis.ours:
+        if self._servers.redis.ours:
             self._stop_broker()
         self._tell("the story is over; the last runs come in")
         pause(DRAINED)
@@ -111,7 +111,7 @@ class Story:
         self._tell("a worker starts that is a scheduler too, for the local task")
         self._stage.start_local()
         pause(DRAINED)
-        redis = self._ground.redis
+        redis = self._servers.redis
         with self._timeline.doing(Cause.BROKER, "Redis"):
             self._tell(f"Redis, the broker, is stopped for {BROKERLESS:g} s")
             with undisturbed():
@@ -123,7 +123,7 @@ class Story:
         pause(self._pace.between)
 
     def _restart(self) -> None:
-        postgres = self._ground.postgres
+        postgres = self._servers.postgres
         began = self._clock.monotonic()
         with self._timeline.doing(postgres.cause, "PostgreSQL"):
             self._tell(postgres.restarting)

@@ -16,7 +16,7 @@ Nouns
 
 Modules
     states      what a report is, and which state a row says; pure
-    book        the statements: join, offer, apply, switch, sweep, archive
+    queries     the statements: join, offer, apply, switch, sweep, archive
     app, tasks  a watch and a sweep each second, invitations through an outbox
     watchers    an observer for each media server
     service     stands in the path of offers and takes the reports, in batches

@@ -16,7 +16,7 @@ from celery_pecker.observers.model import NodeRow
 from celery_pecker.testing import eventually
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import NotReady, started
-from example_project.groomer import book, watchers, wire
+from example_project.groomer import queries, watchers, wire
 from example_project.groomer.lives import Event, Life, Watched, watched_since
 from example_project.processes import ProcessContainer
 
@@ -103,7 +103,7 @@ class Hosts:
 
     def now(self) -> float:
         """Return the time of PostgreSQL in seconds since 1970."""
-        [now] = self._connection.execute(book.query("now")).fetchone() or (0.0,)
+        [now] = self._connection.execute(queries.query("now")).fetchone() or (0.0,)
         return float(str(now))
 
     def account(self, origin: float) -> Watched:
@@ -124,7 +124,7 @@ class Hosts:
         return len(self._servers - watched_since(self._lives(), since, gone))
 
     def _lives(self) -> list[Life]:
-        query = book.query("watches")
+        query = queries.query("watches")
         rows: list[Any] = self._connection.execute(query).fetchall()
         return [Life(*row) for row in rows]
 

@@ -19,13 +19,13 @@ from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually, free_port
 from example_project.demo.bars import Bars
-from example_project.demo.ground import Ground
 from example_project.demo.interrupts import undisturbed
+from example_project.demo.servers import Servers
 from example_project.demo.stage import await_word, started
-from example_project.groomer import book, media, peers, service, wire
-from example_project.groomer.book import Current
+from example_project.groomer import media, peers, queries, service, wire
 from example_project.groomer.hosts import HOSTS, Hosts
 from example_project.groomer.lives import Watched
+from example_project.groomer.queries import Current
 from example_project.processes import ProcessContainer
 
 CALLS = 200
@@ -81,12 +81,12 @@ class Seen:
         return lengths[min(len(lengths) - 1, int(part * len(lengths)))]
 
 
-def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
+def play(servers: Servers, console: Console, tell: Callable[[str], None]) -> Seen:
     """Play the act and return what was seen; tables and keys are its own."""
     schema = f"groomer_{new_id().hex[:8]}"
     with ExitStack() as kept:
         folder = kept.enter_context(TemporaryDirectory(prefix="groomer-"))
-        dsn = ground.postgres.dsn
+        dsn = servers.postgres.dsn
         migrate(dsn, schema=schema)
         own = make_conninfo(dsn, options=f"-c search_path={schema}")
         connection = kept.enter_context(psycopg.connect(own, autocommit=True))
@@ -94,12 +94,12 @@ def play(ground: Ground, console: Console, tell: Callable[[str], None]) -> Seen:
             connection.execute,
             sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)),
         )
-        connection.execute(book.query("schema"))
+        connection.execute(queries.query("schema"))
         gateway = free_port()
         env = {
             "GROOMER_DSN": dsn,
-            "GROOMER_REDIS_URL": ground.redis.url,
-            "GROOMER_KEY_PREFIX": f"{ground.redis.key_prefix}{schema}:",
+            "GROOMER_REDIS_URL": servers.redis.url,
+            "GROOMER_KEY_PREFIX": f"{servers.redis.key_prefix}{schema}:",
             "GROOMER_SCHEMA": schema,
             "GROOMER_GATEWAY": str(gateway),
             "GROOMER_HEARTBEATS": folder,
@@ -155,7 +155,7 @@ class _Act:
             await_word(one, media.READY)
         for room in range(1, CALLS + 1):
             new = Current(1, f"{room}/1", 1 + room % SERVERS)
-            book.switch(self._connection, room, new)
+            queries.switch(self._connection, room, new)
         await_word(worker, " ready.")
         await_word(worker, "pecker: ready")
         calls = (
@@ -235,16 +235,16 @@ class _Act:
         seen.invited, seen.twice = last["invited"], last["twice"]
         seen.pulled, seen.refused = last["pulled"], counts["refused"]
         seen.reports, seen.unbelieved = counts["reports"], counts["unbelieved"]
-        row = self._connection.execute(book.query("counted")).fetchone() or ()
+        row = self._connection.execute(queries.query("counted")).fetchone() or ()
         _, seen.orphans, _, seen.swept, seen.unsent = (int(str(one)) for one in row)
         [seen.switched] = (
             int(str(one))
-            for one in self._connection.execute(book.query("switched")).fetchone()
+            for one in self._connection.execute(queries.query("switched")).fetchone()
             or (0,)
         )
         seen.watched = self._hosts.account(self._origin)
         return seen
 
     def _sent(self) -> bool:
-        row = self._connection.execute(book.query("counted")).fetchone() or (0,)
+        row = self._connection.execute(queries.query("counted")).fetchone() or (0,)
         return row[-1] == 0

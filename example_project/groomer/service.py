@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 
 from celery_pecker.batches import AsyncBatches
-from example_project.groomer import book, wire
+from example_project.groomer import queries, wire
 from example_project.groomer.app import SERVICE_DSN
-from example_project.groomer.book import Current, Verdict
+from example_project.groomer.queries import Current, Verdict
 from example_project.groomer.states import BadReport, Report, report_of
 
 READY = "groomer: ready"
@@ -123,21 +123,21 @@ class Service:
         self, connection: psycopg.AsyncConnection[Any], wishes: list[Wish]
     ) -> list[Current | None]:
         columns = {"room": [one[0] for one in wishes], "peer": [p for _, p in wishes]}
-        cursor = await connection.execute(book.query("join"), columns)
+        cursor = await connection.execute(queries.query("join"), columns)
         places = {peer: Current(*rest) for peer, *rest in await cursor.fetchall()}
         return [places.get(peer) for _, peer in wishes]
 
     async def _offer(
         self, connection: psycopg.AsyncConnection[Any], offers: list[Offer]
     ) -> list[Verdict]:
-        columns = book.offer_columns(offers)
-        cursor = await connection.execute(book.query("offer"), columns)
-        return [book.verdict_of(row) for row in await cursor.fetchall()]
+        columns = queries.offer_columns(offers)
+        cursor = await connection.execute(queries.query("offer"), columns)
+        return [queries.verdict_of(row) for row in await cursor.fetchall()]
 
     async def _apply(
         self, connection: psycopg.AsyncConnection[Any], reports: list[Report]
     ) -> list[None]:
-        cursor = await connection.execute(*book.apply_statement(reports))
+        cursor = await connection.execute(*queries.apply_statement(reports))
         [(_, believed)] = await cursor.fetchall()
         self._counts["unbelieved"] += len(reports) - believed
         return [None] * len(reports)

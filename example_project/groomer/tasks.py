@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 
 from celery_pecker import deadline
-from example_project.groomer import book, wire
+from example_project.groomer import queries, wire
 from example_project.groomer.app import GATEWAY, SERVICE_DSN, app, outbox
-from example_project.groomer.book import Current, Invited
+from example_project.groomer.queries import Current, Invited
 
 PING = 0.4
 """Seconds in which a media server answers."""
@@ -28,12 +28,12 @@ KEEP = 3_600.0
 def watch() -> int:
     """Give the rooms of servers that do not answer new sessions; return how many."""
     with psycopg.connect(SERVICE_DSN, autocommit=True) as connection:
-        servers = connection.execute(book.query("servers")).fetchall()
+        servers = connection.execute(queries.query("servers")).fetchall()
         with ThreadPoolExecutor(max(1, len(servers))) as pool:
             answers = list(pool.map(_answers, servers))
         living = [row[0] for row, one in zip(servers, answers, strict=True) if one]
         dead = {"living": living, "dead": DEAD}
-        rooms = connection.execute(book.query("answered"), dead).fetchall()
+        rooms = connection.execute(queries.query("answered"), dead).fetchall()
         moved = 0
         for start in range(0, len(rooms) if living else 0, TOGETHER):
             deadline.check()
@@ -46,9 +46,9 @@ def sweep() -> int:
     """Invite whom a race has left behind, and archive who has left; return how many."""
     with psycopg.connect(SERVICE_DSN, autocommit=True) as connection:
         with connection.transaction():
-            invited = book.sweep(connection)
+            invited = queries.sweep(connection)
             _send(connection, invited)
-        book.archive(connection, KEEP)
+        queries.archive(connection, KEEP)
     return len(invited)
 
 
@@ -64,7 +64,7 @@ def invite(peer: int, epoch: int) -> None:
     connection = _connection()
     with connection.transaction():
         values = {"peer": peer, "epoch": epoch}
-        row = connection.execute(book.query("invitation"), values).fetchone()
+        row = connection.execute(queries.query("invitation"), values).fetchone()
         if row is not None:
             session, server = row
             place = Current(epoch, session, server)._asdict()
@@ -117,7 +117,7 @@ def _switch(
             following = epoch + 1
             other = _other(living, server, room)
             new = Current(following, f"{room}/{following}", other)
-            peers = book.switch(connection, room, new)
+            peers = queries.switch(connection, room, new)
             switched += peers is not None
             invited += peers or []
         _send(connection, invited)

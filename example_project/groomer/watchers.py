@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from celery_pecker.observers import Observers, Retry
-from example_project.groomer import book, wire
+from example_project.groomer import queries, wire
 from example_project.groomer.app import SERVICE_DSN, observers
 from example_project.groomer.tasks import PING
 
@@ -40,12 +40,12 @@ async def watch_server(lease: Any, server: int, host: str, port: int) -> None:
             }
             async with connection.transaction():
                 await lease.guard(connection)
-                await connection.execute(book.query("looked"), seen)
+                await connection.execute(queries.query("looked"), seen)
             await asyncio.sleep(LOOK)
 
 
 def add_server(
-    connection: book.Connection, known: Observers, server: int, address: wire.Address
+    connection: queries.Connection, known: Observers, server: int, address: wire.Address
 ) -> None:
     """Enter a media server and start its observer, in one transaction.
 
@@ -62,7 +62,7 @@ def add_server(
     host, port = address
     with connection.transaction():
         values: dict[str, Any] = {"server": server, "host": host, "port": port}
-        connection.execute(book.query("add_server"), values)
+        connection.execute(queries.query("add_server"), values)
         known.start(KIND, f"server-{server}", connection=connection, **values)
 
 

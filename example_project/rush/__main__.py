@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from example_project.demo.ground import Ground
+from example_project.demo.servers import Servers
 from example_project.rush import picture, story
 from example_project.rush.app import LIMIT, MEETINGS
 from example_project.rush.play import Place
@@ -22,11 +22,11 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, default=Path("demo-rush-hour.svg"))
     given = parser.parse_args()
     console = Console()
-    with Ground() as ground:
+    with Servers() as servers:
         place = Place(
-            dsn=ground.postgres.dsn,
-            redis=ground.redis.url,
-            key_prefix=ground.redis.key_prefix,
+            dsn=servers.postgres.dsn,
+            redis=servers.redis.url,
+            key_prefix=servers.redis.key_prefix,
             meetings=given.meetings,
             limit=given.limit,
         )

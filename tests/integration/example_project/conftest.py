@@ -1,4 +1,4 @@
-"""The example's own ground: its tables in a database of the test, its remote parts."""
+"""The example's own tables in a database of the test, its remote parts."""
 
 from __future__ import annotations
 

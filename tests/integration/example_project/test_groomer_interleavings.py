@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from example_project.groomer import book
+from example_project.groomer import queries
 from example_project.groomer.states import Progress, Rank, Report
 from example_project.store import statements
 from tests.integration.example_project.interleaving import (
@@ -92,7 +92,7 @@ class Laws:
                 self.greatest = self.greatest.after(Progress(epoch, rank))
 
         report = Report(server=SERVERS[session], session=session, peer=PEER, rank=rank)
-        statement, columns = book.apply_statement([report] * self.copies)
+        statement, columns = queries.apply_statement([report] * self.copies)
         return Step(f"{rank.name} {session}", statement, columns, answered)
 
     def offer(self, session: str) -> Step:
@@ -103,13 +103,13 @@ class Laws:
                 epoch = int(rows[0][1] or 0)
                 self.greatest = self.greatest.after(Progress(epoch, Rank.FIRST_OFFER))
 
-        columns = book.offer_columns([(ROOM, session, PEER)])
-        return Step(f"offer {session}", book.query("offer"), columns, answered)
+        columns = queries.offer_columns([(ROOM, session, PEER)])
+        return Step(f"offer {session}", queries.query("offer"), columns, answered)
 
     def join(self) -> Step:
         """Want in."""
         columns = {"room": [ROOM], "peer": [PEER]}
-        return Step("join", book.query("join"), columns, lambda _: None)
+        return Step("join", queries.query("join"), columns, lambda _: None)
 
     def switch(self) -> Step:
         """Make the new session the current one."""
@@ -119,7 +119,7 @@ class Laws:
                 self.invited.append(2)
 
         columns = {"room": ROOM, "epoch": 2, "session": NEW, "server": 2}
-        return Step("switch", book.query("switch"), columns, answered)
+        return Step("switch", queries.query("switch"), columns, answered)
 
     def sweep(self) -> Step:
         """Invite whom a race has left behind."""
@@ -128,7 +128,7 @@ class Laws:
             self.invited += [int(row[2] or 0) for row in rows]
 
         columns = {"limit": 10, "within": 3600.0}
-        return Step("sweep", book.query("sweep"), columns, answered)
+        return Step("sweep", queries.query("sweep"), columns, answered)
 
 
 KINDS: dict[str, Maker] = {
@@ -156,7 +156,7 @@ def service(empty_dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 def judge(connection: psycopg.Connection[Any], laws: Laws, invited: bool) -> list[str]:
     """Return the laws that were broken, once a last sweep has looked."""
-    laws.invited += [one.epoch for one in book.sweep(connection)]
+    laws.invited += [one.epoch for one in queries.sweep(connection)]
     [(epoch, rank, orphans, made)] = connection.execute(ACCOUNT.encode()).fetchall()
     broken = []
     if Progress(epoch, rank) != laws.greatest:

@@ -21,10 +21,10 @@ from rich.console import Console
 
 from celery_pecker.testing import eventually, free_port
 from example_project.demo.__main__ import options
-from example_project.groomer import book, picture, service, tasks, wire
-from example_project.groomer.book import Current
+from example_project.groomer import picture, queries, service, tasks, wire
 from example_project.groomer.media import READY as MEDIA_READY
 from example_project.groomer.play import Seen
+from example_project.groomer.queries import Current
 from example_project.groomer.states import Rank, Report
 from example_project.groomer.story import failures, show
 from example_project.processes import ProcessContainer
@@ -65,10 +65,10 @@ def tables(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     monkeypatch.setattr(service, "SERVICE_DSN", dsn)
     monkeypatch.setattr(tasks, "_of_thread", threading.local())
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(book.query("schema"))
-        book.switch(connection, 7, Current(1, "7/1", 1))
+        connection.execute(queries.query("schema"))
+        queries.switch(connection, 7, Current(1, "7/1", 1))
         ranks = ((70, Rank.CONNECTED), (71, Rank.FIRST_OFFER))
-        book.apply(
+        queries.apply(
             connection,
             [Report(server=1, session="7/1", peer=p, rank=rank) for p, rank in ranks],
         )
@@ -79,7 +79,7 @@ def tables(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
 def add_server(connection: Connection, number: int, port: int) -> None:
     """Enter a media server that has not answered for a minute."""
     values = {"server": number, "host": wire.HOST, "port": port}
-    connection.execute(book.query("add_server"), values)
+    connection.execute(queries.query("add_server"), values)
     connection.execute(
         "update groomer_servers set answered_at = now() - interval '1 minute'"
     )
@@ -116,7 +116,7 @@ def test_the_rooms_of_a_dead_server_get_another_and_their_peers_an_invitation(
     add_server(tables, 1, free_port())
     add_server(tables, 2, media)
     assert tasks.watch() == 1
-    assert book.current(tables, 7) == Current(2, "7/2", 2)
+    assert queries.current(tables, 7) == Current(2, "7/2", 2)
     assert tables.execute(RECORDED).fetchone() == (2, 2)
     assert tasks.watch() == 0
     for _ in range(2):
@@ -129,15 +129,15 @@ def test_no_room_is_switched_while_no_server_answers(tables: Connection) -> None
     """The fault may be the groomer's own."""
     add_server(tables, 1, free_port())
     assert tasks.watch() == 0
-    assert book.current(tables, 7) == Current(1, "7/1", 1)
+    assert queries.current(tables, 7) == Current(1, "7/1", 1)
 
 
 def test_an_invitation_that_was_overtaken_is_not_sent(
     tables: Connection, gateway: list[wire.Document]
 ) -> None:
     """The peer would come to a session that is no longer the current one."""
-    book.switch(tables, 7, Current(2, "7/2", 2))
-    book.switch(tables, 7, Current(3, "7/3", 1))
+    queries.switch(tables, 7, Current(2, "7/2", 2))
+    queries.switch(tables, 7, Current(3, "7/3", 1))
     for epoch in (2, 3):
         assert tasks.invite.apply((70, epoch)).successful()
     assert [one["session"] for one in gateway] == ["7/3"]
@@ -147,9 +147,9 @@ def test_the_sweep_records_the_invitations_of_those_left_behind(
     tables: Connection,
 ) -> None:
     """Late first reports of the old session, found a second later."""
-    book.switch(tables, 7, Current(2, "7/2", 2))
+    queries.switch(tables, 7, Current(2, "7/2", 2))
     late = Report(server=1, session="7/1", peer=72, rank=Rank.FIRST_OFFER)
-    book.apply(tables, [late])
+    queries.apply(tables, [late])
     assert tasks.sweep() == 1
     assert tasks.sweep() == 0
     assert tables.execute(RECORDED).fetchone() == (1, 1)
@@ -157,7 +157,7 @@ def test_the_sweep_records_the_invitations_of_those_left_behind(
 
 def test_the_service_answers_peers_and_media_servers(tables: Connection) -> None:
     """Over sockets: joins, offers, reports, lies, and what cannot be read."""
-    book.switch(tables, 7, Current(2, "7/2", 2))
+    queries.switch(tables, 7, Current(2, "7/2", 2))
     current = {"epoch": 2, "session": "7/2", "server": 2}
     port = free_port()
     address = (wire.HOST, port)

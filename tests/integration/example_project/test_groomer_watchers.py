@@ -25,7 +25,7 @@ from celery_pecker.observers import Observers
 from celery_pecker.observers.hosts.tables import Tables
 from celery_pecker.testing import free_port
 from example_project.groomer import app as hosted
-from example_project.groomer import book, picture, watchers, wire
+from example_project.groomer import picture, queries, watchers, wire
 from example_project.groomer.hosts import DRAINED, KILLED
 from example_project.groomer.lives import Event, Life, Watched, longest, watched_since
 from example_project.groomer.play import Seen
@@ -67,7 +67,7 @@ def tables(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     monkeypatch.setattr(watchers, "SERVICE_DSN", dsn)
     monkeypatch.setattr(watchers, "LOOK", 0.01)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(book.query("schema"))
+        connection.execute(queries.query("schema"))
         yield connection
 
 
@@ -93,14 +93,16 @@ def look(address: wire.Address, looks: int) -> None:
 def test_each_look_is_written_while_the_observer_is_held(tables: Connection) -> None:
     """A row for the life; the server's answer counts as one that the groomer had."""
     values = {"server": 1, "host": wire.HOST, "port": 1}
-    tables.execute(book.query("add_server"), values)
+    tables.execute(queries.query("add_server"), values)
     asked = "select answered_at from groomer_servers"
     before = tables.execute(asked).fetchone()
     with socketserver.ThreadingTCPServer((wire.HOST, 0), Answers) as media:
         threading.Thread(target=media.serve_forever, daemon=True).start()
         look((wire.HOST, media.server_address[1]), looks=2)
         media.shutdown()
-    [(server, epoch, _, first, last)] = tables.execute(book.query("watches")).fetchall()
+    [(server, epoch, _, first, last)] = tables.execute(
+        queries.query("watches")
+    ).fetchall()
     assert (server, epoch) == (1, 3)
     assert first < last
     assert (tables.execute(asked).fetchone() or ()) > (before or ())
@@ -112,7 +114,7 @@ def test_each_look_is_written_while_the_observer_is_held(tables: Connection) -> 
 def test_an_overtaken_life_writes_no_look(tables: Connection) -> None:
     """The host that has taken over writes them."""
     look((wire.HOST, free_port()), looks=0)
-    assert tables.execute(book.query("watches")).fetchall() == []
+    assert tables.execute(queries.query("watches")).fetchall() == []
 
 
 def test_a_server_and_its_observer_are_added_together(
@@ -122,13 +124,13 @@ def test_a_server_and_its_observer_are_added_together(
     address = (wire.HOST, 7_001)
     with pytest.raises(ObserverRefused):
         watchers.add_server(tables, known, 1, address)
-    assert tables.execute(book.query("servers")).fetchall() == []
+    assert tables.execute(queries.query("servers")).fetchall() == []
     database = Database.of(known.settings, role="observers")
     host = Tables(database, hosted.observers.kinds)
     host.join(str(new_id()), name="host", pid=1, capacity=10, ttl=LIMIT)
     watchers.add_server(tables, known, 1, address)
     database.close()
-    assert tables.execute(book.query("servers")).fetchall() == [(1, *address)]
+    assert tables.execute(queries.query("servers")).fetchall() == [(1, *address)]
     row = known.status("server-1")
     assert row is not None
     assert row.args == {"server": 1, "host": wire.HOST, "port": 7_001}

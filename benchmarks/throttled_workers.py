@@ -1,6 +1,6 @@
 """A place for workers whose tasks touch a database: queues, files, processes.
 
-What belongs to a yard is gone when it ends.
+What belongs to a throttled is gone when it ends.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 import psutil
 import redis
 
-from benchmarks.ground import Ground
 from benchmarks.peers.given import ENVIRONMENT
 from benchmarks.record import RECORD, RUN, Runs
+from benchmarks.servers import Servers
 from celery_pecker.testing import EmbeddedRedis, eventually
 from example_project.processes import ProcessContainer
 
@@ -111,16 +111,18 @@ def _threads(pid: int) -> Iterator[tuple[int, float]]:
         yield int(folder.name), int(spent) / 1e9
 
 
-class Yard:
-    """Queues on the ground's Redis, traffic on a Redis of its own."""
+class ThrottledWorkers:
+    """Queues on the servers' Redis, traffic on a Redis of its own."""
 
-    def __init__(self, ground: Ground, tell: Callable[[], None] = lambda: None) -> None:
-        self.ground = ground
+    def __init__(
+        self, servers: Servers, tell: Callable[[], None] = lambda: None
+    ) -> None:
+        self.servers = servers
         self._tell = tell
         self.name = f"yard_{secrets.token_hex(4)}"
         self.folder = Path(tempfile.mkdtemp(prefix="throttle-bench-"))
         self.traffic = EmbeddedRedis(fast=True)
-        self.broker = redis.Redis.from_url(ground.redis)
+        self.broker = redis.Redis.from_url(servers.redis)
         self._crews: list[Crew] = []
         self._numbers = count()
 
@@ -160,9 +162,9 @@ class Yard:
         folder = self.folder / queue
         folder.mkdir()
         given = {
-            "BROKER": self.ground.redis,
+            "BROKER": self.servers.redis,
             "QUEUE": queue,
-            "DSN": self.ground.dsn,
+            "DSN": self.servers.dsn,
             "TRAFFIC": self.traffic.url,
             "FOLDER": str(folder),
             **{name: str(value) for name, value in env.items() if value is not None},

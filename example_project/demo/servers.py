@@ -55,7 +55,7 @@ class Redis(Protocol):
         ...
 
 
-class Ground:
+class Servers:
     """A PostgreSQL database and a Redis; gone when the block is left."""
 
     postgres: Postgres

@@ -29,7 +29,7 @@ LOCAL_AMQP = "amqp://guest:guest@127.0.0.1:5672//"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Servers:
     """Where the servers are, and what there is to say of them."""
 
     dsn: str
@@ -46,7 +46,7 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
+def start_servers() -> Iterator[Servers]:
     """Give the servers; embedded ones are gone at the end."""
     with ExitStack() as stack:
         pids: dict[str, int] = {}
@@ -61,7 +61,7 @@ def ground() -> Iterator[Ground]:
             cache = stack.enter_context(EmbeddedRedis())
             url, pids["redis"] = cache.url, cache.pid
         amqp = _amqp()
-        yield Ground(
+        yield Servers(
             dsn=dsn,
             redis=url,
             amqp=amqp,
