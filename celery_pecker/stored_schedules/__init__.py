@@ -6,14 +6,16 @@ hot row of ``pecker_tasks`` as for any entry. One edit is one transaction over b
 part of the caller's own.
 
 Where things are
-    ``forms``       a schedule as JSON that people can read, and back
-    ``timing``      when a stored schedule is due: for replicas, edits and people
-    ``definition``  the one validator
-    ``anchor``      where slots count from after an edit
-    ``edits``       the statements, in any transaction; ``sql/stored.sql``
-    ``reading``     rows as people see them
-    ``app``         ``Schedules``: what people call
-    ``fields``      the fields of a form, as texts
+    ``schedule_from_json``  a schedule from JSON that people can read
+    ``schedule_to_json``    the same JSON from a schedule
+    ``timing``              when a stored schedule is due: for replicas, edits and
+                            people
+    ``definition``          the one validator
+    ``anchor``              where slots count from after an edit
+    ``edits``               the statements, in any transaction; ``sql/stored.sql``
+    ``reading``             rows as people see them
+    ``app``                 ``Schedules``: what people call
+    ``fields``              the fields of a form, as texts
 
 Laws
     *version*: a replica claims a slot only under the version that it has read, so none

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from celery_pecker.declarations import storable
-from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules import schedule_to_json
 from celery_pecker.stored_schedules.checks import check_name, checked_json, refuse
 from celery_pecker.stored_schedules.timing import Timings
 
@@ -93,7 +93,7 @@ class Validator:
         self._check_task(task)
         if not isinstance(once, bool):
             refuse("once", once, "True or False")
-        document = forms.to_json(schedule)
+        document = schedule_to_json.to_json(schedule)
         first = self.instant("start", start)
         last = self.instant("end", end)
         if first is not None and last is not None and last < first:
@@ -204,7 +204,7 @@ def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
             continue
         plain = value.total_seconds() if isinstance(value, timedelta) else value
         if key in DURATIONS and isinstance(plain, float):
-            plain = forms.number(plain)
+            plain = schedule_to_json.number(plain)
         values[key] = str(plain) if isinstance(plain, str) else plain
     checked: dict[str, Any] = {}
     for key, value in values.items():

@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules import schedule_from_json, schedule_to_json
 from celery_pecker.stored_schedules.app import Schedules
 from celery_pecker.stored_schedules.arguments import POLICIES
 from celery_pecker.stored_schedules.checks import refuse
@@ -199,7 +199,7 @@ def _solar(value: str) -> dict[str, Any]:
 
 def _schedule_texts(document: dict[str, Any], start: str) -> dict[str, str]:
     """Return kind, value and options; JSON where the fields could not say it."""
-    [kind] = [one for one in forms.OPTIONS if one in document]
+    [kind] = [one for one in schedule_from_json.OPTIONS if one in document]
     whole = {"kind": "json", "value": json.dumps(document)}
     inner = {"start", "end"} & {*document} - ({"start"} if kind == "rrule" else set())
     if inner or {"key", "relative"} & {*document} or (kind == "rrule" and start):
@@ -251,7 +251,7 @@ def _json(field: str, text: str, empty: Any) -> Any:
 
 def _number(field: str, text: str) -> float:
     try:
-        return forms.number(float(text))
+        return schedule_to_json.number(float(text))
     except ValueError:
         refuse(field, text, "a number")
 

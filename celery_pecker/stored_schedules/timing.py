@@ -31,7 +31,7 @@ from celery_pecker.schedules.model import (
     Recurrence,
     RunMode,
 )
-from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules import schedule_from_json
 
 SECOND = 1_000_000
 SHARED = 4_096
@@ -107,13 +107,13 @@ class Timings:
         once_at: datetime | None = None,
     ) -> str:
         """Return the schedule in a sentence."""
-        recurs = forms.of_json(schedule)
+        recurs = schedule_from_json.of_json(schedule)
         zone = self._app.timezone
 
         def shown(at: datetime) -> str:
             return at.astimezone(zone).isoformat(" ", "seconds")
 
-        if isinstance(recurs, forms.Once):
+        if isinstance(recurs, schedule_from_json.Once):
             return f"once, at {shown(once_at or recurs.at)}"
         text = in_words(recurs, self._app, name)
         if start is not None:
@@ -134,8 +134,8 @@ class Timings:
         end: datetime | None,
         once_at: datetime | None,
     ) -> Timing:
-        recurs = forms.of_json(_read(when))
-        if isinstance(recurs, forms.Once) and once_at is None:
+        recurs = schedule_from_json.of_json(_read(when))
+        if isinstance(recurs, schedule_from_json.Once) and once_at is None:
             once_at = recurs.at
         every_us = None
         instants: Recurrence | None = None

@@ -125,7 +125,7 @@ GUARDS = (
         "celery_pecker/stored_schedules/definition.py",
         "        if self._allow_list is not None:\n",
         "        if self._allow_list == 1:\n",
-        "tests/unit/stored_schedules/test_forms.py::test_options_do_not_get_round_the_allow_list",
+        "tests/unit/stored_schedules/test_schedule_json.py::test_options_do_not_get_round_the_allow_list",
     ),
     Guard(
         "stored: what is stored anew is not forgotten",
@@ -207,7 +207,7 @@ GUARDS = (
         "celery_pecker/stored_schedules/checks.py",
         "    if _has_whole_float(document):\n",
         "    if False:\n",
-        "tests/unit/stored_schedules/test_forms.py::test_every_other_field_is_refused_by_name",
+        "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
     ),
     Guard(
         "stored: a start of code and an edit lock rows in the same order",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.model import NEVER_US
-from celery_pecker.stored_schedules import forms
+from celery_pecker.stored_schedules import schedule_from_json, schedule_to_json
 from celery_pecker.stored_schedules.timing import Timings, following
 from tests.unit.stored_schedules.documents import DOCUMENTS, START
 
@@ -27,7 +27,17 @@ values = st.recursive(
     lambda one: st.lists(one, max_size=3) | st.dictionaries(texts, one, max_size=3),
     max_leaves=5,
 )
-KEYS = [*forms.OPTIONS, "zone", "start", "end", "jitter", "splay", "key", "lat", "days"]
+KEYS = [
+    *schedule_from_json.OPTIONS,
+    "zone",
+    "start",
+    "end",
+    "jitter",
+    "splay",
+    "key",
+    "lat",
+    "days",
+]
 documents = st.dictionaries(st.sampled_from(KEYS), values, max_size=4)
 
 
@@ -43,11 +53,15 @@ def changed(draw: st.DrawFn) -> dict[str, Any]:
 def test_a_document_has_one_form_or_none(document: dict[str, Any]) -> None:
     """What is read is written the same, and read back from the database's JSON too."""
     try:
-        form = forms.to_json(document)
+        form = schedule_to_json.to_json(document)
     except InvalidField:
         return
     text = json.dumps(form, allow_nan=False)
-    assert forms.to_json(json.loads(text)) == form == forms.to_json(form)
+    assert (
+        schedule_to_json.to_json(json.loads(text))
+        == form
+        == schedule_to_json.to_json(form)
+    )
 
 
 @given(

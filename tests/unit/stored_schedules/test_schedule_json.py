@@ -13,7 +13,11 @@ from celery.schedules import BaseSchedule, schedule, solar
 from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.recurrence import described
-from celery_pecker.stored_schedules import Schedules, forms
+from celery_pecker.stored_schedules import (
+    Schedules,
+    schedule_from_json,
+    schedule_to_json,
+)
 from celery_pecker.stored_schedules import fields as fields_of
 from tests.unit.stored_schedules.documents import FORMS, PARIS
 
@@ -21,12 +25,12 @@ from tests.unit.stored_schedules.documents import FORMS, PARIS
 @pytest.mark.parametrize(("value", "document"), FORMS, ids=str)
 def test_each_schedule_has_one_form(value: Any, document: dict[str, Any]) -> None:
     """JSON to schedule to JSON is the same, and it means the same schedule."""
-    assert forms.to_json(value) == document
-    assert forms.to_json(document) == document
+    assert schedule_to_json.to_json(value) == document
+    assert schedule_to_json.to_json(document) == document
     if isinstance(value, BaseSchedule) and not isinstance(value, solar):
-        back = forms.of_json(document)
+        back = schedule_from_json.of_json(document)
         if type(value) is type(back) and type(value) is not schedule:
-            assert forms.to_json(back) == forms.to_json(value)
+            assert schedule_to_json.to_json(back) == schedule_to_json.to_json(value)
 
 
 class Moon(BaseSchedule):
@@ -113,7 +117,7 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_is_no_schedule_is_refused(value: Any, message: str) -> None:
     """With its value and what is allowed."""
     with pytest.raises(InvalidField, match=message) as no:
-        forms.to_json(value)
+        schedule_to_json.to_json(value)
     assert no.value.field == "schedule"
 
 
