@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +18,7 @@ from rich.console import Console
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import PeckerError
-from example_project.airports import play as airports
-from example_project.airports import story as import_story
-from example_project.billing import picture as billing_picture
-from example_project.billing import play as billing
-from example_project.billing import story as billing_story
-from example_project.customers import play as customers
-from example_project.customers import story as customers_story
-from example_project.demo import interrupts, picture, summary
+from example_project.demo import acts, interrupts, picture, summary
 from example_project.demo.chronicle import Chronicle
 from example_project.demo.dashboard import Dashboard
 from example_project.demo.plain import Plain
@@ -38,19 +30,11 @@ from example_project.demo.story import SHORT, Pace, Story
 from example_project.demo.timeline import Timeline
 from example_project.demo.trouble import Trouble
 from example_project.demo.watch import Watch
-from example_project.groomer import picture as groomer_picture
-from example_project.groomer import play as groomer
-from example_project.groomer import story as groomer_story
 from example_project.pace import DEMO_DROPS_AFTER
-from example_project.rush import picture as rush_picture
-from example_project.rush import story as rush
-from example_project.rush.play import Place
 from example_project.store import Store
 
 MOST_CALLS = 1_000
 """Each has an agent that listens on a port of its own."""
-ACTS = ("customers", "rush", "airports", "outbox", "groomer")
-"""What is played after the story."""
 MOST_MEETINGS = 4_000
 """There are as many in the tables."""
 
@@ -84,7 +68,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--meetings", type=int, default=4_000, help="of the rush hour (4000)"
     )
     parser.add_argument("--calm", action="store_true", help="the story only")
-    parser.add_argument("--act", choices=ACTS, help="one of the other acts only")
+    parser.add_argument("--act", choices=acts.ACTS, help="one of the other acts only")
     parser.add_argument("--short", action="store_true", help="shorter rests between")
     given = parser.parse_args(arguments)
     if not 1 <= given.calls <= MOST_CALLS:
@@ -119,7 +103,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
         failures = [*chronicle.failures]
         if not given.calm:
             stage.close()
-            failures += _acts(ACTS, given, scene, base, console)
+            failures += acts.play(acts.ACTS, given, scene, base, console)
     return 1 if failures else 0
 
 
@@ -130,102 +114,8 @@ def play_alone(given: argparse.Namespace, console: Console) -> int:
         with interrupts.undisturbed():
             base = kept.enter_context(Servers())
             kept.callback(interrupts.deafen)
-        failures = _acts((given.act,), given, scene, base, console)
+        failures = acts.play((given.act,), given, scene, base, console)
     return 1 if failures else 0
-
-
-def _acts(
-    names: Sequence[str],
-    given: argparse.Namespace,
-    scene: Scene,
-    base: Servers,
-    console: Console,
-) -> list[str]:
-    """Return what went wrong in the acts; it was shown too."""
-    scene.watch = None  # the story's is over
-    failures = []
-    for name in names:
-        console.print()
-        with Plain(scene, console):
-            if name == "customers":
-                failed = _customers(scene, base, console)
-            elif name == "rush":
-                failed = _rush(given, scene, base, console)
-            elif name == "airports":
-                failed = _airports(scene, base, console)
-            elif name == "outbox":
-                failed = _outbox(given, scene, base, console)
-            else:
-                failed = _groomer(given, scene, base, console)
-        for failure in failed:
-            console.print(f"FAILED: {failure}", style="bold red")
-        failures += failed
-    return failures
-
-
-def _customers(scene: Scene, base: Servers, console: Console) -> list[str]:
-    """Return what went wrong with the schedules of customers; it was shown."""
-    seen = customers.play(base, scene.tell)
-    customers_story.show(console, seen)
-    return customers_story.failures(seen)
-
-
-def _rush(
-    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
-) -> list[str]:
-    """Return what went wrong in the rush hour; it was shown and drawn."""
-    place = Place(
-        dsn=base.postgres.dsn,
-        redis=base.redis.url,
-        key_prefix=base.redis.key_prefix,
-        meetings=given.meetings,
-    )
-    acts = rush.both(place, scene.tell)
-    rush.show(console, acts)
-    beside = _beside(given.picture, "rush", rush_picture.draw(acts))
-    console.print(f"\nThe rush hour as a picture: {beside}")
-    return rush.failures(acts, given.meetings)
-
-
-def _beside(path: Path, act: str, drawn: str) -> Path:
-    """Write an act's picture beside the timeline; return where it is."""
-    beside = path.with_name(f"{path.stem}-{act}{path.suffix}")
-    beside.write_text(drawn)
-    return beside
-
-
-def _airports(scene: Scene, base: Servers, console: Console) -> list[str]:
-    """Return what went wrong in the import; its bars and its report were shown."""
-    place = airports.Place(
-        dsn=base.postgres.dsn,
-        redis=base.redis.url,
-        key_prefix=base.redis.key_prefix,
-    )
-    seen = airports.play(place, console, scene.tell)
-    import_story.show(console, seen)
-    return import_story.failures(seen)
-
-
-def _outbox(
-    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
-) -> list[str]:
-    """Return what went wrong with the bills; it was shown and drawn."""
-    seen = billing.play(base, console, scene.tell)
-    billing_story.show(console, seen)
-    beside = _beside(given.picture, "outbox", billing_picture.draw(seen))
-    console.print(f"\nThe bills as a picture: {beside}")
-    return billing_story.failures(seen)
-
-
-def _groomer(
-    given: argparse.Namespace, scene: Scene, base: Servers, console: Console
-) -> list[str]:
-    """Return what went wrong with the split calls; it was shown and drawn."""
-    seen = groomer.play(base, console, scene.tell)
-    groomer_story.show(console, seen)
-    beside = _beside(given.picture, "groomer", groomer_picture.draw(seen))
-    console.print(f"\nThe split calls as a picture: {beside}")
-    return groomer_story.failures(seen)
 
 
 def _on_stage(
