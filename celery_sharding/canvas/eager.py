@@ -12,22 +12,68 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, NoReturn
+
+from celery.result import EagerResult
+from celery.states import SUCCESS
 
 from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
-from celery_sharding.canvas.eager_result import EagerShardedResult
 from celery_sharding.canvas.lists import Outcomes
 from celery_sharding.codec import decode, encode
-from celery_sharding.errors import JobDeadlineExceeded
+from celery_sharding.errors import JobDeadlineExceeded, WrongStage
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import ITEMS
-from celery_sharding.model import Job, Options, Planned
+from celery_sharding.model import (
+    ItemError,
+    Job,
+    Options,
+    Outcome,
+    Planned,
+    Progress,
+    Stage,
+)
 from celery_sharding.model import Shard as Record
 from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join, split
 from celery_sharding.runner import StepList, Stop, Work, run_shard
 from celery_sharding.sources import read
+
+
+class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic since Celery 5.7
+    """What a job that ran in the caller came to.
+
+    What can be done to a job in a ledger raises WrongStage, as for any that has ended.
+    """
+
+    outcomes: Outcomes
+
+    @property
+    def progress(self) -> Progress:
+        """How far it came."""
+        well = self.state == SUCCESS
+        return replace(
+            self.outcomes.progress(),
+            stage=Stage.ENDED,
+            outcome=Outcome.SUCCEEDED if well else Outcome.FAILED,
+        )
+
+    def errors(self) -> Iterator[ItemError]:
+        """Yield the items that failed, one by one."""
+        return self.outcomes.errors()
+
+    def results(self) -> Iterator[Any]:
+        """Yield the values passed to `ok` and those that processors returned."""
+        return self.outcomes.results()
+
+    def _over(self, *_: object, **__: object) -> NoReturn:
+        message = (
+            f"the job {self.id} ran in the caller: it has ended, and nothing of it is"
+            " stored"
+        )
+        raise WrongStage(message)
+
+    pause = resume = cancel = retry_failed = rerun = set = shards = _over
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
     go_on      lapsed holds end, a closed layer moves on, what is to be sent is sent
     progress   progress goes to the result backend, and Notify is called
     cancelled  a cancelled job is reported to Celery
-    acting     what users do to a job, and what follows at once
-    owners     which workers a job's shards may be dealt to
+    actions    what users do to a job, and what follows at once
+    serving    which workers a job's shards may be dealt to
 
 Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
 the same once more (a worker at the end of its slice, the sweeper) completes what is
@@ -24,8 +24,7 @@ from celery_sharding.flow.actions import (
     set_concurrency,
     set_options,
 )
-from celery_sharding.flow.next_step import close, go_on, summon
-from celery_sharding.flow.owners import serving
+from celery_sharding.flow.next_step import close, go_on, serving, summon
 
 __all__ = [
     "cancel",

@@ -21,8 +21,7 @@ from celery_sharding.ledger.rows import (
     LayerRow,
     ShardRow,
 )
-from celery_sharding.overview import MEANINGS, Snapshot, verdict
-from celery_sharding.overview.verdict import reason
+from celery_sharding.overview import MEANINGS, Snapshot, reason, verdict
 
 LAYERS = 60
 """Layers that a browser gets, at most: those about the one that runs."""

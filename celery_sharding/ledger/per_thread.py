@@ -11,11 +11,13 @@ from typing import Any
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
+from celery_sharding.ledger.advancing import Advancing
 from celery_sharding.ledger.control import Control
-from celery_sharding.ledger.outcomes import Outcomes
 from celery_sharding.ledger.placements import Placements
 from celery_sharding.ledger.plans import Plans
+from celery_sharding.ledger.posting import Posting
 from celery_sharding.ledger.reading import Reading
+from celery_sharding.ledger.reporting import Reporting
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.ledger.submissions import Submissions
 from celery_sharding.ledger.tickets import Tickets
@@ -23,6 +25,10 @@ from celery_sharding.ledger.upkeep import Upkeep
 
 PACKAGE = "celery_sharding"
 """Whose statements the ledger runs."""
+
+
+class Outcomes(Advancing, Posting, Reporting):
+    """Closing of layers and jobs, Post, and what to report to others."""
 
 
 class Ledger:

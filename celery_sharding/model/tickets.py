@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from celery_sharding.model.options import Options
+from celery_sharding.model.jobs import Options
 from celery_sharding.model.states import Stage
 
 

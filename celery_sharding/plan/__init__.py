@@ -2,15 +2,13 @@
 
 ``data``        what a job was given, as layers; what is refused, and why
 ``arguments``   Sources in a call, kept apart from the data in its arguments
-``cutting``     a layer's items as shards
-``placement``   the same number of shards for each
+``cutting``     a layer's items as shards, and the same number of them for each worker
 """
 
 from __future__ import annotations
 
-from celery_sharding.plan.cutting import cut, sizes
+from celery_sharding.plan.cutting import assign, cut, sizes
 from celery_sharding.plan.data import from_stored, layers_of, stored
-from celery_sharding.plan.placement import assign
 
 __all__ = [
     "assign",

@@ -15,12 +15,11 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import send_tickets
 from celery_sharding.model import Job, Placement, Turn
 from celery_sharding.processor import Processor
-from celery_sharding.runner.batches import Batches
 from celery_sharding.runner.executor import Executor, executor_of
 from celery_sharding.runner.gates import admitted
 from celery_sharding.runner.hold_renewal import HoldRenewal
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.slice import Slice
+from celery_sharding.runner.slice import Batches, Slice
 from celery_sharding.runner.step_writer import Stop, Work
 from celery_sharding.settings import ShardingSettings
 

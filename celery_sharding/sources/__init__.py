@@ -12,8 +12,8 @@ read         the items of a part, from its reference
 from __future__ import annotations
 
 from celery_sharding.sources.file import File
-from celery_sharding.sources.keys import KeyRange
 from celery_sharding.sources.kinds import (
+    KeyRange,
     from_json,
     is_listed,
     read,
@@ -21,9 +21,8 @@ from celery_sharding.sources.kinds import (
     register,
     to_json,
 )
-from celery_sharding.sources.model import KEYS, MARK, Source, Unreadable
+from celery_sharding.sources.model import KEYS, MARK, Sizes, Source, Unreadable
 from celery_sharding.sources.query import Query
-from celery_sharding.sources.sizes import Sizes
 
 __all__ = [
     "KEYS",

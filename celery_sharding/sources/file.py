@@ -9,8 +9,7 @@ from typing import IO, Any, ClassVar, Literal, get_args
 
 from celery_sharding.errors import Misconfigured, ShardingError
 from celery_sharding.sources import records
-from celery_sharding.sources.model import Source, Unreadable
-from celery_sharding.sources.sizes import Sizes
+from celery_sharding.sources.model import Sizes, Source, Unreadable
 
 Format = Literal["lines", "jsonl", "csv"]
 BOM = b"\xef\xbb\xbf"

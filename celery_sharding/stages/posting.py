@@ -21,9 +21,8 @@ from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery
-from celery_sharding.stages.abandoning import leaving
+from celery_sharding.stages.abandoning import judged, leaving
 from celery_sharding.stages.notifying import notify
-from celery_sharding.stages.stage_end import judged
 
 logger = logging.getLogger(__name__)
 

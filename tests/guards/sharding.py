@@ -545,14 +545,14 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: shards are balanced within one",
-        "celery_sharding/sources/sizes.py",
+        "celery_sharding/sources/model.py",
         "[each + 1] * over + [each] * (parts - over)",
         "[each] * (parts - 1) + [each + over]",
         f"{PLAN}::test_sizes",
     ),
     Guard(
         "sharding: items that wait for one another in a circle are refused",
-        "celery_sharding/layers/order.py",
+        "celery_sharding/layers.py",
         "    if left:\n",
         "    if False:\n",
         f"{LAYERS}::test_a_cycle_is_named",
@@ -566,7 +566,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a query changes nothing in the database that it reads",
-        "celery_sharding/sources/database.py",
+        "celery_sharding/sources/query.py",
         "connection.read_only = True",
         "pass",
         f"{QUERY}::test_a_query_that_cannot_be_cut_is_refused",
@@ -574,21 +574,21 @@ where ticket.state = 'held'
     # Which item killed
     Guard(
         "sharding: two deaths are nobody's fault",
-        "celery_sharding/window/window.py",
+        "celery_sharding/window.py",
         "    if deaths < DEATHS:\n",
         "    if deaths < 1:\n",
         f"{WINDOW}::test_two_deaths_for_nothing_are_nobody_s_fault",
     ),
     Guard(
         "sharding: of suspects a part is begun at a time",
-        "celery_sharding/window/window.py",
+        "celery_sharding/window.py",
         "self.limit = until if not deaths or accused_with_others else cursor",
         "self.limit = until",
         f"{WINDOW}::test_killers_are_found_and_nobody_else",
     ),
     Guard(
         "sharding: who cannot read its items is blamed as a whole",
-        "celery_sharding/window/window.py",
+        "celery_sharding/window.py",
         "return WHOLE if suspects > left else None",
         "return None",
         f"{WINDOW}::test_a_shard_that_cannot_be_read_is_blamed_as_a_whole",
@@ -806,14 +806,14 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: shards of a killed child go on at once",
-        "celery_sharding/worker/presence.py",
+        "celery_sharding/worker/step.py",
         "            if look:\n",
         "            if False:\n",
         f"{DEATHS}::test_shards_of_a_killed_child_go_on_at_once",
     ),
     Guard(
         "sharding: a pool that cannot be looked at ends no heartbeat",
-        "celery_sharding/worker/presence.py",
+        "celery_sharding/worker/step.py",
         """            look = self._failed.call(
                 "looking at the pool", False, self._children.look, self._worker.pool
             )
@@ -1207,7 +1207,7 @@ select layer""",
     # Placement
     Guard(
         "sharding: what is left over goes by parity",
-        "celery_sharding/plan/placement.py",
+        "celery_sharding/plan/cutting.py",
         "upward = len(numbers) % 2 == 1",
         "upward = True",
         f"{UNIT}/plan/test_placement.py::test_what_is_left_over_goes_by_parity",
@@ -1259,7 +1259,7 @@ select layer""",
     ),
     Guard(
         "sharding: a SIGTERM in Post is no failure of the job",
-        "celery_sharding/stages/stage_end.py",
+        "celery_sharding/stages/abandoning.py",
         "    return isinstance(error, SystemExit) and error.code in BY_SIGNAL\n",
         "    return False\n",
         f"{POST}::test_a_worker_that_ends_in_post_has_not_failed_the_job",
@@ -1432,7 +1432,7 @@ select layer""",
     ),
     Guard(
         "sharding: a busy database is no error of the sweeper",
-        "celery_sharding/sweeper/sweeping.py",
+        "celery_sharding/sweeper.py",
         "return _sweep(app, end)\n        except (DatabaseUnavailable, ",
         "return _sweep(app, end)\n        except (ZeroDivisionError, ",
         f"{SWEEP}::test_a_database_that_is_busy_or_away_is_no_error_of_the_sweeper",
@@ -1446,14 +1446,14 @@ select layer""",
     ),
     Guard(
         "sharding: a sweep that went well writes no line",
-        "celery_sharding/sweeper/declaring.py",
+        "celery_sharding/sweeper.py",
         "        return not ours and [",
         "        return [",
         f"{SWEEP}::test_a_sweep_that_went_well_is_no_line_of_the_log",
     ),
     Guard(
         "sharding: a wake-up for a sweep alone writes no line",
-        "celery_sharding/sweeper/declaring.py",
+        "celery_sharding/sweeper.py",
         "for one in wanted[:2]] != [SWEEP]\n",
         "for one in wanted[:2]] != []\n",
         f"{SWEEP}::test_a_scheduler_that_woke_for_the_sweep_only_is_no_line_of_the_log",

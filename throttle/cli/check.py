@@ -17,7 +17,7 @@ from throttle.cli.formatting import visible
 from throttle.errors import Away, Misconfigured, ThrottleError
 from throttle.model import Limit
 from throttle.overview.judge import counted
-from throttle.overview.source import where
+from throttle.overview.sampling import where
 from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.worker.starting import check_tasks

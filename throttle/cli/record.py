@@ -9,8 +9,7 @@ from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from throttle.chart import Recording, draw, read, written
-from throttle.cli.context import Context, of_database
-from throttle.cli.refreshing import turns
+from throttle.cli.context import Context, of_database, turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK

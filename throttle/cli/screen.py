@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from datetime import UTC, datetime, tzinfo
 from textwrap import wrap
 
@@ -13,9 +13,46 @@ from rich.table import Table
 from rich.text import Text
 
 from throttle.cli.formatting import bar, rate, short, size, spark, visible
-from throttle.cli.layout import BESIDE, dealt, fitting, longest_name, needed
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration
+
+BESIDE = 110
+"""Letters of a line from which two tables stand beside each other."""
+OF_WORKER, OF_TENANT = 54, 22
+"""Letters of a table's line beside the name: figures are never cut, names are."""
+
+
+def needed(status: Status, wide: int) -> int:
+    """Return how many lines the tables of a database would take."""
+    tables = [len(one) + 1 for one in (status.workers, status.tenants) if one]
+    return (max if wide >= BESIDE else sum)(tables or [0])
+
+
+def dealt(status: Status, wide: int, rows: int) -> tuple[int, int]:
+    """Return how many lines workers have, and tenants, below the heads of their tables.
+
+    Below each other each gets half, and what the other one does not need.
+    """
+    if wide >= BESIDE:
+        return rows - 1, rows - 1
+    workers, tenants = (
+        len(one) + 1 if one else 0 for one in (status.workers, status.tenants)
+    )
+    last = min(tenants, max((rows + 1) // 2, rows - workers))
+    return max(rows - last - 1, 0), max(last - 1, 0)
+
+
+def longest_name(wide: int) -> int:
+    """Return how many letters of a name there is room for."""
+    if wide < BESIDE:
+        return max(wide - OF_WORKER, 8)
+    return (wide - OF_WORKER - OF_TENANT) // 2
+
+
+def fitting(all_: Sized, rows: int) -> int:
+    """Return how many are shown in so many lines, one of which may say "more"."""
+    return len(all_) if len(all_) <= rows else rows - 1
+
 
 STYLES = {
     State.OVER: "bold white on red",

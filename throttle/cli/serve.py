@@ -43,7 +43,7 @@ def serve(
     """Take reports and answer questions, so that only this needs to reach Redis."""
     try:
         from celery_pecker.service.listener import Listener, run  # noqa: PLC0415
-        from throttle.service.server import Service  # noqa: PLC0415  # an extra
+        from throttle.service.app import Service  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
     # Put where they belong, so that they are checked with all others

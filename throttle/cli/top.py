@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.live import Live
 
 from celery_pecker.console.exits import YES, interrupted
-from throttle.cli.context import Context, as_json, document, of_database
-from throttle.cli.refreshing import turns
+from throttle.cli.context import Context, as_json, document, of_database, turns
 from throttle.cli.screen import Screen
 from throttle.overview import Picture
-from throttle.overview.source import where
+from throttle.overview.sampling import where
 
 
 @click.command(cls=CeleryCommand)

@@ -20,7 +20,7 @@ A web process reports by two lines, and ends by itself::
     ``process``    the one exchange of a process that is no worker, also after a fork
 """
 
+from throttle.exchange.backlog import Snapshot
 from throttle.exchange.exchanger import Exchanger
-from throttle.exchange.snapshot import Snapshot
 
 __all__ = ["Exchanger", "Snapshot"]

@@ -10,8 +10,7 @@ from typing import Protocol
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
-from throttle.exchange.backlog import Backlog
-from throttle.exchange.snapshot import Snapshot
+from throttle.exchange.backlog import Backlog, Snapshot
 from throttle.model import TICK, Answer, DatabaseReport, Holding, Reading, Report, Store
 from throttle.settings import Settings
 

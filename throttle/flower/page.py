@@ -16,7 +16,7 @@ from throttle.errors import Misconfigured
 from throttle.flower.watching import EVERY, Point, Watching
 from throttle.metrics import Admissions, families
 from throttle.overview import Status
-from throttle.overview.source import where
+from throttle.overview.sampling import where
 from throttle.settings import Settings
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ Where things are
     which integer is what      ``cells``
     a thread's integers        ``thread_cells``, ``process_counts``
     a child's shared memory    ``rows``, ``shared_counts``
-    what is new since          ``deltas``, ``sums``
+    what is new since          ``deltas``
     all of it together         ``counting``
 """
 

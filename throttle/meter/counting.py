@@ -9,10 +9,10 @@ import weakref
 from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
+from throttle.meter.deltas import Sums
 from throttle.meter.process_counts import ProcessCounts
 from throttle.meter.rows import Row, Shared, size
 from throttle.meter.shared_counts import DroppedCounts, RowCounts
-from throttle.meter.sums import Sums
 from throttle.meter.tallies import Tally, check_name
 from throttle.meter.thread_cells import Counts, LocalCells
 from throttle.model import Amount, Reading

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from throttle.meter.cells import DATABASES, LENGTH, OPERATIONS, WIDTH
-from throttle.meter.deltas import DeltaReader, since
-from throttle.meter.sums import Sums, run_of, still
+from throttle.meter.deltas import DeltaReader, Sums, run_of, since, still
 from throttle.meter.thread_cells import OpenRun, ThreadCells
 from throttle.model import Run
 

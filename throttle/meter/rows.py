@@ -20,8 +20,7 @@ from throttle.meter.cells import (
     STARTED,
     WIDTH,
 )
-from throttle.meter.deltas import DeltaReader, New, since
-from throttle.meter.sums import Sums, run_of, still
+from throttle.meter.deltas import DeltaReader, New, Sums, run_of, since, still
 
 # The header
 PID = 0

@@ -2,15 +2,14 @@
 
     model     a picture of one instant: databases, their workers, their tenants
     judge     from what the store knows to a picture, in words: pure
-    sampling  one picture after the other: rates, and the last one while Redis is away
-    source    the store that an app's settings name
+    sampling  one picture after the other: rates, and the last one while Redis is away;
+              the store that an app's settings name
 
 All of it only reads; nothing is changed.
 """
 
 from throttle.overview.model import Picture, State, Status, Tenant, Worker
-from throttle.overview.sampling import Sampler
-from throttle.overview.source import open_store
+from throttle.overview.sampling import Sampler, open_store
 
 __all__ = [
     "Picture",

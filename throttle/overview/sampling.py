@@ -6,12 +6,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from throttle import clock as clocks
+from throttle import store
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Store, View
 from throttle.overview.judge import Rates, judge
 from throttle.overview.model import Picture
 from throttle.settings import Settings
+
+READ_TIMEOUT = 0.5
+"""Seconds that people's questions wait for Redis; a worker's wait less."""
+
+
+def open_store(settings: Settings) -> store.CheckedStore:
+    """Return Redis, or the service before it; Misconfigured if neither is named."""
+    return store.open_store(settings, timeout=READ_TIMEOUT)
+
+
+def where(settings: Settings) -> str:
+    """Return where traffic is counted, without what nobody should read."""
+    url = settings.service_url or settings.redis_url or "nowhere"
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2].partition('?')[0]}"
+
 
 Totals = Mapping[tuple[str, ...], int]
 OVER = 1.0

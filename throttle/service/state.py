@@ -2,18 +2,116 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from celery_pecker.service.threads import InFlight, Threads
-from throttle.clock import Monotonic
+from throttle.clock import Monotonic, monotonic
 from throttle.errors import Away
-from throttle.model import NOTHING, Amount, Estimator, Seen, Store, View
-from throttle.quota import quota
-from throttle.service.cycles import Cycles
-from throttle.service.view_cache import ViewCache
+from throttle.model import (
+    NOTHING,
+    TICK,
+    Admission,
+    Amount,
+    Estimator,
+    Limit,
+    Seen,
+    Store,
+    View,
+)
+from throttle.quota import quota, unheard
 from throttle.settings import Settings
 from throttle.store import wire
+
+
+class ViewCache:
+    """The last look, or why there is none; for one event loop."""
+
+    def __init__(
+        self, store: Store, lane: Threads, *, clock: Monotonic = monotonic
+    ) -> None:
+        self._store = store
+        self._lane = lane
+        self._clock = clock
+        self._looking: asyncio.Task[None] | None = None
+        self._at = float("-inf")
+        self._views: Mapping[str, View] = {}
+        self._away: str | None = None
+
+    async def views(self) -> Mapping[str, View]:
+        """Return what is known, at most a tick old; raises Away."""
+        if self._looking is None and self._clock() - self._at >= TICK:
+            self._looking = asyncio.create_task(self._look())
+        if self._looking is not None:
+            await asyncio.shield(self._looking)
+        if self._away is not None:
+            raise Away(self._away)
+        return self._views
+
+    async def _look(self) -> None:
+        # The age counts from before the question
+        at = self._clock()
+        try:
+            self._views = await self._lane.run(self._store.look)
+            self._away = None
+        except Away as error:
+            self._away = str(error)
+        finally:
+            self._at, self._looking = at, None
+
+
+CYCLE = 1.0
+
+
+class Cycles:
+    """Counts what was admitted to one database: pure.
+
+    At the beginning of a cycle of one second the quota is what the published formula
+    says, ``max((limit - traffic) * 100 / limit, 0)``; nothing is admitted above the
+    limit, and no more than the quota until the cycle is over. One quota for all who
+    ask: two dispatchers do not send twice as much.
+    """
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self._began = float("-inf")
+        self._quota = 0.0
+        self._taken = 0.0
+        self._last: float | None = None
+        self.admitted = 0.0
+        """Tasks, since the start."""
+        self.would_hold = 0.0
+        """Tasks that shadow mode let pass, since the start."""
+
+    def admit(
+        self, cost: float, now: float, traffic: Amount | None, factor: float = 1.0
+    ) -> Admission:
+        """Return whether so many tasks may be sent; without traffic, by the policy."""
+        open_now = self._open_now(traffic, factor)
+        if now - self._began >= CYCLE:
+            self._began, self._taken, self._quota = now, 0.0, open_now
+        # Traffic that rose since counts at once, traffic that fell at the next cycle
+        left = min(self._quota, open_now) - self._taken
+        fits = cost <= left
+        if not fits and self.limit.shadow:
+            self.would_hold += cost
+        admitted = fits or self.limit.shadow
+        if admitted:
+            self._taken += cost
+            self.admitted += cost
+        return Admission(
+            admitted=admitted,
+            remaining=max(left - (cost if admitted else 0.0), 0.0),
+            retry_after=0.0 if admitted else self._began + CYCLE - now,
+        )
+
+    def _open_now(self, traffic: Amount | None, factor: float) -> float:
+        if traffic is not None:
+            self._last = quota(self.limit, traffic, factor)
+            return self._last
+        return unheard(self.limit.policy, self._last)
+
 
 NONE = dict.fromkeys(Estimator, NOTHING)
 UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})

@@ -11,8 +11,7 @@ something is held, lets held tasks through as the share allows.
 A held task was neither acknowledged nor started. Whatever happens to the worker or to
 its connection, the broker redelivers it.
 
-    ``step``                hangs all of it on a worker's consumer
-    ``install``             when the step comes by itself, and how to add it
+    ``install``             hangs all of it on a worker's consumer, by itself or asked
     ``starting``            what is refused at the start, in one line
     ``runtime``             what lives as long as the worker: accounts, hold, meter,
                             exchange
@@ -33,7 +32,6 @@ command starts; `install(app)`, or `throttle.Throttle(app)`, adds it to any othe
 """
 
 from throttle.worker import remote_control
-from throttle.worker.install import connect, install
-from throttle.worker.step import ThrottleStep
+from throttle.worker.install import ThrottleStep, connect, install
 
 __all__ = ["ThrottleStep", "connect", "install", "remote_control"]

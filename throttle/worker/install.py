@@ -2,13 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from celery import bootsteps
+
+from throttle.worker import starting
+
+if TYPE_CHECKING:
+    from throttle.worker.hook import Hook
+
 
 from celery import Celery, signals
 
 from celery_pecker.worker.redis_step import RedisGuardStep
-from throttle.worker import starting
-from throttle.worker.step import ThrottleStep
+
+
+class ThrottleStep(bootsteps.StartStopStep):
+    """Holds tasks back in workers of an app that has `throttle_limits`.
+
+    Where it has none, settings that begin so are checked all the same, and options of
+    tasks that have no effect are warned of.
+
+    Made with the consumer: before the pool forks, and before the strategies of tasks
+    remember whom to call. Started at each connection, after tasks are consumed; stopped
+    when the connection is lost, and when the worker ends.
+    """
+
+    label = "throttle"
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    obj: Hook | None
+
+    def include_if(self, parent: Any) -> bool:
+        """Say whether the app has limits; what is misspelt ends the start."""
+        return starting.wanted(parent.app)
+
+    def create(self, parent: Any) -> Hook:  # type: ignore[override]  # kept as obj
+        """Check all that can be checked now: nothing has started yet."""
+        # Not before it is known that it is wanted: with it come Redis and the meter.
+        from throttle.worker.hook import hang  # noqa: PLC0415
+
+        return hang(parent)
+
+    def start(self, parent: Any) -> None:
+        """Take a new connection."""
+        if self.obj is not None:
+            self.obj.begin(parent)
+
+    def stop(self, parent: Any) -> None:
+        """Return what is held: the connection is lost, or the worker ends."""
+        if self.obj is not None:
+            self.obj.leave(parent)
+
+    def shutdown(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
+        """Report the last counts: the worker's tasks have ended."""
+        if self.obj is not None:
+            self.obj.close()
+
+    def info(self, parent: Any) -> Any:  # noqa: ARG002  # Celery's
+        """Return what `celery inspect stats` shows."""
+        return None if self.obj is None else {"throttle": self.obj.info()}
 
 
 def install(app: Celery) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from celery.worker.control import control_command, inspect_command
 
 from throttle.errors import ThrottleError
-from throttle.worker.step import ThrottleStep
+from throttle.worker.install import ThrottleStep
 
 
 @inspect_command()

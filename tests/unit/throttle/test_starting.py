@@ -11,8 +11,7 @@ from celery import Celery
 from throttle.errors import Misconfigured
 from throttle.settings import Settings
 from throttle.worker import starting
-from throttle.worker.install import _on_worker_init
-from throttle.worker.step import ThrottleStep
+from throttle.worker.install import ThrottleStep, _on_worker_init
 
 GIVEN = {
     "throttle_redis_url": "redis://localhost:6379/1",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from redis.exceptions import MovedError, NoScriptError
@@ -21,11 +23,30 @@ from throttle.model import (
     Sample,
     View,
 )
-from throttle.store.redis import calls, failures, scripts
+from throttle.store.redis import calls, failures
 from throttle.store.redis.client import connect, elsewhere, says_otherwise
 from throttle.store.redis.direct import Direct
-from throttle.store.redis.scripts import Script
 from throttle.units import WHOLE
+
+
+class Script(NamedTuple):
+    """A script and the name that Redis knows it by."""
+
+    text: str
+    sha: str
+
+
+def _read(*names: str) -> Script:
+    package = files(__package__)
+    text = "".join(package.joinpath(f"{n}.lua").read_text("utf-8") for n in names)
+    return Script(text, sha1(text.encode()).hexdigest())  # noqa: S324 — Redis' choice
+
+
+EXCHANGE = _read("clock", "windows", "exchange")
+LOOK = _read("clock", "windows", "look")
+ELECT = _read("clock", "elect")
+LOWER = _read("clock", "lower")
+
 
 Answered = TypeVar("Answered")
 Words = Sequence[str | int]
@@ -98,8 +119,8 @@ class RedisStore:
         moved: Direct | None = None
         try:
             for script, keys, words in (
-                (scripts.EXCHANGE, *self._exchange(PROBE)),
-                (scripts.LOOK, *self._look()),
+                (EXCHANGE, *self._exchange(PROBE)),
+                (LOOK, *self._look()),
             ):
                 try:
                     self._eval(moved or client, script, keys, words)
@@ -122,20 +143,20 @@ class RedisStore:
         self._unheard.add(report.holder)
         names = list(report.databases)
         answer = self._ask(
-            scripts.EXCHANGE, keys, words, lambda answer: calls.answered(answer, names)
+            EXCHANGE, keys, words, lambda answer: calls.answered(answer, names)
         )
         self._unheard.discard(report.holder)
         return answer
 
     def look(self) -> Mapping[str, View]:
         """Return all that is known, by database; nothing is changed."""
-        return self._ask(scripts.LOOK, *self._look(), calls.views)
+        return self._ask(LOOK, *self._look(), calls.views)
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Say whether `holder` is the one who watches the database now."""
         keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
         words: Words = [holder, units.whole(seconds, WHOLE, units.LATEST)]
-        return self._ask(scripts.ELECT, keys, words, bool)
+        return self._ask(ELECT, keys, words, bool)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Put so much of the limit in force, for so long."""
@@ -158,7 +179,7 @@ class RedisStore:
     def _say(self, key: str, factor: int, why: str, lasts: int) -> None:
         keys = [f"{self._tag}clock", f"{self._of}{key}", f"{self._tag}databases"]
         words: Words = [factor, why, lasts, key.rpartition(":")[0]]
-        self._ask(scripts.LOWER, keys, words, lambda _: None)
+        self._ask(LOWER, keys, words, lambda _: None)
 
     def recall(self, database: str) -> str:
         """Return what was kept last of what tasks cost; empty: nothing."""

@@ -10,7 +10,7 @@ from celery import Celery
 
 from celery_pecker.testing import eventually
 from celery_sharding import flow
-from celery_sharding.flow import bars
+from celery_sharding.flow import progress
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.ledger.reasons import reason_of
@@ -272,9 +272,9 @@ def test_progress_that_was_said_late_is_put_right(
     error = ValueError("no disk")
     ledger.outcomes.decide(ready.job, Outcome.FAILED, error=reason_of(error))
     app.backend.mark_as_failure(ready.task_id, error)
-    bars.report(app, stands)
+    progress.report(app, stands)
     result = app.AsyncResult(ready.task_id)
-    eventually(bars.idle)
+    eventually(progress.idle)
     assert result.state == "FAILURE"
     assert isinstance(result.result, ValueError)
     assert result.result.args == ("no disk",)

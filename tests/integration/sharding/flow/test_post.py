@@ -27,7 +27,7 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import abandoning, posting, stage_end
+from celery_sharding.stages import abandoning, posting
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job
@@ -330,7 +330,7 @@ def test_a_value_that_is_no_json_fails_the_job(scene: Scene) -> None:
     assert stage(scene.app, scene.job) is Stage.ENDED
 
 
-@pytest.mark.parametrize("kind", stage_end.CELERYS)
+@pytest.mark.parametrize("kind", abandoning.CELERYS)
 def test_a_post_that_asks_for_a_retry_has_failed(
     scene: Scene, kind: type[Exception]
 ) -> None:
@@ -348,7 +348,7 @@ def test_a_post_that_asks_for_a_retry_has_failed(
 
 @pytest.mark.parametrize(
     "end",
-    [*(kind(0) for kind in stage_end.ENDS), SystemExit(signal.SIGTERM - 256)],
+    [*(kind(0) for kind in abandoning.ENDS), SystemExit(signal.SIGTERM - 256)],
     ids=["shutdown", "terminate", "sigterm"],
 )
 def test_a_worker_that_ends_in_post_has_not_failed_the_job(

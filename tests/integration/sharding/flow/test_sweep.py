@@ -19,7 +19,6 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.messages import PURGE, SWEEP, WORK
 from celery_sharding.model import Options, Outcome, Placement, Planned, Stage
-from celery_sharding.sweeper import sweeping
 from tests.integration.sharding.conftest import Planner, Time
 from tests.integration.sharding.flow.conftest import Lying
 from tests.integration.sharding.shift import LEASE, ended, run_job, run_layer, taken
@@ -371,7 +370,7 @@ def test_it_is_said_that_no_worker_is_there(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Once in a minute, as long as jobs wait."""
-    sweeping._complained.clear()
+    sweeper._complained.clear()
     said = "k_sc_ec_300006: 1 sharded jobs wait for a worker that runs them"
     with caplog.at_level(logging.WARNING):
         sweeper.sweep(app)

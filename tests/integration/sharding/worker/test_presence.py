@@ -8,7 +8,7 @@ from typing import Any
 
 from celery_pecker.testing import eventually
 from celery_sharding.runner.executor import Executor
-from celery_sharding.worker.presence import Presence
+from celery_sharding.worker.step import Presence
 from tests.integration.sharding.worker.conftest import Jobs
 
 

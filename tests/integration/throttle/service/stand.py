@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery_pecker.service.listener import Listener
 from tests.served import Served
 from throttle.model import Answer, Report, Store
-from throttle.service.server import Service
+from throttle.service.app import Service
 from throttle.settings import Settings
 
 TOKEN = "s3same"  # noqa: S105  # a test's own

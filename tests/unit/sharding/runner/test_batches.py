@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celery_sharding.runner.batches import MOST, TARGET, Batch, Batches
+from celery_sharding.runner.slice import MOST, TARGET, Batch, Batches
 
 
 def after(batch: Batch, each: float, times: int = 10, slice_: float = 1.0) -> int:

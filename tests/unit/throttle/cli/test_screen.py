@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from tests.unit.throttle.incident import SETTINGS, Night
+from throttle.cli.context import turns
 from throttle.cli.formatting import bar, rate, size, spark
-from throttle.cli.refreshing import turns
 from throttle.cli.screen import Screen
 from throttle.overview import Picture, Sampler, State
 
@@ -204,7 +204,7 @@ def test_a_look_that_takes_long_leaves_turns_out(
         waited.append(round(seconds, 3))
         at[0] += seconds
 
-    monkeypatch.setattr("throttle.cli.refreshing.pause", wait)
+    monkeypatch.setattr("throttle.cli.context.pause", wait)
     told = []
     for nth in turns(0.1, 4, clock=lambda: at[0]):
         told.append(nth)

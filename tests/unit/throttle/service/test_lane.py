@@ -11,8 +11,7 @@ from celery_pecker.service.threads import Busy, InFlight, Threads
 from throttle.errors import Away
 from throttle.model import Seen, View
 from throttle.service.app import WAIT
-from throttle.service.state import NONE
-from throttle.service.view_cache import ViewCache
+from throttle.service.state import NONE, ViewCache
 
 
 def test_what_waited_too_long_is_not_asked() -> None:

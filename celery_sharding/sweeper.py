@@ -1,4 +1,13 @@
-"""One sweep: what is due is moved on, job by job."""
+"""Repairs what dead processes left: a schedule of the app, every second.
+
+    declare  the app's schedule gets the sweeper and the purge
+    sweep    lapsed holds end, closed layers move on, lost messages are sent again
+    purge    jobs that ended long ago are forgotten
+
+No message of a job is load-bearing, because this comes after: it asks the ledger which
+jobs are to be moved on, and moves them as anybody would (`flow.go_on`). Several at once
+do no harm.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +28,76 @@ from celery_sharding.flow import go_on, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.tickets import Overdue
-from celery_sharding.messages import send_tickets
+from celery_sharding.messages import PURGE, SWEEP, send_tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.plan import assign
 from celery_sharding.settings import ShardingSettings
 
 logger = logging.getLogger(__name__)
+
+HOUR = 3_600.0
+LOGGERS = ("celery.app.trace", "celery.worker.strategy", "celery_pecker.beat")
+"""Where Celery writes that a task was received, and that it succeeded, and where a
+scheduler writes that it woke."""
+
+
+class _Unchanged(logging.Filter):
+    """Drops the lines of each second that a sweep came, and went well."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the line is to be written."""
+        if record.levelno > logging.INFO:
+            return True
+        data: Any = getattr(record, "data", None)
+        wanted: Any = getattr(record, "wanted", ())
+        ours = isinstance(data, dict) and data.get("name") == SWEEP
+        return not ours and [one.entry.name for one in wanted[:2]] != [SWEEP]
+
+
+UNCHANGED = _Unchanged()
+
+
+def declare(app: Any) -> None:
+    """Add the sweeper and the purge to the app's schedule, if it is on.
+
+    Where each worker is a scheduler (pecker_worker) they run on a thread of the worker
+    that won them: no broker is asked. Else they are sent, and a message that waited
+    for its successor is dropped. An entry of that name that is there already stays.
+    """
+    settings = ShardingSettings.read(app.conf)
+    if not settings.sweeper:
+        return
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(UNCHANGED)
+    local = bool(app.conf.get("pecker_worker"))
+    schedule = dict(app.conf.beat_schedule or {})
+    for task, period in ((SWEEP, settings.sweep), (PURGE, HOUR)):
+        schedule.setdefault(task, _entry(task, period, local=local))
+    app.conf.beat_schedule = schedule
+
+
+def _entry(task: str, period: float, *, local: bool) -> dict[str, Any]:
+    if local:
+        return {"task": task, "schedule": period, "pecker": {"run": "local"}}
+    return {"task": task, "schedule": period, "options": {"expires": max(period, 1.0)}}
+
+
+PURGE_TIME = 20.0
+"""Seconds for which one purge goes on; what is left is the next one's."""
+
+
+def purge(app: Any) -> int:
+    """Delete jobs that ended before sharding_retention; return how many rows."""
+    ledger = at(app, role="sweeper")
+    retention = ShardingSettings.read(app.conf).retention
+    end = monotonic() + PURGE_TIME
+    gone = 0
+    while part := ledger.upkeep.purge(retention):
+        gone += part
+        if monotonic() >= end:
+            break
+    return gone
+
 
 BEFORE_POST = (Stage.SUBMITTED, Stage.PLANNING, Stage.SHARDING)
 """Where a deadline counts: it is that of the last item."""

@@ -1,0 +1,234 @@
+"""What people see of sharded jobs: read from the ledger, never from events.
+
+    snapshot   one job at one instant: itself, layers, grid, stragglers, errors
+    verdict    how a job stands, in one word and one sentence: pure
+    meanings   what each status code means, for people: pure
+    pace       how fast it goes just now, from one snapshot to the next: pure
+
+The command line and the pages in Flower stand on these. They need nothing but the
+tables: no broker, no worker that answers, no code of the job.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from celery_sharding.errors import NoExecutor
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.grid import Grid
+from celery_sharding.ledger.rows import ErrorRow, JobRow, LayerRow, ShardRow
+from celery_sharding.model import Code, Outcome, Progress, Stage
+
+WINDOW = 15.0
+"""Seconds of the past that count as now."""
+
+
+class Pace:
+    """Items that ended per second, over the last looks.
+
+    The ledger has the mean since the beginning, which an hour's pause makes useless.
+    Times are the database's: those of the looks.
+    """
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self._window = timedelta(seconds=window)
+        self._seen: deque[tuple[JobRow, int]] = deque()
+
+    def see(self, row: JobRow) -> None:
+        """Count what ended until this look; a run anew begins anew."""
+        ended = row.done + row.failed
+        if self._seen and (self._seen[-1][0].run != row.run or row.paused):
+            self._seen.clear()
+        self._seen.append((row, ended))
+        # The one at or before the window's edge stays: from it, the window is full.
+        while len(self._seen) > 2 and row.now - self._seen[1][0].now >= self._window:  # noqa: PLR2004  # a pace has two ends
+            self._seen.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Items per second; the mean since the beginning where that is all there is."""
+        if not self._seen:
+            return 0.0
+        (first, before), (last, ended) = self._seen[0], self._seen[-1]
+        passed = (last.now - first.now).total_seconds()
+        if passed <= 0:
+            return last.progress().rate
+        return max(ended - before, 0) / passed
+
+    @property
+    def eta(self) -> timedelta | None:
+        """Until the last item; None: nobody knows, or nothing is left."""
+        if not self._seen or self.rate <= 0:
+            return None
+        row, ended = self._seen[-1]
+        left = max(row.total - ended, 0)
+        if not left or row.paused:
+            return None
+        return timedelta(seconds=min(left / self.rate, 1e9))
+
+
+class Meaning(NamedTuple):
+    """A code in words."""
+
+    name: str
+    why: str
+
+
+MEANINGS: Mapping[Code, Meaning] = MappingProxyType(
+    {
+        Code.WAITING: Meaning("waiting", "another layer is first, or a moment to come"),
+        Code.READY: Meaning("ready", "any worker may claim it"),
+        Code.PUSHED: Meaning("claimed", "a worker has it, and has not begun it"),
+        Code.RUNNING: Meaning("running", "a worker runs its items"),
+        Code.TIMED_OUT: Meaning("too long", "it took, or takes, longer than it may"),
+        Code.SUCCEEDED: Meaning("done", "its items ended; some may have failed"),
+        Code.FAILED: Meaning("failed", "it failed as a whole"),
+        Code.UNTAKEN: Meaning("untaken", "ready for long, and nobody claims anything"),
+        Code.STALLED: Meaning("stalled", "claimed for long, and not begun"),
+        Code.DIED: Meaning(
+            "died", "its process died; it goes on elsewhere, or ended so"
+        ),
+    }
+)
+
+
+class State(StrEnum):
+    """How a job stands, as people ask for it."""
+
+    SUBMITTED = "submitted"
+    PLANNING = "planning"
+    RUNNING = "running"
+    WAITING = "waiting"
+    """Shards are left, and nobody holds one of its tickets."""
+    STARVED = "starved"
+    """No live worker runs shards."""
+    PAUSED = "paused"
+    POSTING = "posting"
+    DELIVERING = "delivering"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Verdict(NamedTuple):
+    """A word, and why."""
+
+    state: State
+    why: str
+
+
+ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+"""What nothing follows after, unless somebody wants it run again."""
+SENT = "its message was sent, and no worker has begun it"
+STARVED = "no live worker runs shards: start one with this app"
+DELIVERS = "its outcome stands, and is being reported to Celery"
+
+
+def verdict(row: JobRow) -> Verdict:
+    """Return how a job stands."""
+    if row.stage is Stage.ENDED:
+        return _ended(row)
+    if row.stage is Stage.DELIVERING:
+        return Verdict(State.DELIVERING, DELIVERS)
+    if row.paused:
+        return Verdict(State.PAUSED, "somebody paused it: nothing of it runs")
+    if row.stage is Stage.SHARDING:
+        return _sharding(row)
+    return _begun(row)
+
+
+def _begun(row: JobRow) -> Verdict:
+    if row.stage is Stage.SUBMITTED:
+        return Verdict(State.SUBMITTED, SENT if row.executors else _starved())
+    state = State(row.stage.value)
+    what = "PreProcess gives its items" if state is State.PLANNING else "Post runs"
+    repeats = (
+        f", begun {row.attempts} times: processes died" if row.attempts > 1 else ""
+    )
+    return Verdict(state, what + repeats)
+
+
+def _sharding(row: JobRow) -> Verdict:
+    layer = f"layer {row.layer + 1} of {row.layers}"
+    if row.held:
+        many = f"{row.held} of at most {row.concurrency}"
+        return Verdict(State.RUNNING, f"{layer}: {many} shards run")
+    if not row.executors:
+        return Verdict(State.STARVED, _starved())
+    return Verdict(State.WAITING, f"{layer}: shards wait for a worker that is free")
+
+
+def _starved() -> str:
+    return f"{NoExecutor.code}: {STARVED}"
+
+
+def _ended(row: JobRow) -> Verdict:
+    if row.outcome is Outcome.CANCELLED:
+        return Verdict(State.CANCELLED, "somebody cancelled it")
+    if row.outcome is Outcome.FAILED:
+        return Verdict(State.FAILED, reason(row) or "it failed")
+    failed = f", {row.failed:,} items failed" if row.failed else ""
+    return Verdict(State.SUCCEEDED, f"{row.done:,} of {row.total:,} items done{failed}")
+
+
+def reason(row: JobRow) -> str:
+    """Return why a job failed: its type and message; empty if it did not."""
+    if not row.error:
+        return ""
+    kind, message = row.error.get("type"), row.error.get("message")
+    return ": ".join(str(part) for part in (kind, message) if part)
+
+
+STRAGGLERS = 10
+ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that is shown of a job at once."""
+
+    row: JobRow
+    layers: list[LayerRow]
+    grid: Grid
+    stragglers: list[ShardRow]
+    errors: list[ErrorRow]
+    more_errors: bool
+    """Whether there are errors behind these."""
+
+    @property
+    def progress(self) -> Progress:
+        """Return how far it is."""
+        return self.row.progress(tuple(layer.progress for layer in self.layers))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return how it stands, in a word and a sentence."""
+        return verdict(self.row)
+
+
+def take_snapshot(
+    ledger: Ledger,
+    task_id: str,
+    *,
+    errors_after: tuple[int, int] = (-1, -1),
+    errors: int = ERRORS,
+) -> Snapshot:
+    """Return how a job stands, in five statements; raise JobNotFound."""
+    reading = ledger.reading
+    row = reading.job(task_id)
+    layers = reading.layers(row.leading)
+    failed = reading.errors(row.leading, after=errors_after, most=errors + 1)
+    return Snapshot(
+        row=row,
+        layers=layers,
+        grid=reading.grid(row.leading),
+        stragglers=reading.stragglers(row.leading, most=STRAGGLERS),
+        errors=failed[:errors],
+        more_errors=len(failed) > errors,
+    )
