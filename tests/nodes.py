@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from celery_pecker.testing.servers import EmbeddedServer
 
+LEAN = ("-m", "tests.lean")
 READY = "pecker: ready"
 WOKE = "pecker: woke"
 _READY_WITHIN = 30.0
@@ -229,7 +230,7 @@ def beat(  # noqa: PLR0913 - a command line has many parts
     env: Mapping[str, str],
     options: Sequence[str] = (),
     scheduler: str = "pecker",
-    launcher: Sequence[str] = ("-m", "celery"),
+    launcher: Sequence[str] = LEAN,
 ) -> BeatNode:
     """Return a scheduler's node, not yet started."""
     command = [sys.executable, *launcher, "-A", app, "beat", "-S", scheduler]
@@ -251,7 +252,7 @@ def worker(  # noqa: PLR0913 - a command line has many parts
     celery_app: Celery | None = None,
 ) -> CeleryTestWorker:
     """Return a worker's node, not yet started."""
-    command = [sys.executable, "-m", "celery", "-A", app, "worker"]
+    command = [sys.executable, *LEAN, "-A", app, "worker"]
     command += ["-n", f"{name}@{{id}}", "-Q", queue, "-l", "INFO", *options]
     process = ProcessContainer(command, name=name, cwd=cwd, env=env)
     return CeleryTestWorker(WorkerContainer(process, queue), celery_app)

@@ -15,7 +15,7 @@ from celery_pecker.testing import eventually
 from tests.chaos.audit import Audit
 from tests.chaos.recorder import Recorder, recorder
 from tests.chaos.verdict import Arrival, Event, Evidence, Verdict, judge
-from tests.nodes import BeatNode, beat, start, worker
+from tests.nodes import LEAN, BeatNode, beat, start, worker
 from tests.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Cluster:
         conf: Mapping[str, object] | None = None,
         *,
         app: str = "chaos",
-        launcher: Sequence[str] = ("-m", "tests.lean"),
+        launcher: Sequence[str] = LEAN,
         env: Mapping[str, str] | None = None,
     ) -> BeatNode:
         """Return one more scheduler of the cluster, not yet started."""
