@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ import redis
 
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher import Lane
-from celery_pecker.testing import EmbeddedRedis, eventually, free_port
-from celery_pecker.testing.binaries import redis_server as program
+from celery_pecker.testing import EmbeddedRedis, eventually
+from tests import sentinels
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
 from tests.proxy import Proxy
@@ -22,39 +21,16 @@ from tests.proxy import Proxy
 @pytest.fixture
 def replicas(own_redis: Callable[..., EmbeddedRedis]) -> list[EmbeddedRedis]:
     """Give a master and a replica."""
-    master = own_redis(fast=True)
-    replica = own_redis(fast=True)
-    with redis.Redis.from_url(replica.url) as client:
-        client.replicaof("127.0.0.1", master.port)
-        eventually(lambda: client.info("replication")["master_link_status"] == "up")
-    return [master, replica]
+    servers = [own_redis(fast=True), own_redis(fast=True)]
+    sentinels.follow(servers[1], servers[0])
+    return servers
 
 
 @pytest.fixture
 def sentinel(replicas: list[EmbeddedRedis], tmp_path: Path) -> Iterator[int]:
     """Give the port of a Sentinel that knows them and is quick to decide."""
-    port = free_port()
-    settings = tmp_path / "sentinel.conf"
-    settings.write_text(
-        f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\n"
-        f"sentinel monitor main 127.0.0.1 {replicas[0].port} 1\n"
-        "sentinel down-after-milliseconds main 300\n"
-        "sentinel failover-timeout main 3000\n"
-    )
-    process = subprocess.Popen(
-        [program(), settings, "--sentinel"], stdout=subprocess.DEVNULL
-    )
-    client = redis.Redis(port=port)
-    try:
-        eventually(
-            lambda: len(client.sentinel_slaves("main")) == 1,
-            ignoring=(redis.RedisError,),
-        )
+    with sentinels.sentinel(replicas[0], tmp_path) as port:
         yield port
-    finally:
-        client.close()
-        process.kill()
-        process.wait()
 
 
 def test_the_next_master_gets_what_the_last_one_cannot_take(
@@ -63,7 +39,7 @@ def test_the_next_master_gets_what_the_last_one_cannot_take(
     """After a failover a batch arrives once, under the token that it had before."""
     wire = RedisWire(
         f"sentinel://127.0.0.1:{sentinel}/0",
-        {"broker_transport_options": {"master_name": "main"}},
+        {"broker_transport_options": {"master_name": sentinels.MASTER}},
     )
     stand = stand_on(wire, timeout=1.0)
     stand.known(make_entry(stand.app, "one", CALLS["nothing"]))
@@ -100,7 +76,7 @@ def silent(sentinel: int) -> Iterator[Proxy]:
 def wire_to(*ports: int, **options: object) -> RedisWire:
     """Return what lies behind Sentinels on these ports."""
     urls = ";".join(f"sentinel://127.0.0.1:{port}/0" for port in ports)
-    given = {"master_name": "main", **options}
+    given = {"master_name": sentinels.MASTER, **options}
     return RedisWire(urls, {"broker_transport_options": given})
 
 

@@ -14,9 +14,10 @@ from psycopg import conninfo
 
 from celery_pecker.testing import eventually, free_port
 from tests.integration.surroundings.conftest import Begin
+from tests.integration.surroundings.whole import stand
 from tests.services import absent
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 CONF = """
 [databases]
@@ -81,3 +82,17 @@ def test_two_replicas_send_each_slot_once_through_it(
     """One of them past the pooler."""
     begin(dsn, redis_url)
     begin(pooled, redis_url).sends(6)
+
+
+def test_rows_of_every_kind_through_it(
+    pooled: str, dsn: str, redis_url: str, queue_name: str
+) -> None:
+    """In a worker behind the pooler, with another one past it."""
+    with stand(pooled, redis_url, queue_name) as made:
+        made.worker()
+        made.begin(0)
+        made.ends(0)
+        made.worker(pecker_dsn=dsn)
+        made.begin(1)
+        made.ends(1)
+        made.stop(0)

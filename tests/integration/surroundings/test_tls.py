@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import ssl
@@ -10,13 +11,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from celery_pecker.kernel.migrations import migrate
+from celery_pecker.testing import EmbeddedPostgres
 from tests.integration.surroundings.conftest import Begin
-from tests.services import PostgresStand, absent
+from tests.integration.surroundings.whole import stand
+from tests.services import absent
 
 
 @pytest.fixture
@@ -84,37 +89,88 @@ def copy(source: socket.socket, target: socket.socket) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.soak
-def test_postgresql(
-    local_postgres: PostgresStand, redis_url: str, begin: Begin
-) -> None:
-    """The server of this machine: the embedded one is built without TLS."""
-    with psycopg.connect(local_postgres.dsn) as connection:
-        if connection.execute("show ssl").fetchone() != ("on",):
-            absent("PostgreSQL with TLS", "ssl is off", required=False)
-    with local_postgres.fresh(migrated=True) as address:
-        dsn = f"{address}?sslmode=require"
-        begin(dsn, redis_url).sends(4)
-        with psycopg.connect(dsn) as connection:
-            plain = connection.execute(
-                "select count(*) from pg_stat_ssl join pg_stat_activity using (pid)"
-                " where not ssl and datname = current_database()"
-            ).fetchall()
-        assert plain == [(0,)]
+class Encrypted(EmbeddedPostgres):
+    """PostgreSQL as this machine has it, which answers nobody without TLS.
+
+    The one of the wheel is built without it.
+    """
+
+    def __init__(self, home: Path, certificate: tuple[Path, Path]) -> None:
+        super().__init__(fast=True, settings={"ssl": "on"})
+        self._home = home
+        self._certificate = certificate
+
+    def dsn_of(self, database: str) -> str:
+        """Return the address of a database, by which the server is verified."""
+        root = self._certificate[0]
+        return f"{super().dsn_of(database)}?sslmode=verify-full&sslrootcert={root}"
+
+    def _install(self) -> None:
+        super()._install()
+        (self.data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 trust\n")
+        names = ("server.crt", "server.key")
+        for source, name in zip(self._certificate, names, strict=True):
+            target = self.data / name
+            shutil.copyfile(source, target)
+            target.chmod(0o600)
+            if self._account is not None:
+                os.chown(target, *self._account)
+
+
+@pytest.fixture
+def encrypted_dsn(certificate: tuple[Path, Path]) -> Iterator[str]:
+    """Give the address of a migrated database that is reached by TLS only."""
+    homes = [
+        *Path("/usr/lib/postgresql").glob("*/bin/postgres"),  # Debian
+        *filter(None, [shutil.which("postgres")]),
+    ]
+    if not homes:
+        absent("PostgreSQL with TLS", "not installed", required=False)
+    with Encrypted(Path(homes[0]).parents[1], certificate) as server:
+        plain = EmbeddedPostgres.dsn_of(server, "postgres")
+        with pytest.raises(psycopg.OperationalError, match="no encryption"):
+            psycopg.connect(f"{plain}?sslmode=disable")
+        migrate(server.dsn, schema="public")
+        yield server.dsn
 
 
 @pytest.mark.soak
-def test_redis(
-    dsn: str,
-    redis_url: str,
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("broker", ["redis", "rabbitmq"])
+def test_rows_of_every_kind(
+    encrypted_dsn: str,
+    request: pytest.FixtureRequest,
     certificate: tuple[Path, Path],
     encrypted: Callable[[str], int],
-    begin: Begin,
+    queue_name: str,
+    broker: str,
 ) -> None:
-    """By ``rediss://`` and what its query says, as Celery takes it."""
-    port = encrypted(redis_url)
-    options = f"ssl_cert_reqs=required&ssl_ca_certs={certificate[0]}"
-    begin(dsn, f"rediss://127.0.0.1:{port}/0?{options}").sends(4)
+    """With TLS to the database and to the broker, each verified."""
+    if broker == "redis":
+        port = encrypted(request.getfixturevalue("redis_url"))
+        url = f"rediss://127.0.0.1:{port}/0?ssl_cert_reqs=required"
+        url, conf = f"{url}&ssl_ca_certs={certificate[0]}", {}
+    else:
+        url, conf = verified(
+            request.getfixturevalue("amqp_url"), encrypted, certificate[0]
+        )
+    with stand(encrypted_dsn, url, queue_name, **conf) as made:
+        made.worker()
+        made.begin(0)
+        made.ends(0)
+        made.stop(0)
+
+
+def verified(
+    url: str, encrypted: Callable[[str], int], root: Path
+) -> tuple[str, dict[str, Any]]:
+    """Return the address of a RabbitMQ behind TLS, and the settings for it."""
+    port = encrypted(url)
+    parts = urlsplit(url)
+    return (
+        f"amqp://{parts.username}:{parts.password}@127.0.0.1:{port}{parts.path}",
+        {"broker_use_ssl": {"ca_certs": str(root), "cert_reqs": ssl.CERT_REQUIRED}},
+    )
 
 
 def test_rabbitmq(
@@ -125,11 +181,8 @@ def test_rabbitmq(
     begin: Begin,
 ) -> None:
     """By ``broker_use_ssl``; its thread ends in good order, too."""
-    port = encrypted(amqp_url)
-    parts = urlsplit(amqp_url)
-    broker = f"amqp://{parts.username}:{parts.password}@127.0.0.1:{port}{parts.path}"
-    wanted = {"ca_certs": str(certificate[0]), "cert_reqs": ssl.CERT_REQUIRED}
-    played = begin(dsn, broker, broker_use_ssl=wanted)
+    broker, conf = verified(amqp_url, encrypted, certificate[0])
+    played = begin(dsn, broker, **conf)
     played.sends(2)
     played.replica.stop()
     assert played.replica.join(30.0)

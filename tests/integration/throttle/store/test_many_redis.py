@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.testing import EmbeddedRedis, eventually, free_port
-from celery_pecker.testing.binaries import redis_server as program
+from celery_pecker.testing import EmbeddedRedis, eventually
+from tests import sentinels
 from throttle.errors import Away
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore
@@ -86,37 +85,15 @@ def test_either_node_of_a_cluster_leads_to_the_keys(
 def pair(own_redis: OwnRedis) -> list[EmbeddedRedis]:
     """Give a primary and its replica."""
     servers = [own_redis(fast=True), own_redis(fast=True)]
-    with redis.Redis.from_url(servers[1].url) as client:
-        client.replicaof("127.0.0.1", servers[0].port)
-        eventually(lambda: client.info("replication")["master_link_status"] == "up")
+    sentinels.follow(servers[1], servers[0])
     return servers
 
 
 @pytest.fixture
 def sentinel(pair: list[EmbeddedRedis], tmp_path: Path) -> Iterator[str]:
     """Give the address of a Sentinel that knows them and is quick to decide."""
-    port = free_port()
-    settings = tmp_path / "sentinel.conf"
-    settings.write_text(
-        f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\n"
-        f"sentinel monitor main 127.0.0.1 {pair[0].port} 1\n"
-        "sentinel down-after-milliseconds main 300\n"
-        "sentinel failover-timeout main 3000\n"
-    )
-    process = subprocess.Popen(
-        [program(), settings, "--sentinel"], stdout=subprocess.DEVNULL
-    )
-    client = redis.Redis(port=port)
-    try:
-        eventually(
-            lambda: len(client.sentinel_slaves("main")) == 1,
-            ignoring=(redis.RedisError,),
-        )
-        yield f"sentinel://127.0.0.1:{port}/0?master_name=main"
-    finally:
-        client.close()
-        process.kill()
-        process.wait()
+    with sentinels.sentinel(pair[0], tmp_path) as port:
+        yield f"sentinel://127.0.0.1:{port}/0?master_name={sentinels.MASTER}"
 
 
 def test_sentinels_lead_to_the_next_primary(
