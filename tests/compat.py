@@ -1,13 +1,15 @@
-"""Run the tests that meet Celery, Django or Flower on other versions of them.
+"""Run the tests that meet Celery, Django, Flower, … on other versions of them.
 
     python -m tests.compat 5.5 5.6          those versions of Celery and kombu
     python -m tests.compat --quick 5.5      what starts and sends only: three minutes
     python -m tests.compat django-6.1       that version of Django (from Python 3.12 on)
     python -m tests.compat flower-2.0       that version of Flower
+    python -m tests.compat redis-6.4        that version of redis-py
+    python -m tests.compat postgresql-14    that server, at PECKER_TEST_DSN
 
 Each version has an environment of its own outside of the checkout, made once: Celery,
-kombu and what they bring (redis-py among it), Django or Flower lie before the packages
-of the environment that this runs in, which has all the rest.
+kombu and what they bring (redis-py among it: 5.2 with 5.5), Django, Flower or redis-py
+lie before the packages of the environment that this runs in, which has all the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+
+import psycopg
 
 ROOT = Path(__file__).parents[1]
 WHOLE = (
@@ -62,11 +66,43 @@ FLOWER = (
     "tests/integration/sharding/flower",
     "tests/integration/throttle/flower",
 )
-OTHERS = {"django": DJANGO, "flower": FLOWER}
+REDIS = (
+    "tests/contract/publisher",
+    "tests/integration/outbox_relay",
+    "tests/integration/worker/test_redis_restarts.py",
+    "tests/integration/worker/test_outcomes.py",
+    "tests/integration/throttle/exchange",
+    "tests/integration/throttle/instrument",
+    "tests/integration/throttle/overflow",
+    "tests/integration/throttle/store",
+)
+POSTGRESQL = (
+    "tests/integration/test_database.py",
+    "tests/integration/test_migrations.py",
+    "tests/integration/test_schema_check.py",
+    "tests/integration/alarms",
+    "tests/integration/deadline",
+    "tests/integration/metrics",
+    "tests/integration/observers",
+    "tests/integration/outbox",
+    "tests/integration/outbox_relay",
+    "tests/integration/runs",
+    "tests/integration/schedules",
+    "tests/integration/sharding/flow",
+    "tests/integration/sharding/ledger",
+    "tests/integration/sharding/reading",
+    "tests/integration/stored",
+)
+OTHERS = {
+    "django": DJANGO,
+    "flower": FLOWER,
+    "postgresql": POSTGRESQL,
+    "redis": REDIS,
+}
 """All that meets them; tests/browser is run where a browser is, with that Python."""
 SAY = (
     "from importlib.metadata import version; print({name: version(name) for name in"
-    " ('celery', 'kombu', 'django', 'flower', 'tornado')})"
+    " ('celery', 'kombu', 'redis', 'django', 'flower', 'tornado')})"
 )
 
 
@@ -108,16 +144,35 @@ def environment(version: str) -> Path:
     return program
 
 
+def ask_server(version: str) -> None:
+    """Exit unless the server of the tests is a PostgreSQL of that version."""
+    dsn = os.environ.get("PECKER_TEST_DSN")
+    if not dsn:
+        sys.exit(f"{version}: PECKER_TEST_DSN does not say where it is")
+    with psycopg.connect(dsn) as connection:
+        major = connection.info.server_version // 10_000
+    if version != f"postgresql-{major}":
+        sys.exit(f"{version}: the server of PECKER_TEST_DSN is PostgreSQL {major}")
+
+
+def program_of(version: str) -> Path:
+    """Return the Python that runs the tests of a version."""
+    if version.startswith("postgresql-"):
+        ask_server(version)
+        return Path(sys.executable)
+    return environment(version)
+
+
 def main() -> int:
     """Run the tests of each version; return 1 if one of them was red."""
     parser = argparse.ArgumentParser(prog="python -m tests.compat")
-    parser.add_argument("versions", nargs="+", help="5.5, django-6.1, flower-2.0")
+    parser.add_argument("versions", nargs="+", help="5.5, django-6.1, redis-6.4")
     parser.add_argument("--quick", action="store_true", help="a few of the tests")
     parser.add_argument("--jobs", default="4", help="processes")
     options = parser.parse_args()
     red = []
     for version in options.versions:
-        program = environment(version)
+        program = program_of(version)
         subprocess.run([program, "-c", SAY], check=True)
         pytest = [program, "-m", "pytest", "-q", "-n", options.jobs, "--reruns", "1"]
         tests = tests_of(version, quick=options.quick)
