@@ -120,13 +120,12 @@ class Encrypted(EmbeddedPostgres):
 @pytest.fixture
 def encrypted_dsn(certificate: tuple[Path, Path]) -> Iterator[str]:
     """Give the address of a migrated database that is reached by TLS only."""
-    homes = [
-        *Path("/usr/lib/postgresql").glob("*/bin/postgres"),  # Debian
-        *filter(None, [shutil.which("postgres")]),
-    ]
-    if not homes:
+    programs = [*Path("/usr/lib/postgresql").glob("*/bin/postgres")]  # Debian
+    if named := shutil.which("postgres"):
+        programs.append(Path(named))
+    if not programs:
         absent("PostgreSQL with TLS", "not installed", required=False)
-    with Encrypted(Path(homes[0]).parents[1], certificate) as server:
+    with Encrypted(programs[0].parents[1], certificate) as server:
         plain = EmbeddedPostgres.dsn_of(server, "postgres")
         with pytest.raises(psycopg.OperationalError, match="no encryption"):
             psycopg.connect(f"{plain}?sslmode=disable")
@@ -146,10 +145,11 @@ def test_rows_of_every_kind(
     broker: str,
 ) -> None:
     """With TLS to the database and to the broker, each verified."""
+    conf: dict[str, Any] = {}
     if broker == "redis":
         port = encrypted(request.getfixturevalue("redis_url"))
         url = f"rediss://127.0.0.1:{port}/0?ssl_cert_reqs=required"
-        url, conf = f"{url}&ssl_ca_certs={certificate[0]}", {}
+        url = f"{url}&ssl_ca_certs={certificate[0]}"
     else:
         url, conf = verified(
             request.getfixturevalue("amqp_url"), encrypted, certificate[0]
