@@ -12,7 +12,7 @@ from celery_pecker.kernel.database import Database
 MOST = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AlarmRow:
     """One alarm."""
 
@@ -37,7 +37,7 @@ class AlarmRow:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TargetRow:
     """Where notices go."""
 
@@ -53,7 +53,7 @@ class TargetRow:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RuleRow:
     """A rule, and what rings of it."""
 
@@ -81,11 +81,11 @@ class Overview:
 
     def alarms(self, *, every: bool = False, limit: int = 100) -> list[AlarmRow]:
         """Return what rings, the newest first; ``every``: and what has recovered."""
-        names = [*AlarmRow.__dataclass_fields__]
+        most = min(limit, MOST)
         rows = self._database.run(
-            "list_alarms", now=self._now(), every=every, most=min(limit, MOST)
+            "list_alarms", now=self._now(), every=every, most=most
         )
-        return [AlarmRow(**dict(zip(names, row, strict=True))) for row in rows]
+        return [AlarmRow(*row) for row in rows]
 
     def now(self) -> datetime:
         """Return the database's time."""
@@ -94,12 +94,10 @@ class Overview:
 
     def targets(self) -> list[TargetRow]:
         """Return where notices went, or should."""
-        names = [*TargetRow.__dataclass_fields__]
         rows = self._database.run("list_alarm_targets", now=self._now())
-        return [TargetRow(**dict(zip(names, row, strict=True))) for row in rows]
+        return [TargetRow(*row) for row in rows]
 
     def rules(self) -> list[RuleRow]:
         """Return the rules that replicas have looked at, within a day."""
-        names = [*RuleRow.__dataclass_fields__]
         rows = self._database.run("count_alarms", now=self._now())
-        return [RuleRow(**dict(zip(names, row, strict=True))) for row in rows]
+        return [RuleRow(*row) for row in rows]

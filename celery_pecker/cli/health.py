@@ -18,7 +18,7 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
-from celery_pecker.overview import Pace
+from celery_pecker.overview import Totals
 from celery_pecker.overview.facts import living_schedulers
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -103,7 +103,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
     entries = context.declared
     now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
-    there = context.overview.pace(overdue_after=within_us / SECOND)
+    there = context.overview.totals(overdue_after=within_us / SECOND)
     kept = not late and there.kept
     document["pace"] = {
         "kept": kept,
@@ -139,7 +139,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
     return kept
 
 
-def _not_sent(context: Context, pace: Pace) -> None:
+def _not_sent(context: Context, pace: Totals) -> None:
     """Say what was claimed and has no message."""
     if pace.stuck:
         click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")

@@ -229,15 +229,15 @@ def _pace(settings: Settings) -> tuple[int, bytes]:
     database = Database.of(settings, role="probe")
     overview = Overview(database)
     try:
-        pace = overview.pace()
+        pace = overview.totals()
     except PeckerError as error:
         return 503, f"unknown: {error}\n".encode()
     finally:
         overview.close()
     if pace.overdue:
         worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
-        return 503, f"{pace.overdue} of {pace.entries} overdue, {worst}\n".encode()
+        return 503, f"{pace.overdue} of {pace.grid} overdue, {worst}\n".encode()
     if not pace.kept:
         waiting = pace.undelivered + pace.stuck
         return 503, f"{waiting} claimed and not sent\n".encode()
-    return 200, f"{pace.entries} entries keep their pace\n".encode()
+    return 200, f"{pace.grid} entries keep their pace\n".encode()

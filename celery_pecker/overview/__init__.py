@@ -15,38 +15,14 @@ What it cannot know is when a crontab or solar entry is due next: only code can 
 a reader without the app's code has none (``next_us`` is None there).
 """
 
-from celery_pecker.overview.model import (
-    BadEnd,
-    EntryDetail,
-    EntryRow,
-    Fence,
-    NobodyDeclares,
-    NoRoom,
-    Outcomes,
-    Pace,
-    Page,
-    PendingRow,
-    ReplicaRow,
-    SlotRow,
-    Totals,
-    UnknownEntry,
-)
+from celery_pecker.overview.model import EntryRow, Page, SlotRow, Totals, UnknownEntry
 from celery_pecker.overview.reader import ORDERS, Overview
 
 __all__ = [
     "ORDERS",
-    "BadEnd",
-    "EntryDetail",
     "EntryRow",
-    "Fence",
-    "NoRoom",
-    "NobodyDeclares",
-    "Outcomes",
     "Overview",
-    "Pace",
     "Page",
-    "PendingRow",
-    "ReplicaRow",
     "SlotRow",
     "Totals",
     "UnknownEntry",

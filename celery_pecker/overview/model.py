@@ -117,18 +117,18 @@ class SlotRow:
     host: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fence:
     """The run of an entry that last started."""
 
-    due_us: int
-    era: int
     epoch: int
+    era: int
     attempt: int
+    due_us: int
     started_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PendingRow:
     """A slot that waits for its message's confirmation, or a run asked for."""
 
@@ -156,7 +156,7 @@ class EntryDetail:
     pending: list[PendingRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReplicaRow:
     """One process life of a scheduler."""
 
@@ -173,15 +173,20 @@ class ReplicaRow:
     """Entries whose last slot it won."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Totals:
-    """The figures of all entries."""
+    """The figures of all entries, in the order of the statement that counts them.
+
+    Overdue are those on a grid alone: when a crontab is due only the app's code can
+    say.
+    """
 
     now_us: int
     entries: int
     declared: int
     undeclared: int
     grid: int
+    """That are declared and on a grid."""
     local: int
     paused: int
     new: int
@@ -189,47 +194,23 @@ class Totals:
     missed: int
     worst_us: int
     """How long the most overdue slot has been due."""
-    worst: str | None
-    pending: int
-    asked: int
-    replicas: int
-    """That live."""
     failing: int
     """Declared entries whose last slot was not sent, or ended badly."""
     undelivered: int
-    """Those of them whose last slot was not sent."""
+    """Those of them whose last slot was claimed and not sent."""
     unreported: int
     """Others, of whose messages no worker reports although they should have begun."""
+    worst: str | None
+    pending: int
+    asked: int
     stuck: int
     """Slots claimed long ago that the broker has not confirmed."""
-    unreadable: int = 0
+    replicas: int
+    """That live."""
+    unreadable: int
     """Stored schedules that some living replica cannot read, and so does not run."""
     counts: dict[str, int]
     """What became of all runs; the columns of pecker_outcomes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Whether every due entry is won and sent; overdue of grids alone.
-
-    When a crontab is due only the app's code can say.
-    """
-
-    now_us: int
-    entries: int
-    """That are declared and on a grid."""
-    overdue: int
-    worst_us: int
-    worst: str | None
-    replicas: int
-    undelivered: int
-    """Entries whose last slot was claimed and not sent."""
-    stuck: int
-    """Slots claimed long ago that the broker has not confirmed."""
-    failing: int
-    """Entries that are not sent, or whose runs end badly."""
-    unreported: int
-    """Others, of whose messages no worker reports although they should have begun."""
 
     @property
     def kept(self) -> bool:

@@ -13,7 +13,6 @@ from celery_pecker.overview.model import (
     NobodyDeclares,
     NoRoom,
     Outcomes,
-    Pace,
     Page,
     PendingRow,
     ReplicaRow,
@@ -114,18 +113,8 @@ class Overview:
             slots=slots,
             fence=fence_of(rows[0][18:]),
             pending=[
-                PendingRow(
-                    due_us=due_us,
-                    era=era,
-                    epoch=epoch,
-                    attempt=attempt,
-                    asked=asked,
-                    asked_by=asked_by,
-                    claimed_us=claimed_us,
-                )
-                for due_us, era, epoch, attempt, asked, asked_by, claimed_us in (
-                    self._database.run("read_pending", name=name)
-                )
+                PendingRow(*row)
+                for row in self._database.run("read_pending", name=name)
             ],
         )
 
@@ -161,80 +150,16 @@ class Overview:
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
-        return [
-            ReplicaRow(
-                holder=holder,
-                host=host,
-                pid=pid,
-                version=version,
-                kind=kind,
-                entries=entries,
-                started_us=started_us,
-                seen_us=seen_us,
-                living=living,
-                won=won,
-            )
-            for (
-                holder,
-                host,
-                pid,
-                version,
-                kind,
-                entries,
-                started_us,
-                seen_us,
-                living,
-                won,
-            ) in self._database.run("list_replicas", now=self._now(), term=SEEN)
-        ]
+        rows = self._database.run("list_replicas", now=self._now(), term=SEEN)
+        return [ReplicaRow(*row) for row in rows]
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""
-        [row] = self._database.run(
+        [(*figures, counts)] = self._database.run(
             "count_entries", now=self._now(), overdue_after=overdue_after, term=SEEN
         )
-        now_us, entries, declared, undeclared, grid, local, paused, new, *rest = row
-        overdue, missed, worst_us, failing, undelivered, unreported, *rest = rest
-        worst, pending, asked, stuck, replicas, unreadable, counts = rest
-        return Totals(
-            now_us=now_us,
-            entries=entries,
-            declared=declared,
-            undeclared=undeclared,
-            grid=grid,
-            local=local,
-            paused=paused,
-            new=new,
-            overdue=overdue,
-            missed=missed,
-            worst_us=worst_us,
-            worst=worst,
-            pending=pending,
-            asked=asked,
-            replicas=replicas,
-            failing=failing,
-            undelivered=undelivered,
-            unreported=unreported,
-            stuck=stuck,
-            unreadable=unreadable,
-            counts={name: n or 0 for name, n in zip(COLUMNS, counts, strict=True)},
-        )
-
-    def pace(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Pace:
-        """Return whether every due entry is won, and what is won is sent."""
-        totals = self.totals(overdue_after=overdue_after)
-        return Pace(
-            now_us=totals.now_us,
-            entries=totals.grid,
-            overdue=totals.overdue,
-            worst_us=totals.worst_us,
-            worst=totals.worst,
-            replicas=totals.replicas,
-            undelivered=totals.undelivered,
-            stuck=totals.stuck,
-            failing=totals.failing,
-            unreported=totals.unreported,
-        )
+        counted = zip(COLUMNS, counts, strict=True)
+        return Totals(*figures, {column: count or 0 for column, count in counted})
 
     def pause(self, name: str, *, by: str | None = None) -> None:
         """Let the slots of an entry pass, from its next one on."""

@@ -91,9 +91,4 @@ def bad_end_of(row: Sequence[Any]) -> BadEnd | None:
 
 def fence_of(row: Sequence[Any]) -> Fence | None:
     """Return the last start of a run; None if none was reported."""
-    epoch, era, attempt, due_us, started_us = row
-    if epoch is None:
-        return None
-    return Fence(
-        due_us=due_us, era=era, epoch=epoch, attempt=attempt, started_us=started_us
-    )
+    return None if row[0] is None else Fence(*row)

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_pecker.history import Report
-from celery_pecker.overview import (
+from celery_pecker.overview import EntryRow, SlotRow
+from celery_pecker.overview.explain import explain
+from celery_pecker.overview.model import (
     BadEnd,
     EntryDetail,
-    EntryRow,
     Fence,
     Outcomes,
     PendingRow,
     ReplicaRow,
-    SlotRow,
 )
-from celery_pecker.overview.explain import explain
 from celery_pecker.overview.verdicts import REPORTED, Answer, Asked
 
 SECOND = 1_000_000

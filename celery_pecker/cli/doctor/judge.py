@@ -20,7 +20,7 @@ HOT = 0.9
 SNAPSHOTS = "docs/how-to/long-transactions.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Server:
     """What PostgreSQL says of itself."""
 
@@ -31,7 +31,7 @@ class Server:
     vacuums: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Held:
     """Something that keeps old row versions alive."""
 
@@ -41,7 +41,7 @@ class Held:
     since_us: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table that every slot writes to."""
 

@@ -39,13 +39,7 @@ def examine(context: Context) -> Iterator[Finding]:
         vacuums = yield from _server(context)
         yield from _schema(database, settings.app)
         held = database.run("examine_snapshots", now=None)
-        yield judge.snapshots(
-            [
-                judge.Held(what=what, who=who, versions=versions, since_us=since_us)
-                for what, who, versions, since_us in held
-            ],
-            vacuums=vacuums,
-        )
+        yield judge.snapshots([judge.Held(*row) for row in held], vacuums=vacuums)
         yield from _schedulers(context)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")
@@ -65,23 +59,15 @@ def _server(context: Context) -> Generator[Finding, None, bool]:
         after = to_us(SYSTEM.now())
     finally:
         other.close()
-    _, process, version, number, isolation, standby, vacuums = third
-    yield from judge.server(
-        judge.Server(
-            version=version,
-            number=number,
-            isolation=isolation,
-            standby=standby,
-            vacuums=vacuums,
-        )
-    )
-    yield judge.pooler([first[1], second[1], process])
+    server = judge.Server(*third[2:])
+    yield from judge.server(server)
+    yield judge.pooler([first[1], second[1], third[1]])
     yield judge.clock(
         (before + after) // 2 - third[0],
         (after - before) // 2,
         round(settings.clock_skew * SECOND),
     )
-    return bool(vacuums)
+    return bool(server.vacuums)
 
 
 def _schema(database: Database, app: str) -> Iterator[Finding]:
@@ -110,18 +96,7 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
         tasks=render("{schema}.pecker_tasks", database.schema),
         fences=render("{schema}.pecker_fences", database.schema),
     ):
-        name, live, dead, updated, hot, options, indexes = row
-        yield judge.table(
-            judge.Table(
-                name=name,
-                live=live,
-                dead=dead,
-                updated=updated,
-                hot=hot,
-                options=options,
-                indexes=indexes,
-            )
-        )
+        yield judge.table(judge.Table(*row))
 
 
 def _schedulers(context: Context) -> Iterator[Finding]:

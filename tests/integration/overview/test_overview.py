@@ -12,13 +12,8 @@ import pytest
 from celery_pecker.history import Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.overview import (
-    ORDERS,
-    NobodyDeclares,
-    NoRoom,
-    Overview,
-    UnknownEntry,
-)
+from celery_pecker.overview import ORDERS, Overview, UnknownEntry
+from celery_pecker.overview.model import NobodyDeclares, NoRoom
 from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
 from celery_pecker.schedules.repository import Repository
 
@@ -149,8 +144,8 @@ def test_each_state_is_told_and_sorted_by(stage: Stage) -> None:
     assert (totals.entries, totals.declared, totals.grid) == (6, 5, 4)
     assert (totals.overdue, totals.paused, totals.undeclared) == (2, 1, 1)
     assert (totals.new, totals.replicas) == (3, 1)
-    pace = stage.overview.pace()
-    assert (pace.overdue, pace.entries) == (2, 4), "a paused one is won as ever"
+    pace = stage.overview.totals()
+    assert (pace.overdue, pace.grid) == (2, 4), "a paused one is won as ever"
     assert pace.worst in {"late", "paused"}
     assert pace.worst_us == 5_100_000
 
@@ -366,4 +361,4 @@ def test_an_empty_schema_is_an_empty_page(stage: Stage) -> None:
     """Nothing is there, and that is said without an error."""
     page = stage.overview.page()
     assert (page.total, page.rows, page.now_us) == (0, [], START_US)
-    assert stage.overview.pace().worst is None
+    assert stage.overview.totals().worst is None
