@@ -7,11 +7,9 @@ asks whether this process lives.
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import socketserver
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +20,7 @@ from prometheus_client.exposition import choose_encoder
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics.process import ProcessMetrics
 from celery_pecker.metrics.tables import register
@@ -61,7 +60,7 @@ class Server:
         self._closed = threading.Event()
         self._change = threading.Lock()
         self._http = self._opened()
-        _SERVERS.add(self)
+        abandon_in_forks(self)
         threading.Thread(
             target=self._answer, name="pecker metrics", daemon=True
         ).start()
@@ -129,18 +128,6 @@ class Server:
         if quiet:
             logger.info("pecker: metrics on port %d of %s at last", port, address)
         return http
-
-
-_SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    for server in [*_SERVERS]:
-        server.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)
 
 
 def serve(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
@@ -22,6 +20,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
@@ -111,7 +110,7 @@ class Alarms:
         ]
         self._rules = bool(rules)
         self._first = 0.0
-        _ALL.add(self)
+        abandon_in_forks(self)
 
     def __bool__(self) -> bool:
         """Say whether anything may ring."""
@@ -237,16 +236,3 @@ def shut_of(gate: Any) -> Shut | None:
         return answer
 
     return ask
-
-
-_ALL: weakref.WeakSet[Alarms] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    """Abandon the connections in a fork: a pool forks while a look is at work."""
-    for alarms in [*_ALL]:
-        alarms.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)

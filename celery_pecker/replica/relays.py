@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
-import weakref
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +12,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
@@ -37,7 +36,7 @@ class Relays:
             _Running(app, one.name, one.settings, f"{kind}-outbox-{number}")
             for number, one in enumerate(_outboxes(app))
         ]
-        _ALL.add(self)
+        abandon_in_forks(self)
 
     @property
     def settings(self) -> dict[str, Settings]:
@@ -188,16 +187,3 @@ def _decode(declare: str | None) -> list[Any]:
     from celery_pecker.outbox.entities import decode  # noqa: PLC0415  # kombu's entities
 
     return decode(declare)
-
-
-_ALL: weakref.WeakSet[Relays] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    """Abandon the connections in a fork: a pool forks while a relay is at work."""
-    for relays in [*_ALL]:
-        relays.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +12,7 @@ from celery_pecker.heartbeat import Heart
 from celery_pecker.history import HistoryWriter
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.replica.dispatching import Destination
 from celery_pecker.replica.shared_history import SharedHistory
@@ -69,7 +68,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         """Be known to forks, and count."""
-        _REPLICAS.add(self)
+        abandon_in_forks(self)
         signals.woke.connect(self.tally.woke)
         signals.missed.connect(self.tally.missing)
 
@@ -133,16 +132,3 @@ class Replica:
             "missed": self.tally.missed,
             "last_turn": None if idle is None else round(idle, 3),
         }
-
-
-_REPLICAS: weakref.WeakSet[Replica] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    """Abandon the connections in a fork: a pool forks while the thread is at work."""
-    for replica in [*_REPLICAS]:
-        replica.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)

@@ -7,13 +7,12 @@ so it may write at any time. A run that goes on for some seconds is reported as 
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 
 from celery_pecker.history import HistoryWriter, Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
@@ -41,7 +40,7 @@ class Reports:
         """Runs that are not yet reported as running."""
         self._long: dict[str, Run] = {}
         """Those that are."""
-        _ALL.add(self)
+        abandon_in_forks(self)
 
     def begin(self, task_id: str, run: Run) -> None:
         """Report the run as running if it goes on for long; never wait."""
@@ -115,15 +114,3 @@ class Reports:
             self._long[task_id] = run
             if self._running.pop(task_id, None) is None:
                 self.forget(task_id)
-
-
-_ALL: weakref.WeakSet[Reports] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    for reports in [*_ALL]:
-        reports.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)

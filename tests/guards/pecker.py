@@ -436,9 +436,9 @@ GUARDS = (
     ),
     Guard(
         "a process of a pool holds none of the scheduler's connections",
-        "celery_pecker/replica/replica.py",
-        "for replica in [*_REPLICAS]:",
-        "for replica in ():",
+        "celery_pecker/kernel/forks.py",
+        "for holder in [*_ALL]:",
+        "for holder in ():",
         f"{WORKERS}/test_schedulers.py",
     ),
     Guard(

@@ -1,0 +1,30 @@
+"""Have connections given up in a fork: a pool forks while threads are at work."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class Connected(Protocol):
+    """What holds connections of the process that made it."""
+
+    def abandon(self) -> None:
+        """Give them up in a fork: they are the parent's."""
+
+
+_ALL: weakref.WeakSet[Connected] = weakref.WeakSet()
+
+
+def abandon_in_forks(holder: Connected) -> None:
+    """Have it called in each fork of this process, for as long as it is there."""
+    _ALL.add(holder)
+
+
+def _in_fork() -> None:
+    for holder in [*_ALL]:
+        holder.abandon()
+
+
+os.register_at_fork(after_in_child=_in_fork)
