@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from celery.worker.control import control_command, inspect_command
 
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from celery_pecker.kernel.database import Database
 
 BY = "celery control"
 """Who pauses, in the history: a worker does not know who asked."""
@@ -45,41 +46,45 @@ def pecker_resume(state: Any, name: str) -> dict[str, str]:
 
 
 def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
-    word = "paused" if paused else "resumed"
+    def write(database: Database) -> dict[str, str]:
+        from celery_pecker.overview import Overview  # noqa: PLC0415  # as in `asked`
+
+        overview = Overview(database)
+        if paused:
+            overview.pause(name, by=BY)
+        else:
+            overview.resume(name, by=BY)
+        return {"ok": f"{name!r} is {'paused' if paused else 'resumed'}"}
+
+    return asked(state, repr(name), write)
+
+
+def asked(
+    state: Any, subject: str, question: Callable[[Database], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what PostgreSQL answers, asked on a thread; or that it has not yet."""
     try:
         settings = Settings.read(state.app.conf, main=state.app.main)
     except PeckerError as error:
         return {"error": str(error)}
-    return in_time(repr(name), lambda: _write(settings, name, paused=paused, word=word))
 
+    # Each `celery` command imports this module: none waits for PostgreSQL's driver
+    from celery_pecker.kernel.database import Database  # noqa: PLC0415
 
-def in_time(subject: str, ask: Callable[[], dict[str, T]]) -> dict[str, Any]:
-    """Return what PostgreSQL answers, asked on a thread; or that it has not yet."""
-    answer: list[dict[str, T]] = []
-    thread = threading.Thread(
-        target=lambda: answer.append(ask()), name="pecker-remote", daemon=True
-    )
+    answer: list[dict[str, Any]] = []
+
+    def ask() -> None:
+        database = Database.of(settings, role="remote")
+        try:
+            answer.append(question(database))
+        except PeckerError as error:
+            answer.append({"error": str(error)})
+        finally:
+            database.close()
+
+    thread = threading.Thread(target=ask, name="pecker-remote", daemon=True)
     thread.start()
     thread.join(ANSWER_TIMEOUT)
     if answer:
         return answer[0]
     return {"error": f"{subject}: PostgreSQL has not answered yet; look again"}
-
-
-def _write(settings: Settings, name: str, *, paused: bool, word: str) -> dict[str, str]:
-    # Each `celery` command imports this module: none waits for PostgreSQL's driver
-    from celery_pecker.kernel.database import Database  # noqa: PLC0415
-    from celery_pecker.overview import Overview  # noqa: PLC0415
-
-    database = Database.of(settings, role="remote")
-    overview = Overview(database)
-    try:
-        if paused:
-            overview.pause(name, by=BY)
-        else:
-            overview.resume(name, by=BY)
-    except PeckerError as error:
-        return {"error": str(error)}
-    finally:
-        database.close()
-    return {"ok": f"{name!r} is {word}"}

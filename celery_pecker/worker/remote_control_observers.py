@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery.worker.control import control_command, inspect_command
 
-from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.kernel.settings import Settings
-from celery_pecker.worker.remote_control import in_time
+from celery_pecker.worker.remote_control import asked
 
 if TYPE_CHECKING:
     from celery_pecker.kernel.database import Database
@@ -25,7 +23,9 @@ def observers(state: Any) -> dict[str, Any]:
     hosts = _hosts(state)
     if not hosts:
         return {"hosts": []}
-    return _asked(state, lambda database: {"hosts": _described(database, hosts)})
+    return asked(
+        state, "observers", lambda database: {"hosts": _described(database, hosts)}
+    )
 
 
 @control_command()
@@ -61,7 +61,7 @@ def _ordered(
         count = sum(order(database, node) for node in nodes)
         return {"ok": f"{count} of {len(nodes)} hosts are {word}"}
 
-    return _asked(state, all_of_them)
+    return asked(state, "observers", all_of_them)
 
 
 def _described(
@@ -88,25 +88,3 @@ def _described(
             }
         )
     return described
-
-
-def _asked(
-    state: Any, question: Callable[[Database], dict[str, Any]]
-) -> dict[str, Any]:
-    try:
-        settings = Settings.read(state.app.conf, main=state.app.main)
-    except PeckerError as error:
-        return {"error": str(error)}
-
-    from celery_pecker.kernel.database import Database  # noqa: PLC0415
-
-    def ask() -> dict[str, Any]:
-        database = Database.of(settings, role="remote")
-        try:
-            return question(database)
-        except PeckerError as error:
-            return {"error": str(error)}
-        finally:
-            database.close()
-
-    return in_time("observers", ask)
