@@ -7,14 +7,13 @@ and is sent their rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 from celery_pecker.kernel.refusals import MIGRATE
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.rendering import rendered
 from celery_pecker.outbox.model import TABLE, Entry, Mode
-from celery_pecker.sql import statements
+from celery_pecker.sql import OURS
 
 BATCH = 1_000
 """Rows of one statement at most."""
@@ -75,7 +74,7 @@ class Recorder:
         return [entry.message.task_id for entry in entries]
 
     def _statement(self, label: str, params: Mapping[str, object]) -> Statement:
-        return Statement(label, _text(label, self._schema), params)
+        return Statement(label, rendered(OURS, self._schema)[label], params)
 
     def _judge(self, row: Sequence[object]) -> None:
         there, may_insert = row
@@ -91,11 +90,6 @@ class Recorder:
                 f" {self._schema!r}; it needs select, insert and update on it"
             )
             raise Misconfigured(message)
-
-
-@cache
-def _text(label: str, schema: str) -> str:
-    return render(statements()[label], schema)
 
 
 def _params(entry: Entry) -> dict[str, object]:

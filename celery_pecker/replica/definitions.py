@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from datetime import datetime
 
 from celery import Celery
 
 from celery_pecker.declarations import PeckerEntry
-from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.replica.dispatching import Destination
@@ -34,18 +31,7 @@ class Definitions:
     def entry(self, row: StoredSchedule) -> Entry:
         """Return the entry; raise whatever is wrong with the row."""
         try:
-            return self._timings.entry(
-                row.name,
-                task=sys.intern(row.task),
-                schedule=row.schedule,
-                policies=row.policies,
-                run=row.run,
-                start=_instant(row.starts_us),
-                end=_instant(row.ends_us),
-                once_at=_instant(row.once_us if row.once else None),
-                version=row.version,
-                edit=row.edit,
-            )
+            return self._timings.of_row(row)
         except SystemExit as error:
             message = f"stored schedule {row.name!r} raised {error!r}"
             raise Exited(message) from error
@@ -77,7 +63,3 @@ class Definitions:
     def forget(self, name: str) -> None:
         """Forget the message."""
         self._destination.forget(name)
-
-
-def _instant(instant_us: int | None) -> datetime | None:
-    return None if instant_us is None else from_us(instant_us)

@@ -77,21 +77,8 @@ class StoredInstants:
 
     def _due(self, slot: StoredSlot, row: StoredSchedule, now_us: int) -> int:
         with user_code.no_exit(f"stored schedule {row.name!r}"):
-            recurs = self._timings.entry(
-                row.name,
-                task=row.task,
-                schedule=row.schedule,
-                policies=row.policies,
-                run=row.run,
-                start=_instant(row.starts_us),
-                end=_instant(row.ends_us),
-                once_at=_instant(row.once_us if row.once else None),
-            ).recurrence
+            recurs = self._timings.of_row(row).recurrence
             if recurs is None or recurs.asks:
                 return NEVER_US
             after = following(recurs, slot.executed_us, now_us)
             return after(slot.executed_us)
-
-
-def _instant(instant_us: int | None) -> datetime | None:
-    return None if instant_us is None else from_us(instant_us)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any
 
 import psycopg
@@ -19,9 +18,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.rendering import rendered
 from celery_pecker.runs.facts import RunFacts
-from celery_pecker.sql import statements
+from celery_pecker.sql import OURS
 
 NOT_OPEN = (
     "Run.guard needs an open transaction that also does the writing: without one the"
@@ -55,7 +54,7 @@ def question(run: RunFacts) -> tuple[str, dict[str, object]]:
 
     Its one row says whether the fence is held. Run it inside a transaction.
     """
-    return _statement(run.schema), {
+    return rendered(OURS, run.schema)["hold_fence"], {
         "now": None,
         "name": run.name,
         "era": run.era,
@@ -64,11 +63,6 @@ def question(run: RunFacts) -> tuple[str, dict[str, object]]:
         "epoch": run.epoch,
         "deadline": run.deadline,
     }
-
-
-@cache
-def _statement(schema: str) -> str:
-    return render(statements()["hold_fence"], schema)
 
 
 def _ask(run: RunFacts, connection: Any) -> bool:

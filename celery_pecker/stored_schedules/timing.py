@@ -7,6 +7,7 @@ Python: calendars, crontab, solar, a grid with a start or an end, a single insta
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from celery_pecker.schedules.model import (
     Policy,
     Recurrence,
     RunMode,
+    StoredSchedule,
 )
 from celery_pecker.stored_schedules import schedule_from_json
 
@@ -94,6 +96,21 @@ class Timings:
             recurrence=recurs,
             version=version,
             edit=edit,
+        )
+
+    def of_row(self, row: StoredSchedule) -> Entry:
+        """Return the entry of a row as replicas read it; raise as `entry` does."""
+        return self.entry(
+            row.name,
+            task=sys.intern(row.task),
+            schedule=row.schedule,
+            policies=row.policies,
+            run=row.run,
+            start=_instant(row.starts_us),
+            end=_instant(row.ends_us),
+            once_at=_instant(row.once_us if row.once else None),
+            version=row.version,
+            edit=row.edit,
         )
 
     def words(
@@ -228,6 +245,10 @@ def next_runs(
 
 def _goes_by_name(recurs: Any) -> bool:
     return isinstance(recurs, Jittered | Splayed) and recurs.key is None
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)
 
 
 def _us(instant: datetime | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -210,7 +210,7 @@ class Batches:
             raise _lost(batch)
         out = {*sent, *parked, *apart}
         left = [one for one in batch.ids if one not in out]
-        rest = _like(batch, left) if left else None
+        rest = replace(batch, ids=left) if left else None
         if number is None or token is None:
             return rest, None
         return rest, Batch(
@@ -242,17 +242,6 @@ class Batches:
             rates=json.dumps(tally.rates),
         )
         return int(others)
-
-
-def _like(batch: Batch, ids: list[int]) -> Batch:
-    return Batch(
-        number=batch.number,
-        token=batch.token,
-        epoch=batch.epoch,
-        ids=ids,
-        alone=batch.alone,
-        tries=batch.tries,
-    )
 
 
 def _lost(batch: Batch) -> LeaseLost:
