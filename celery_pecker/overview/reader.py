@@ -159,7 +159,8 @@ class Overview:
             "count_entries", now=self._now(), overdue_after=overdue_after, term=SEEN
         )
         counted = zip(COLUMNS, counts, strict=True)
-        return Totals(*figures, {column: count or 0 for column, count in counted})
+        figures.append({column: count or 0 for column, count in counted})
+        return Totals(*figures)
 
     def pause(self, name: str, *, by: str | None = None) -> None:
         """Let the slots of an entry pass, from its next one on."""
