@@ -70,7 +70,7 @@ class Outcomes:
         elif report == SENT:
             self.sent = max(self.sent or slot, slot)
         elif report in NOT_SENT:
-            failure = (*slot, at_us, report, "")
+            failure = (*slot, at_us, report, storable(error))
             self.unsent = max(self.unsent or failure, failure)
         elif report != REPEATED and report not in BEGUN:
             # A repeated one is no end: the run that it repeats will have its own.

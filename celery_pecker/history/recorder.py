@@ -236,6 +236,7 @@ class Recorder:
             **_ends("bad", [one.bad for one in all_of_them]),
             **_ends("unsent", [one.unsent for one in all_of_them]),
             bad_errors=[one.bad and one.bad[4] for one in all_of_them],
+            unsent_errors=[one.unsent and one.unsent[4] for one in all_of_them],
         )
         for name, outcomes in ready:
             del self._counts[name]

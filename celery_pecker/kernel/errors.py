@@ -6,6 +6,8 @@ raised at run time cannot drift apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class PeckerError(Exception):
     """Something in celery-pecker failed."""
@@ -128,12 +130,15 @@ class PublishUncertain(PeckerError):
         *,
         retry_safe: bool = False,
         done: frozenset[str] = frozenset(),
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.retry_safe = retry_safe
         """The same token makes another try exact (Redis fast lane)."""
         self.done = done
         """Names of entries whose message is known to have arrived."""
+        self.refused = refused or {}
+        """By entry: why its message was not sent, where that is known."""
 
     @property
     def why(self) -> str:

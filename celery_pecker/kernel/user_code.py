@@ -23,6 +23,11 @@ Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
 
+BY_SIGNAL = range(-255, -191)
+"""Codes of the SystemExit by which a child of prefork ends: 256 less than the signal's
+number. SIGTERM is -241: a hard time limit, or who stops all processes of a service."""
+
+
 class Exited(Exception):
     """Code that is not ours asked the process to end; only its own entry fails."""
 

@@ -10,6 +10,8 @@ from celery_pecker.overview.verdicts import REPORTED, Answer
 def failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
     """Return what the entry fails with: its last slot, or one within a minute."""
     _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
+    if bad.state == "failed_to_send" and bad.error:
+        why = "a message for its slot of {due} was refused and not sent"
     words = {"due": at(bad.due_us), "when": at(bad.at_us), "late": ""}
     error = f": {bad.error}" if bad.error else ""
     host = f", reported by {bad.host}" if bad.host else ""

@@ -267,11 +267,12 @@ class Publisher:
         arrived = outcome.done.union(dispatch.task_id for dispatch in fast)
         why = [f"{outcome.broken}"] if outcome.broken is not None else []
         names = {dispatch.task_id: dispatch.name for dispatch in batch}
-        why += [f"{names.get(i, i)}: {text}" for i, text in outcome.refused.items()]
+        refused = {names.get(i, i): text for i, text in outcome.refused.items()}
+        why += [f"{name}: {text}" for name, text in refused.items()]
         msg = "; ".join(why) or "RabbitMQ closed the channel"
         lane = self._lanes.get(self._kind)
         if not outcome.uncertain and outcome.broken is None:
-            raise PublishRefused(msg, done=names_in(batch, arrived))
+            raise PublishRefused(msg, done=names_in(batch, arrived), refused=refused)
         clean = not outcome.uncertain and not outcome.refused and not outcome.done
         if clean and not fast:
             raise BrokerUnavailable(msg) from outcome.broken
@@ -279,6 +280,7 @@ class Publisher:
             msg,
             retry_safe=clean and lane is not None and lane.exact,
             done=names_in(batch, arrived),
+            refused=refused,
         ) from outcome.broken
 
     def _forget_messages(self) -> None:

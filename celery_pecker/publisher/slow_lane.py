@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
+from kombu.exceptions import EncodeError
 from redis.exceptions import NoPermissionError
 
 from celery_pecker.kernel import user_code
@@ -172,9 +173,17 @@ class SlowLane:
         if producer.failure is not None:
             raise producer.failure
         if self._failures:
-            outcome.refused[dispatch.task_id] = str(self._failures[-1])
+            outcome.refused[dispatch.task_id] = _why(self._failures[-1])
         else:
             done.add(dispatch.task_id)
+
+
+def _why(error: BaseException) -> str:
+    """Return why Celery did not send a message."""
+    cause = error.__cause__ or error.__context__ or error
+    if isinstance(cause, EncodeError):
+        return f"its arguments cannot be encoded: {cause}"
+    return str(error)
 
 
 class Undeclarable(Exception):

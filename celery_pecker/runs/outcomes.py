@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from billiard.einfo import ExceptionWithTraceback  # type: ignore[attr-defined]
+from billiard.einfo import ExceptionInfo, ExceptionWithTraceback  # type: ignore[attr-defined]
 from billiard.exceptions import Terminated, WorkerLostError
 from celery.exceptions import Ignore, NotRegistered, Reject, Retry
 from celery.signals import task_rejected, task_revoked, task_unknown
@@ -57,6 +57,17 @@ def mark(error: Error, report: Report) -> Error:
     return error
 
 
+def exited(error: BaseException | None) -> SystemExit | None:
+    """Return the SystemExit that the run's own code raised; None: it did not.
+
+    Pools without processes pass it on as the context of a WorkerLostError.
+    """
+    if isinstance(error, WorkerLostError):
+        error = error.__context__
+    own = isinstance(error, SystemExit) and error.code not in user_code.BY_SIGNAL
+    return error if own else None  # type: ignore[return-value]  # the line above
+
+
 def outcome(error: BaseException | None) -> Report | None:
     """Return what a run came to that ended with this; None: it will go on."""
     if error is None:
@@ -70,7 +81,8 @@ def outcome(error: BaseException | None) -> Report | None:
         return None
     if isinstance(error, Ignore):
         return Report.SUCCEEDED
-    return Report.LOST if isinstance(error, LOST) else Report.FAILED
+    lost = isinstance(error, LOST) and exited(error) is None
+    return Report.LOST if lost else Report.FAILED
 
 
 class Watch:
@@ -112,7 +124,8 @@ class Watch:
         report = outcome(error)
         if report is None:
             return
-        text = "" if error is None or report in REFUSED else safe_repr(error)
+        raised = exited(error) or error
+        text = "" if raised is None or report in REFUSED else safe_repr(raised)
         self._reports.add(run, report, text)
         if report in REFUSED:
             _send_refused(run.name, task, report)
@@ -204,8 +217,11 @@ def _watched(
     def seen(original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
         def on_success(self: Any, returned: Any, **kwargs: Any) -> Any:
-            failed, value, _ = returned
-            report_end(self, value.exception if failed else None)
+            if isinstance(returned, ExceptionInfo):  # SystemExit, but not of prefork
+                report_end(self, returned.exception)
+            else:
+                failed, value, _ = returned
+                report_end(self, value.exception if failed else None)
             return original(self, returned, **kwargs)
 
         return on_success

@@ -1,11 +1,18 @@
-"""What is asked of a publisher, and how log lines name entries."""
+"""What is asked of a publisher, and how names and instants are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Protocol
 
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.publisher.dispatch import Dispatch
+
+Errors = Mapping[str, str]
+"""By entry: why its slot was not sent, where that is known."""
+NONE: Errors = MappingProxyType({})
 
 SAMPLE = 5
 """Entries that a log line names at most."""
@@ -14,6 +21,12 @@ SAMPLE = 5
 def sample(names: Sequence[str]) -> str:
     """Return the first few names, for a log line."""
     return ", ".join(names[:SAMPLE]) + (" …" if len(names) > SAMPLE else "")
+
+
+@lru_cache(maxsize=64)
+def shown(instant_us: int) -> str:
+    """Return an instant as text; a batch shares a few."""
+    return from_us(instant_us).isoformat(timespec="microseconds")
 
 
 class Publisher(Protocol):

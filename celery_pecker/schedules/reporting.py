@@ -41,9 +41,11 @@ class Reporting:
         """Hand on what became of slots: a thousand take a millisecond."""
         fates, self._sending.fates = self._sending.fates, []
         at_us, note = self._timekeeper.now_us(), self._history.note
-        for slots, report in fates:
+        for slots, report, errors in fates:
             for slot in slots:
-                note(slot.entry.name, slot.due_us, slot.era, slot.epoch, at_us, report)
+                name = slot.entry.name
+                error = errors.get(name, "")
+                note(name, slot.due_us, slot.era, slot.epoch, at_us, report, error)
 
     def held(self, name: str, now_us: int) -> None:
         """Say once that a gate holds a slot back."""

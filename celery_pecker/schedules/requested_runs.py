@@ -16,6 +16,7 @@ from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import asked_slot
 from celery_pecker.schedules.model import RequestedRun, Slot
+from celery_pecker.schedules.publishing import NONE
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
@@ -80,7 +81,7 @@ class RequestedRuns:
         slots = self._take(take, sent) if take else []
         if slots:
             logger.info("pecker: %d runs that were asked for", len(slots))
-            self._sending.fates.append((slots, Report.ASKED))
+            self._sending.fates.append((slots, Report.ASKED, NONE))
             self._sending.send(slots, time.now_us())
         return bool(take or give_up)
 

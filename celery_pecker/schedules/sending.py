@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 
 from celery_pecker import signals
 from celery_pecker.history import Report
@@ -23,7 +22,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.model import RunMode, Slot, task_id
-from celery_pecker.schedules.publishing import Publisher, sample
+from celery_pecker.schedules.publishing import NONE, Errors, Publisher, sample, shown
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ class Sending:
         """Slots that are done with, not yet confirmed in the table."""
         self.rested: list[tuple[str, int]] = []
         """Runs asked for that the broker has, and whose deadline is to come."""
-        self.fates: list[tuple[Sequence[Slot], Report]] = []
+        self.fates: list[tuple[Sequence[Slot], Report, Errors]] = []
         """What became of slots, not yet in the history."""
         self.before: Callable[[int], float] | None = None
         """By which moment of this process an instant of the database has not come."""
@@ -153,11 +152,13 @@ class Sending:
             kept.slots = self._in_time(kept, now_us)
         self._kept = [kept for kept in self._kept if kept.slots]
 
-    def miss(self, slots: Sequence[Slot], reason: str, report: Report) -> None:
-        """Count slots that will have no message."""
+    def miss(
+        self, slots: Sequence[Slot], reason: str, report: Report, errors: Errors = NONE
+    ) -> None:
+        """Count slots that will have no message; `errors` are those of entries."""
         if not slots:
             return
-        self.fates.append((slots, report))
+        self.fates.append((slots, report, errors))
         names = [slot.entry.name for slot in slots]
         self.missed.update(names)
         logger.warning(
@@ -207,13 +208,15 @@ class Sending:
             )
             self._kept.append(_Kept(kept.token, rest, resent=True))
         else:
-            self._give_up(rest, error.why)
+            self._give_up(rest, error.why, error.refused)
         return len(done)
 
-    def _give_up(self, slots: Sequence[Slot], reason: str) -> None:
+    def _give_up(
+        self, slots: Sequence[Slot], reason: str, errors: Errors = NONE
+    ) -> None:
         """Count as missed what nobody will send again; the rest stays pending."""
         lost = [slot for slot in slots if not slot.kept]
-        self.miss(lost, reason, Report.FAILED_TO_SEND)
+        self.miss(lost, reason, Report.FAILED_TO_SEND, errors)
         if len(lost) < len(slots):
             logger.warning(
                 "pecker: %d slots stay pending (%s)", len(slots) - len(lost), reason
@@ -225,11 +228,11 @@ class Sending:
                 logger.debug(
                     "pecker: done with %s, due %s, era %d, epoch %d",
                     slot.entry.name,
-                    _shown(slot.due_us),
+                    shown(slot.due_us),
                     slot.era,
                     slot.epoch,
                 )
-        self.fates.append((slots, Report.PUBLISHED))
+        self.fates.append((slots, Report.PUBLISHED, NONE))
         for slot in slots:
             if slot.kept:
                 rests = slot.asked and slot.ends_us is not None
@@ -245,7 +248,7 @@ class Sending:
 
     def skip(self, slots: Sequence[Slot]) -> None:
         """Let slots pass that nobody wants to run: their entry is paused."""
-        self.fates.append((slots, Report.PAUSED))
+        self.fates.append((slots, Report.PAUSED, NONE))
 
     def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
@@ -271,10 +274,10 @@ class Sending:
         name, deadline_us = slot.entry.name, slot.deadline_us
         header: dict[str, object] = {
             "name": name,
-            "due_at": _shown(slot.due_us),
+            "due_at": shown(slot.due_us),
             "era": slot.era,
             "epoch": slot.epoch,
-            "deadline": None if deadline_us is None else _shown(deadline_us),
+            "deadline": None if deadline_us is None else shown(deadline_us),
         }
         if slot.asked:
             header["asked"] = True
@@ -292,9 +295,3 @@ class Sending:
             ends=ends,
             latest=latest,
         )
-
-
-@lru_cache(maxsize=64)
-def _shown(instant_us: int) -> str:
-    """Return an instant as text; a batch shares a few."""
-    return from_us(instant_us).isoformat(timespec="microseconds")

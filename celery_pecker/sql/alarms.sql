@@ -171,7 +171,9 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 select outcome.name, null::timestamptz, outcome.failed::float8,
-       case when outcome.undelivered then '' else coalesce(outcome.bad_error, '') end,
+       coalesce(
+           case when outcome.undelivered then outcome.unsent_error
+               else outcome.bad_error end, ''),
        outcome.name
 from clock,
     {schema}.pecker_outcomes as outcome

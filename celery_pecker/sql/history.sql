@@ -75,7 +75,7 @@ insert into {schema}.pecker_outcomes as kept (
     refused_late, refused_overtaken, refused_unknown, refused_repeated,
     good_era, good_due, sent_era, sent_due, reported_era, reported_due, report_by,
     bad_era, bad_due, bad_at, bad_report, bad_host, bad_error,
-    unsent_era, unsent_due, unsent_at, unsent_report)
+    unsent_era, unsent_due, unsent_at, unsent_report, unsent_error)
 select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], counts.of[5],
        counts.of[6], counts.of[7], counts.of[8], counts.of[9], counts.of[10],
        entry.good_era, entry.good_due, entry.sent_era, entry.sent_due,
@@ -87,7 +87,8 @@ select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], count
        end,
        entry.bad_era, entry.bad_due, entry.bad_at, entry.bad_report,
        case when entry.bad_due is not null then %(host)s::text end, entry.bad_error,
-       entry.unsent_era, entry.unsent_due, entry.unsent_at, entry.unsent_report
+       entry.unsent_era, entry.unsent_due, entry.unsent_at, entry.unsent_report,
+       entry.unsent_error
 from clock, workers,
     unnest(
         %(names)s::text[], %(counts)s::text[],
@@ -97,12 +98,13 @@ from clock, workers,
         %(bad_eras)s::integer[], %(bad_dues)s::timestamptz[],
         %(bad_ats)s::timestamptz[], %(bad_reports)s::smallint[], %(bad_errors)s::text[],
         %(unsent_eras)s::integer[], %(unsent_dues)s::timestamptz[],
-        %(unsent_ats)s::timestamptz[], %(unsent_reports)s::smallint[]
+        %(unsent_ats)s::timestamptz[], %(unsent_reports)s::smallint[],
+        %(unsent_errors)s::text[]
     ) as entry (
         name, counts, good_era, good_due, sent_era, sent_due,
         reported_era, reported_due,
         bad_era, bad_due, bad_at, bad_report, bad_error,
-        unsent_era, unsent_due, unsent_at, unsent_report
+        unsent_era, unsent_due, unsent_at, unsent_report, unsent_error
     )
     left join {schema}.pecker_declarations as declared on declared.name = entry.name,
     lateral (select entry.counts::bigint[] as of) as counts
@@ -149,12 +151,13 @@ set published = kept.published + excluded.published,
         ) as slot (era, due, at, report, host, error)
         order by era desc nulls last, due desc, at desc
         limit 1),
-    (unsent_era, unsent_due, unsent_at, unsent_report) = (
-        select era, due, at, report
+    (unsent_era, unsent_due, unsent_at, unsent_report, unsent_error) = (
+        select era, due, at, report, error
         from (values
-            (kept.unsent_era, kept.unsent_due, kept.unsent_at, kept.unsent_report),
+            (kept.unsent_era, kept.unsent_due, kept.unsent_at, kept.unsent_report,
+             kept.unsent_error),
             (excluded.unsent_era, excluded.unsent_due, excluded.unsent_at,
-             excluded.unsent_report)
-        ) as slot (era, due, at, report)
+             excluded.unsent_report, excluded.unsent_error)
+        ) as slot (era, due, at, report, error)
         order by era desc nulls last, due desc, at desc
         limit 1)

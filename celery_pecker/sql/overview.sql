@@ -174,7 +174,7 @@ from clock,
         (false, outcome.bad_report, outcome.bad_due, outcome.bad_era, outcome.bad_at,
          outcome.bad_host, outcome.bad_error),
         (true, outcome.unsent_report, outcome.unsent_due, outcome.unsent_era,
-         outcome.unsent_at, null, null)
+         outcome.unsent_at, null, outcome.unsent_error)
     ) as bad (unsent, report, due, era, at, host, error)
 where outcome.name = any (%(names)s::text[])
     and bad.unsent = outcome.undelivered

@@ -14,7 +14,7 @@ from typing import Any
 
 from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
 
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import BY_SIGNAL, survive
 from celery_sharding.errors import DatabaseUnavailable, JobFailed
 from celery_sharding.ledger import Ledger
 
@@ -22,9 +22,6 @@ CELERYS = (Ignore, Reject, Retry)
 """What Celery's tracer would take for something else than a failure."""
 ENDS = (WorkerShutdown, WorkerTerminate)
 """A worker's own way out, raised in whatever runs."""
-BY_SIGNAL = range(-255, -191)
-"""Codes of the SystemExit by which a child of prefork ends: 256 less than the signal's
-number. SIGTERM is -241: a hard time limit, or who stops all processes of a service."""
 
 
 def judged(error: BaseException, what: str) -> Exception:

@@ -44,6 +44,20 @@ GUARDS = (
         "tests/integration/flower/test_failing.py",
     ),
     Guard(
+        "outcomes: a run that raised SystemExit has failed, and is not lost",
+        "celery_pecker/runs/outcomes.py",
+        "isinstance(error, LOST) and exited(error) is None",
+        "isinstance(error, LOST)",
+        f"{WORKERS}/test_outcomes.py::test_every_pool_says_what_became_of_runs",
+    ),
+    Guard(
+        "outcomes: why a message was not sent is kept",
+        "celery_pecker/schedules/sending.py",
+        "self._give_up(rest, error.why, error.refused)",
+        "self._give_up(rest, error.why)",
+        f"{WORKERS}/test_outcomes.py::test_every_pool_says_what_became_of_runs",
+    ),
+    Guard(
         "unreported: messages that follow put nothing off",
         "celery_pecker/sql/history.sql",
         "coalesce(kept.unreported_at, excluded.report_by)",

@@ -1,7 +1,9 @@
--- What was sent and no worker reports of: messages of a queue that nobody listens to.
+-- What was sent and no worker reports of: messages of a queue that nobody listens to. And why
+-- the last slot that was not sent was not.
 -- readable from: 1
 
 alter table {schema}.pecker_outcomes
+    add column unsent_error text,
     add column reported_era integer,
     add column reported_due timestamptz,
     add column report_by timestamptz,
@@ -11,6 +13,8 @@ alter table {schema}.pecker_outcomes
         then report_by end) stored;
 comment on column {schema}.pecker_outcomes.reported_due is
     'the last slot that a worker reported of: begun, ended or refused';
+comment on column {schema}.pecker_outcomes.unsent_error is
+    'why it was not sent, cut to 200 characters; empty where nobody knows';
 comment on column {schema}.pecker_outcomes.report_by is
     'by when a worker should report of what was sent after that; null: no worker reports at all';
 comment on column {schema}.pecker_outcomes.unreported_at is

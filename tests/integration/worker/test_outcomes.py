@@ -27,10 +27,13 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "fails in time": {"task": "fails", "pecker": {"timeout": 0.9}},
     "overruns": {"task": "overruns", "pecker": {"timeout": 0.3}},
     "not there": {"task": "misspelt"},
+    "exits": {"task": "exits"},
+    "odd": {"task": "ran", "kwargs": {"odd": 1}},
     "fails here": {"task": "fails", "pecker": {"run": "local"}},
 }
+SOLO = {name: entry for name, entry in ENTRIES.items() if name != "exits"}
+"""There it ends the worker, as Celery has it."""
 DIES = {"dies": {"task": "dies", "schedule": 3.0}}
-SCHEDULE = {name: {**entry, "schedule": 1.0} for name, entry in ENTRIES.items()}
 
 Crews = Callable[..., Crew]
 
@@ -59,10 +62,14 @@ def known(crew: Crew, *, dies: bool) -> bool:
         "fails in time": "failed",
         "overruns": "overrun",
         "not there": "failed",
+        "exits": "failed",
+        "odd": "not_sent",
         "fails here": "failed",
         **({"dies": "lost"} if dies else {}),
     }
     rows = outcomes(crew)
+    if crew.name == "solo":
+        del ends["exits"]
     return all(name in rows and rows[name][end] for name, end in ends.items())
 
 
@@ -72,7 +79,9 @@ def test_every_pool_says_what_became_of_runs(
     """One that always raises is failing, not on time."""
     all_of_them = []
     for pool in POOLS:
-        schedule = {**SCHEDULE, **(DIES if pool == "prefork" else {})}
+        entries = SOLO if pool == "solo" else ENTRIES
+        every = {name: {"schedule": 1.0, **entry} for name, entry in entries.items()}
+        schedule = {**every, **(DIES if pool == "prefork" else {})}
         crew = crews(pool, dsn=dsn, broker=redis_url, beat_schedule=schedule)
         crew.worker(pool, wait=False)
         all_of_them.append(crew)
@@ -96,9 +105,16 @@ def test_every_pool_says_what_became_of_runs(
         assert end is not None
         assert (end.state, end.error) == ("failed", "RuntimeError('no such table')")
         assert end.host == f"{crew.name}-0@here"
+        end = states["odd"].outcomes.bad
+        assert end is not None
+        assert str(end.error).startswith("its arguments cannot be encoded: Object of")
         end = states["not there"].outcomes.bad
         assert end is not None
         assert "'misspelt' never registered" in str(end.error)
+        if crew.name != "solo":
+            end = states["exits"].outcomes.bad
+            assert end is not None
+            assert (end.state, end.error) == ("failed", "SystemExit(3)")
         for name, row in states.items():
             counts = row.outcomes.counts
             if "fine" in name:

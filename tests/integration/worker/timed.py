@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ app.conf.update(
     },
 )
 app.conf.update(json.loads(os.environ.get("PECKER_TEST_CONF", "{}")))
+for entry in app.conf.beat_schedule.values():
+    if "odd" in entry.get("kwargs", {}):
+        entry["kwargs"]["odd"] = object()  # the settings come as JSON, which has none
 
 
 def note() -> None:
@@ -66,6 +70,12 @@ def fails() -> None:
 def retries(self: Any) -> None:
     """It never comes to an end."""
     raise self.retry(countdown=3600)
+
+
+@app.task(name="exits")
+def exits() -> None:
+    """It takes itself for a script."""
+    sys.exit(3)
 
 
 @app.task(name="overruns")
