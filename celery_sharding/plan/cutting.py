@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from celery_sharding.codec import encode
-from celery_sharding.errors import ItemNotSerializable, Misconfigured, NoExecutor
+from celery_sharding.errors import (
+    ItemNotSerializable,
+    Misconfigured,
+    NoExecutor,
+    PlanLimitExceeded,
+)
 from celery_sharding.model import Cut, Options, Placement, Planned
 from celery_sharding.plan.data import Layer, layers_of
+from celery_sharding.plan.item_file import ItemFile
 from celery_sharding.sources import KEYS, Sizes, Source, refer
 
 Executor = TypeVar("Executor")
@@ -63,11 +70,14 @@ def cut(
     *,
     conf: Mapping[str, Any] = NOTHING,
     owners: Sequence[str] = (),
+    limit: int = sys.maxsize,
 ) -> Iterator[Planned]:
     """Yield the shards of a job's items, layer by layer.
 
     An iterator is read as shards are asked for: no more of it is held than what may
-    run at once. Layers without items are left out, and the others numbered from 0.
+    run at once. With ``cut="hash"`` or ``placement="even"`` it is read to its end
+    before its first shard. Layers without items are left out, and the others numbered
+    from 0.
 
     Args:
         items: see `layers_of`.
@@ -76,9 +86,11 @@ def cut(
         conf: the app's configuration, for sources.
         owners: live workers by name; with ``placement="even"`` shards are dealt to
             them, those of each layer anew.
+        limit: bytes, encoded, that what is read to its end may have.
 
     Raises:
         Misconfigured: these are no items, or cannot be cut so.
+        PlanLimitExceeded: what is read to its end is more than ``limit``.
         ItemNotSerializable: an item is no JSON; the error names its layer and place.
     """
     least, most = options.size
@@ -89,9 +101,9 @@ def cut(
     measure = Sizes(least=least, most=most, wanted=wanted)
     layer = 0
     for data in layers_of(items):
-        shards = _cut(data, layer, options, measure, conf)
+        shards = _cut(data, layer, options, measure, conf, limit)
         if options.placement is Placement.EVEN and owners:
-            shards = _dealt([*shards], owners)
+            shards = _dealt([*_within(shards, limit)], owners)
         before = layer
         for shard in shards:
             yield shard
@@ -104,6 +116,7 @@ def _cut(
     options: Options,
     measure: Sizes,
     conf: Mapping[str, Any],
+    limit: int,
 ) -> Iterator[Planned]:
     hashed = options.cut is Cut.HASH
     if isinstance(data, Source):
@@ -123,8 +136,7 @@ def _cut(
     if isinstance(data, list):
         yield from _of_list(data, range(len(data)), layer, measure, hashed=hashed)
     elif hashed:
-        every = [*data]
-        yield from _of_list(every, range(len(every)), layer, measure, hashed=True)
+        yield from _of_file(data, layer, measure, limit)
     else:
         yield from _of_stream(data, layer, measure)
 
@@ -163,6 +175,33 @@ def _of_stream(data: Iterator[Any], layer: int, measure: Sizes) -> Iterator[Plan
             at += measure.most
     places = range(at, at + len(held))
     yield from _of_list(held, places, layer, measure, hashed=False)
+
+
+def _of_file(
+    data: Iterator[Any], layer: int, measure: Sizes, limit: int
+) -> Iterator[Planned]:
+    """Yield shards of each so many-th item; how many shards only the end of it says."""
+    with ItemFile(limit) as items:
+        items.take(data, layer)
+        counts = measure.of(len(items))
+        for number, count in enumerate(counts):
+            own = range(number, len(items), len(counts))
+            yield Planned(layer=layer, count=count, body=encode(items.read(own)))
+
+
+def _within(shards: Iterator[Planned], limit: int) -> Iterator[Planned]:
+    """Yield shards that are all held; raise PlanLimitExceeded."""
+    size = 0
+    for shard in shards:
+        size += len(shard.body or b"")
+        if size > limit:
+            message = (
+                f"the shards of layer {shard.layer} take more than"
+                f" sharding_plan_limit = {limit} bytes; raise it, or give a Source,"
+                " of which no item is stored"
+            )
+            raise PlanLimitExceeded(message)
+        yield shard
 
 
 def _body(items: list[Any], places: range, layer: int) -> bytes:

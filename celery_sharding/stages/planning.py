@@ -150,6 +150,7 @@ class _Call:
                     self._executors,
                     conf=self._conf,
                     owners=self._owners(),
+                    limit=spool.limit,
                 )
                 spool.take(shards)
         except deadline.DeadlineExceeded as error:

@@ -26,7 +26,7 @@ class Spool:
 
     def __init__(self, limit: int) -> None:
         """Take ``limit``, the bytes that fit; more is refused."""
-        self._limit = limit
+        self.limit = limit
         self._file = SpooledTemporaryFile(max_size=HELD)  # noqa: SIM115  # see __exit__
         self.shards = 0
 
@@ -39,10 +39,10 @@ class Spool:
             self._file.write(dumps(head).encode() + b"\n")
             self._file.write(body or b"")
             self.shards += 1
-            if self._file.tell() > self._limit:
+            if self._file.tell() > self.limit:
                 message = (
                     f"the first {self.shards} shards take more than"
-                    f" sharding_plan_limit = {self._limit} bytes; raise it, or give a"
+                    f" sharding_plan_limit = {self.limit} bytes; raise it, or give a"
                     " Source, of which no item is stored"
                 )
                 raise PlanLimitExceeded(message)

@@ -19,7 +19,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.codec import decode, encode
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.submissions import ITEMS
-from celery_sharding.model import Job, Options
+from celery_sharding.model import Cut, Job, Options
 from celery_sharding.plan import stored
 from celery_sharding.processor import Processor
 from celery_sharding.sources import KeyRange
@@ -264,6 +264,7 @@ class Running:
     stopping: bool = False
 
 
+@pytest.mark.parametrize("how", [{}, {"cut": Cut.HASH}], ids=["contiguous", "hash"])
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_pre_process_of_a_job_that_is_cancelled_is_ended(
     app: Celery,
@@ -271,9 +272,10 @@ def test_pre_process_of_a_job_that_is_cancelled_is_ended(
     submitted: Submit,
     caplog: pytest.LogCaptureFixture,
     pool: str,
+    how: dict[str, Any],
 ) -> None:
     """A generator without end in any pool; code that waits, where it can be struck."""
-    task_id = submitted()
+    task_id = submitted(**how)
     for_ever = threading.Event()
 
     def pre_process(job: Job) -> Iterator[int]:
@@ -345,20 +347,24 @@ def test_pre_process_that_waits_is_ended_at_its_deadline(
     assert reason(ledger)[0] == "JobDeadlineExceeded"
 
 
+@pytest.mark.parametrize("how", [{}, {"cut": Cut.HASH}], ids=["contiguous", "hash"])
 def test_a_plan_is_no_larger_than_it_may_be(
-    app: Celery, ledger: Ledger, submitted: Submit
+    app: Celery, ledger: Ledger, submitted: Submit, how: dict[str, Any]
 ) -> None:
-    """An endless generator filled the disk."""
+    """An endless generator filled the disk; cut by hash, the memory."""
     app.conf.sharding_plan_limit = 10_000
+    yielded: list[str] = []
 
     def pre_process(job: Job) -> Iterator[str]:
-        while True:
-            yield new_tag()
+        for _ in range(20_000):  # endless, but for a test that is to fail
+            yielded.append(new_tag())
+            yield yielded[-1]
 
-    assert plan(app, processor(pre_process), submitted(size=(1, 10)))
+    assert plan(app, processor(pre_process), submitted(size=(1, 10), **how))
     kind, message = reason(ledger)
     assert kind == "PlanLimitExceeded"
     assert "sharding_plan_limit = 10000 bytes" in message
+    assert len(yielded) < 20_000
 
 
 # One at a time
