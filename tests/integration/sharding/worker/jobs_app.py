@@ -15,7 +15,7 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import pause
 from celery_pecker.outbox import Outbox
-from celery_sharding import Job, Shard, Sharding
+from celery_sharding import Job, Retry, Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"
 POISON, DEAF = "poison", "deaf"
@@ -67,6 +67,27 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901, PLR0915  # many small t
     def post(job: Job, results: Iterator[Any], errors: Any) -> int:
         begin("post")
         pause(float(job.kwargs.get("pace", 0.0)))
+        return sum(results)
+
+    @sharding.task(
+        name="jobs.whole", on_error=Retry(1, backoff=0.1, most=0.1), size=(1, 5)
+    )
+    def whole(shard: Shard) -> None:
+        """Items that are odd fail once; Notify and Post note what they got."""
+        for item in shard:
+            pause(float(shard.job.kwargs.get("pace", 0.0)))
+            begin(f"item {item}")
+            if item % 2 and shard.attempt == 1:
+                raise ValueError(item)
+            shard.ok(item)
+
+    @whole.notify(every=0.5)
+    def note_progress(job: Job, progress: Any) -> None:
+        begin(f"notify {progress.threshold}")
+
+    @whole.post_process
+    def add_up(job: Job, results: Iterator[Any], errors: Any) -> int:
+        begin("post")
         return sum(results)
 
     @sharding.task(name="jobs.dying")

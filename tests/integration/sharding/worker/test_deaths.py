@@ -79,10 +79,13 @@ def test_a_child_that_hangs_where_nothing_reaches_it_is_replaced(jobs: Make) -> 
     assert len({*made.pids()}) == 2
 
 
-def test_a_worker_that_was_killed_and_starts_again_goes_on_at_once(jobs: Make) -> None:
+@pytest.mark.parametrize("pool", ["threads", "gevent", "solo"])
+def test_a_worker_that_was_killed_and_starts_again_goes_on_at_once(
+    jobs: Make, pool: str
+) -> None:
     """What its earlier life held is free when it is there again."""
     made = jobs(sharding_lease=600.0)
-    worker = made.worker("-P", "threads", "-c", "2")
+    worker = made.worker("-P", pool, "-c", "2")
     result = made.note.apply_async(([*range(60)],), {"pace": 0.05})
     eventually(lambda: len(made.seen()) > 10, 30.0, "it is in the middle")
     worker.kill("SIGKILL")
@@ -110,7 +113,7 @@ def test_a_frozen_worker_that_wakes_writes_nothing(jobs: Make) -> None:
     assert last == other.pid  # what woke began nothing
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize("pool", ["prefork", "threads", "gevent", "solo"])
 def test_pause_and_cancel_hold_at_the_next_item(jobs: Make, pool: str) -> None:
     """What is paused goes on where it was, and runs no item twice."""
     made = jobs()
@@ -146,7 +149,7 @@ def test_pre_process_without_end_stops_no_greenlet(jobs: Make) -> None:
     assert worker.wait(30.0) == 0
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+@pytest.mark.parametrize("pool", ["prefork", "threads", "gevent", "solo"])
 def test_a_worker_that_is_to_stop_begins_no_further_item(jobs: Make, pool: str) -> None:
     """Its shards are given back as they are, and nobody is blamed."""
     made = jobs()
