@@ -48,7 +48,7 @@ GUARDS = (
         "celery_pecker/runs/outcomes.py",
         "isinstance(error, LOST) and exited(error) is None",
         "isinstance(error, LOST)",
-        f"{WORKERS}/test_outcomes.py::test_every_pool_says_what_became_of_runs",
+        "tests/unit/test_run_outcomes.py",
     ),
     Guard(
         "outcomes: why a message was not sent is kept",

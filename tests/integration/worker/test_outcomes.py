@@ -28,7 +28,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "overruns": {"task": "overruns", "pecker": {"timeout": 0.3}},
     "not there": {"task": "misspelt"},
     "exits": {"task": "exits"},
-    "odd": {"task": "ran", "kwargs": {"odd": 1}},
+    "odd": {"task": "takes", "kwargs": {"odd": 1}},
     "fails here": {"task": "fails", "pecker": {"run": "local"}},
 }
 SOLO = {name: entry for name, entry in ENTRIES.items() if name != "exits"}

@@ -72,6 +72,11 @@ def retries(self: Any) -> None:
     raise self.retry(countdown=3600)
 
 
+@app.task(name="takes")
+def takes(odd: object) -> None:
+    """It has an argument."""
+
+
 @app.task(name="exits")
 def exits() -> None:
     """It takes itself for a script."""
