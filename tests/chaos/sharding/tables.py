@@ -7,16 +7,16 @@ from typing import Any
 import psycopg
 
 TABLES = """
-create table chaos_called (
+create table if not exists chaos_called (
     task_id text primary key, way text, items int,
     at timestamptz default clock_timestamp(), returned timestamptz
 );
-create table chaos_posts (
+create table if not exists chaos_posts (
     token bigserial primary key, task_id text, pid int, pgid int,
     began timestamptz default clock_timestamp(), ended timestamptz
 );
-create table chaos_next (id bigserial primary key, token bigint, task_id text);
-create table chaos_notes (id bigserial primary key, task_id text, percent float)
+create table if not exists chaos_next (id bigserial primary key, token bigint, task_id text);
+create table if not exists chaos_notes (id bigserial primary key, task_id text, percent float)
 """
 BAD = 23
 """Each so-manieth item fails."""
