@@ -15,8 +15,12 @@ create table if not exists chaos_posts (
     token bigserial primary key, task_id text, pid int, pgid int,
     began timestamptz default clock_timestamp(), ended timestamptz
 );
-create table if not exists chaos_next (id bigserial primary key, token bigint, task_id text);
-create table if not exists chaos_notes (id bigserial primary key, task_id text, percent float)
+create table if not exists chaos_next (
+    id bigserial primary key, token bigint, task_id text
+);
+create table if not exists chaos_notes (
+    id bigserial primary key, task_id text, percent float
+)
 """
 BAD = 23
 """Each so-manieth item fails."""
