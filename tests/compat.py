@@ -91,7 +91,7 @@ POSTGRESQL = (
     "tests/integration/sharding/flow",
     "tests/integration/sharding/ledger",
     "tests/integration/sharding/reading",
-    "tests/integration/stored",
+    "tests/integration/stored_schedules",
 )
 OTHERS = {
     "django": DJANGO,
