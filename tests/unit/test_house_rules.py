@@ -134,21 +134,29 @@ def test_the_reference_is_in_plain_words() -> None:
 
 
 LONG = {
-    *("account", "app", "shard_run", "hook", "host", "lives"),
-    *("overflow", "runner", "service", "stored_sync"),
+    "celery_pecker/local/runner.py",
+    "celery_pecker/observers/hosts/host.py",
+    "celery_pecker/observers/hosts/lives.py",
+    "celery_pecker/schedules/service.py",
+    "celery_pecker/schedules/stored_sync.py",
+    "celery_pecker/stored_schedules/app.py",
+    "celery_sharding/runner/shard_run.py",
+    "throttle/admission/account.py",
+    "throttle/worker/hook.py",
+    "throttle/worker/overflow.py",
 }
-"""Modules that are longer than 300 lines, or nearly: no other becomes one of them."""
+"""Modules of more than 300 lines: none joins them, and one that is split leaves."""
 
 
 def test_no_further_module_grows_beyond_three_hundred_lines() -> None:
     """What has two duties is split by them."""
-    assert [
-        str(path)
+    long = {
+        path.relative_to(package.parent).as_posix()
         for package in PACKAGES
         for path in package.rglob("*.py")
-        if path.stem not in LONG
-        and len(path.read_text(encoding="utf-8").splitlines()) > 300
-    ] == []
+        if len(path.read_text(encoding="utf-8").splitlines()) > 300
+    }
+    assert long == LONG
 
 
 def imports(tree: ast.Module, modules: Mapping[str, Path]) -> set[str]:
