@@ -77,15 +77,16 @@ def text(answer: dict[str, Any], element: str) -> str:
 def errors(answer: dict[str, Any]) -> dict[str, str]:
     """Return the errors of a form by field; "" is that of the whole."""
     page = answer["html"]
-    lists = re.findall(
-        r'<ul class="errorlist( nonfield)?"(?: id="id_(\w+)_error")?>(.*?)</ul>',
-        page,
-        re.DOTALL,
-    )
-    return {
-        field: " ".join(html.unescape(re.sub(r"<[^>]+>", " ", inner)).split())
-        for _, field, inner in lists
-    }
+    found = {}
+    for match in re.finditer(
+        r'<ul class="errorlist( nonfield)?"[^>]*>(.*?)</ul>', page, re.DOTALL
+    ):
+        # The list itself names its field from Django 5.2 on; its label, in all of them
+        label = re.search(r'for="id_([a-z]+)', page[match.end() :])
+        field = "" if match[1] or label is None else label[1]
+        text = re.sub(r"<[^>]+>", " ", match[2])
+        found[field] = " ".join(html.unescape(text).split())
+    return found
 
 
 def value(answer: dict[str, Any], field: str) -> str:
