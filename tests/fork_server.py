@@ -46,6 +46,7 @@ Order = dict[str, Any]
 
 def serve(line: socket.socket) -> Order | None:
     """Answer until pytest is gone, then return None; in each child, its order."""
+    interrupted = signal.getsignal(signal.SIGINT)  # ignored where pytest ignores it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: pytest ends us
     read = _import_all()
     gc.collect()
@@ -65,6 +66,7 @@ def serve(line: socket.socket) -> Order | None:
             answer = os.fork()
             if not answer:
                 line.detach()
+                signal.signal(signal.SIGINT, interrupted)
                 _become(order, fds)  # closes what the server waits for, too
                 return order
             os.close(made)
@@ -123,7 +125,6 @@ def _become(order: Order, fds: list[int]) -> None:
         os.setsid()
     if order["group"] >= 0:
         os.setpgid(0, order["group"])
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(order["cwd"])
     for own, fd in enumerate(fds):
         os.dup2(fd, own)

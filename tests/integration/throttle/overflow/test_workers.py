@@ -14,6 +14,8 @@ from kombu import Connection
 
 from tests.integration.throttle.crossed import pools_and_brokers
 from tests.integration.throttle.worker.stand import LIMIT, Stand
+from throttle.clock import monotonic
+from throttle.worker.overflow import STANDSTILL
 
 pytestmark = pytest.mark.cluster
 
@@ -220,7 +222,10 @@ def test_what_was_handed_out_again_does_not_run_twice(
     stand.send("gated", *NAMES)
     stand.until_held(len(NAMES))
     os.killpg(first.pid, signal.SIGSTOP)
+    stopped = monotonic()
     try:
+        # Messages go to another worker only once theirs has stood still for long
+        stand.until(lambda: monotonic() > stopped + STANDSTILL, "it has stood still")
         hand_out(redis_url, stand.queue)
         stand.start(broker_transport_options=options)
         stand.reopen()
