@@ -92,6 +92,7 @@ def outcome(function: Any, /, **args: Any) -> Outcome:
         (Unreadable, "Unreadable: its text cannot be read: ZeroDivisionError"),
         (lambda: ValueError("half \udcff\0"), "ValueError: half \\udcff"),
     ],
+    ids=["an interrupt", "an exit", "a generator's", "no text", "half a character"],
 )
 def test_whatever_code_raises_has_failed_and_can_be_stored(
     function: Any, error: Callable[[], BaseException], shown: str
