@@ -5,11 +5,13 @@
     python -m tests.compat django-6.1       that version of Django (from Python 3.12 on)
     python -m tests.compat flower-2.0       that version of Flower
     python -m tests.compat redis-6.4        that version of redis-py
+    python -m tests.compat sqlalchemy-2.0   that version of SQLAlchemy
     python -m tests.compat postgresql-14    that server, at PECKER_TEST_DSN
 
 Each version has an environment of its own outside of the checkout, made once: Celery,
-kombu and what they bring (redis-py among it: 5.2 with 5.5), Django, Flower or redis-py
-lie before the packages of the environment that this runs in, which has all the rest.
+kombu and what they bring (redis-py among it: 5.2 with 5.5), Django, Flower, redis-py
+or SQLAlchemy lie before the packages of the environment that this runs in, which has
+all the rest.
 """
 
 from __future__ import annotations
@@ -93,16 +95,29 @@ POSTGRESQL = (
     "tests/integration/sharding/reading",
     "tests/integration/stored_schedules",
 )
+SQLALCHEMY = (
+    "tests/integration/cli/test_other_schedulers_read.py",
+    "tests/integration/deadline/test_black_holes.py",
+    "tests/integration/deadline/test_other_clients.py",
+    "tests/integration/observers/test_start_and_stop.py",
+    "tests/integration/outbox/test_many_messages.py",
+    "tests/integration/outbox/test_odd_uses.py",
+    "tests/integration/outbox/test_refused_calls.py",
+    "tests/integration/outbox/test_transactions.py",
+    "tests/integration/runs/test_fence.py",
+    "tests/integration/throttle/instrument/test_sqlalchemy.py",
+)
 OTHERS = {
     "django": DJANGO,
     "flower": FLOWER,
     "postgresql": POSTGRESQL,
     "redis": REDIS,
+    "sqlalchemy": SQLALCHEMY,
 }
 """All that meets them; tests/browser is run where a browser is, with that Python."""
 SAY = (
     "from importlib.metadata import version; print({name: version(name) for name in"
-    " ('celery', 'kombu', 'redis', 'django', 'flower', 'tornado')})"
+    " ('celery', 'kombu', 'redis', 'django', 'flower', 'tornado', 'sqlalchemy')})"
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.compat import OTHERS
 from tests.guards.__main__ import GUARDS, part_of
 
 ROOT = Path(__file__).parents[2]
@@ -60,20 +61,30 @@ def test_each_guard_is_taken_out_every_night() -> None:
     assert sorted(some) == sorted(guard.name for guard in GUARDS)
 
 
-def test_every_minor_of_celery_is_tried_every_night() -> None:
-    """Those that may be installed, but for the one that is locked."""
+def tried_at_night() -> set[str]:
+    """Return the versions that the nightly workflow runs the tests on."""
     [path] = [path for path in WORKFLOWS if path.stem == "nightly"]
     job = yaml.safe_load(path.read_text())["jobs"]["compat"]
-    tried = {
+    return {
         version
         for row in job["strategy"]["matrix"]["include"]
         for version in row["versions"].split()
     }
+
+
+def test_every_minor_of_celery_is_tried_every_night() -> None:
+    """Those that may be installed, but for the one that is locked."""
     project = (ROOT / "pyproject.toml").read_text()
     found = re.search(r"celery\[redis\]>=5\.(\d+),<5\.(\d+)", project)
     assert found is not None
     least, beyond = map(int, found.groups())
-    assert {f"5.{minor}" for minor in range(least, beyond - 1)} <= tried
+    assert {f"5.{minor}" for minor in range(least, beyond - 1)} <= tried_at_night()
+
+
+def test_each_list_of_tests_on_other_versions_is_run_every_night() -> None:
+    """A version at least of all that has a list; PostgreSQL has a job of its own."""
+    names = {version.rpartition("-")[0] for version in tried_at_night()}
+    assert names - {""} == OTHERS.keys() - {"postgresql"}
 
 
 def test_hooks_before_a_commit_make_targets_that_exist() -> None:
