@@ -24,6 +24,7 @@ from tests.parsed import parse_file
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 PACKAGE = Path(celery_pecker.__file__).parent
+PACKAGES = ("celery_pecker", "celery_sharding", "throttle")
 LAWS = DOCS / "maintainers" / "invariants.md"
 
 
@@ -171,11 +172,12 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
 
 
 def test_pages_that_the_code_names_are_there() -> None:
-    """A docstring may send people to the documentation."""
+    """A docstring may send people to the documentation, each page by its name."""
     named = {
         name
-        for path in PACKAGE.rglob("*.py")
-        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())
+        for folder in (*PACKAGES, "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"\bdocs/[\w/*-]+\.md\b", path.read_text())
     }
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

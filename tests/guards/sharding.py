@@ -1,5 +1,6 @@
-"""The guards of celery_sharding: its guarantees are in docs/explanation/sharding-*.md.
+"""The guards of celery_sharding: its guarantees are in docs/how-to/sharding.md.
 
+Reasons are in docs/maintainers/design-notes.md and docs/maintainers/sharding-plan.md.
 Many lines stand in several statements: a text is as long as tells which of them is
 meant.
 """

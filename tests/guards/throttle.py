@@ -1,4 +1,7 @@
-"""The guards of throttle: its guarantees are in docs/explanation/throttle-*.md."""
+"""The guards of throttle: its guarantees are in two pages of docs/explanation.
+
+docs/explanation/throttle-control.md and docs/explanation/throttle-windows.md.
+"""
 
 from __future__ import annotations
 
