@@ -31,7 +31,8 @@ from clock
 --           came first would bury all the others, which are alive.
 -- follows:  a host of the same name that never renewed since this one joined is the
 --           life before it, and needs no witness. After a blackout nobody else is there
---           to be one, and all would wait for a lease more.
+--           to be one, and all would wait for a lease more. Not where a host was started
+--           beside one that has grown, which lives: an outage may end both leases.
 -- stepped:  a lease that ends later than its whole length from now was taken before the
 --           clock stepped back: it is cut, or a dead host would stay for as long.
 -- waiting:  the earliest of each kind is one step in the index. A search for any that is
@@ -55,7 +56,8 @@ lapsed as materialized (
         and n.node <> %(node)s::uuid
         and n.leased_until <= clock.now
         and (me.since <= clock.now - me.ttl
-            or n.name = me.name and n.leased_until - n.ttl < me.started_at)
+            or %(follows)s::boolean
+                and n.name = me.name and n.leased_until - n.ttl < me.started_at)
     for update of n skip locked
 ),
 ahead as materialized (

@@ -76,8 +76,8 @@ GUARDS = (
     Guard(
         "observers: a host buries without a witness only who has its name",
         HOSTS,
-        "            or n.name = me.name and n.leased_until - n.ttl <",
-        "            or n.leased_until - n.ttl <",
+        "                and n.name = me.name and n.leased_until - n.ttl <",
+        "                and n.leased_until - n.ttl <",
         f"{LIVES}::test_a_host_follows_the_life_of_its_own_name",
     ),
     Guard(

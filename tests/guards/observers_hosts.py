@@ -8,8 +8,30 @@ LIFE = "celery_pecker/observers/hosts/lives.py"
 PROCESSES = "celery_pecker/observers/hosts/supervised_hosts.py"
 FOREIGN = "tests/unit/observers/test_foreign_code.py"
 GROWN = "tests/unit/observers/test_grown_hosts.py"
+TABLES = "tests/integration/observers/test_lives_in_tables.py"
 
 GUARDS = (
+    Guard(
+        "observers: one beside a host that has grown does not bury it",
+        "celery_pecker/sql/observers_hosts.sql",
+        "            or %(follows)s::boolean\n                and n.name",
+        "            or n.name",
+        f"{TABLES}::test_one_beside_a_host_that_has_grown_does_not_bury_it",
+    ),
+    Guard(
+        "observers: one is started beside a host that has grown, and knows that",
+        PROCESSES,
+        '"follows": self._large is None}',
+        '"follows": True}',
+        f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
+    ),
+    Guard(
+        "observers: a host that begins anew follows nobody",
+        "celery_pecker/observers/hosts/tables.py",
+        "        self._follows = self._follows and not self.node\n",
+        "",
+        f"{TABLES}::test_one_that_begins_anew_follows_nobody",
+    ),
     Guard(
         "observers: a host that has grown is replaced",
         PROCESSES,

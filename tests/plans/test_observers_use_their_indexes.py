@@ -75,7 +75,7 @@ def test_a_pulse_walks_over_no_observers(
 ) -> None:
     """Whether there is something to do is asked of indexes, one row each."""
     params: dict[str, object] = {"now": None, "node": NODE, "kinds": ["watch"]}
-    plan = explain(stored, "pulse_observer_node", params, mode)
+    plan = explain(stored, "pulse_observer_node", {**params, "follows": True}, mode)
     assert "pecker_observers_orders" in plan
     assert "pecker_observers_waiting" in plan
     assert "pecker_observers_held" in plan

@@ -99,7 +99,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)
     host = Host(
         plan,
-        Tables(database, observers.kinds),
+        Tables(database, observers.kinds, follows=config["follows"]),
         lives,
         trust,
         on_loop=on(loop),

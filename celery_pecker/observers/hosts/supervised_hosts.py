@@ -143,7 +143,9 @@ class SupervisedHost:
 
     def _live(self) -> int | OSError | None:
         """Hear a host until it has ended; return its exit code, None: it has grown."""
-        process = self._process = Heard(self.config)
+        # One that has grown is alive: no outage may let its successor bury it.
+        config = {**self.config, "follows": self._large is None}
+        process = self._process = Heard(config)
         if self._stopping.is_set():  # whoever asked may not have seen the process
             process.signal(signal.SIGTERM)
         relieved = False

@@ -80,9 +80,17 @@ class Answered(NamedTuple):
 class Tables:
     """The tables as one host sees them."""
 
-    def __init__(self, database: Database, kinds: Mapping[str, Observer]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        kinds: Mapping[str, Observer],
+        *,
+        follows: bool = True,
+    ) -> None:
         self._database = database
         self._kinds = kinds
+        self._follows = follows
+        """Whether a silent host of the same name is the life before, and dead."""
         self.node = ""
         """Id of this life of the host."""
 
@@ -90,6 +98,8 @@ class Tables:
         self, node: str, *, name: str, pid: int, capacity: int, ttl: float
     ) -> None:
         """Begin a life."""
+        # The life before another one of this process was its own, and is buried.
+        self._follows = self._follows and not self.node
         self.node = node
         kinds = [*self._kinds]
         options = [self._kinds[kind].options for kind in kinds]
@@ -110,7 +120,11 @@ class Tables:
     def pulse(self) -> Pulse:
         """Renew the lease; return what there is to do."""
         [row] = self._database.run(
-            "pulse_observer_node", now=None, node=self.node, kinds=[*self._kinds]
+            "pulse_observer_node",
+            now=None,
+            node=self.node,
+            kinds=[*self._kinds],
+            follows=self._follows,
         )
         return Pulse(*row)
 

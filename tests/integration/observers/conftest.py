@@ -45,11 +45,18 @@ class Desk:
     watch: Any
     databases: list[Database] = field(default_factory=list)
 
-    def host(self, name: str = "one", capacity: int = 10, ttl: float = 60.0) -> Tables:
+    def host(
+        self,
+        name: str = "one",
+        capacity: int = 10,
+        ttl: float = 60.0,
+        *,
+        follows: bool = True,
+    ) -> Tables:
         """Return the tables as a host of this name sees them; it has joined."""
         database = Database.of(self.observers.settings, role="observers")
         self.databases.append(database)
-        tables = Tables(database, self.observers.kinds)
+        tables = Tables(database, self.observers.kinds, follows=follows)
         tables.join(str(new_id()), name=name, pid=1, capacity=capacity, ttl=ttl)
         return tables
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.clock import monotonic, new_id
 from celery_pecker.kernel.errors import LeaseLost, ObserverRefused
 from celery_pecker.observers import Lease, Place, Status
 from celery_pecker.observers.hosts.tables import Outcome, Tables
@@ -116,6 +116,27 @@ def test_a_host_follows_the_life_of_its_own_name(desk: Desk) -> None:
     assert follower.pulse().buried == ["first"]
     assert first.pulse().state is None
     assert other.pulse().state == "up"
+
+
+def test_one_beside_a_host_that_has_grown_does_not_bury_it(desk: Desk) -> None:
+    """An outage began before its next pulse, and the new one is the first after it."""
+    grown, other = desk.host("first"), desk.host("other")
+    new = desk.host("first", follows=False)
+    over(desk, "first", "other")
+    assert new.pulse().buried == []
+    assert (grown.pulse().state, other.pulse().state) == ("up", "up")
+
+
+def test_one_that_begins_anew_follows_nobody(desk: Desk) -> None:
+    """It was buried itself; who joined beside it meanwhile, under its name, lives."""
+    grown = desk.host("first")
+    new = desk.host("first", follows=False)
+    desk.databases[0].change("bury_observer_node", now=None, node=grown.node)
+    assert grown.pulse().state is None
+    grown.join(str(new_id()), name="first", pid=1, capacity=10, ttl=60.0)
+    over(desk, "first")
+    assert grown.pulse().buried == []
+    assert new.pulse().state == "up"
 
 
 def test_of_two_hosts_of_one_name_none_buries_the_other(desk: Desk) -> None:

@@ -24,6 +24,7 @@ class Process:
         self.pid = 1
         self.memory = LIMIT + 1
         self.begun = monotonic() - age
+        self.follows: bool | None = None
         self.signals: list[int] = []
         self.beats = 0
         self._beat = threading.Event()
@@ -60,7 +61,13 @@ def host(
 
     def make(*processes: Process) -> supervised_hosts.SupervisedHost:
         coming = iter(processes)
-        monkeypatch.setattr(supervised_hosts, "Heard", lambda _config: next(coming))
+
+        def start(config: dict[str, Any]) -> Process:
+            process = next(coming)
+            process.follows = config["follows"]
+            return process
+
+        monkeypatch.setattr(supervised_hosts, "Heard", start)
         conf = {"pecker_observers_lease": 5.0, supervised_hosts.LIMIT: LIMIT}
         made = supervised_hosts.SupervisedHost({"name": "one", "conf": conf})
 
@@ -83,6 +90,7 @@ def test_it_hands_over_once_the_next_one_is_up(host: Callable[..., Any]) -> None
     made = host(old, new)
     heard(new)
     heard(old)
+    assert (old.follows, new.follows) == (True, False)
     assert old.signals == []
     new.node = "b"
     eventually(lambda: old.signals, timeout=60.0)
