@@ -12,6 +12,13 @@ TABLES = "tests/integration/observers/test_lives_in_tables.py"
 
 GUARDS = (
     Guard(
+        "observers: one that cannot replace a host that has grown ends no other",
+        PROCESSES,
+        "                if code == CANNOT_START and self._large is None:\n",
+        "                if code == CANNOT_START:\n",
+        f"{GROWN}::test_one_that_cannot_start_ends_no_other",
+    ),
+    Guard(
         "observers: one beside a host that has grown does not bury it",
         "celery_pecker/sql/observers_hosts.sql",
         "            or %(follows)s::boolean\n                and n.name",

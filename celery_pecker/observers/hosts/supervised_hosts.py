@@ -123,7 +123,8 @@ class SupervisedHost:
                     continue
                 if self._stopping.is_set():
                     return
-                if code == CANNOT_START:
+                # One that has grown runs, and others too: they are not ended for this.
+                if code == CANNOT_START and self._large is None:
                     self.failed = True
                     return
                 self._deaths += 1

@@ -25,6 +25,7 @@ class Process:
         self.memory = LIMIT + 1
         self.begun = monotonic() - age
         self.follows: bool | None = None
+        self.code = 0
         self.signals: list[int] = []
         self.beats = 0
         self._beat = threading.Event()
@@ -44,7 +45,7 @@ class Process:
         """Have it end."""
         self._over.set()
         self.node = ""  # no table has it
-        return 0
+        return self.code
 
 
 def heard(process: Process) -> None:
@@ -124,6 +125,23 @@ def test_nothing_is_started_beside_two(host: Callable[..., Any]) -> None:
     old.end()
     heard(third)
     assert made.info()["replaced"] == 2
+
+
+def test_one_that_cannot_start_ends_no_other(host: Callable[..., Any]) -> None:
+    """The one that has grown goes on, and the next one is tried again."""
+    old, new, third = Process(age=600.0), Process(), Process()
+    made = host(old, new, third)
+    heard(new)
+    new.code = supervised_hosts.CANNOT_START
+    new.end()
+    heard(third)
+    assert (made.failed, made.info()["deaths"], old.signals) == (False, 1, [])
+    old.end()
+    eventually(lambda: made._large is None, timeout=60.0)
+    third.code = supervised_hosts.CANNOT_START
+    third.end()
+    assert made.join(60.0)
+    assert made.failed
 
 
 def test_a_stop_reaches_both(host: Callable[..., Any]) -> None:
