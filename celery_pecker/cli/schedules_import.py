@@ -182,7 +182,7 @@ def _carry(
     for step, _ in pairs:
         if step.name not in names:
             step.last_us = None
-            step.notes.append("its last run does not come over: it has run here since")
+            step.note("its last run does not come over: it has run here since")
 
 
 def _store(

@@ -36,6 +36,10 @@ class Step:
     arguments: dict[str, Any] = field(default_factory=dict)
     """Of `Schedules.set`."""
 
+    def note(self, text: str) -> None:
+        """Say of something that it does not come over, or comes changed."""
+        self.notes.append(text)
+
     @property
     def writes(self) -> bool:
         """Whether the definition is stored anew."""
@@ -91,7 +95,7 @@ def _carry(step: Step, one: ForeignSchedule, own_us: int | None, now_us: int) ->
     if one.last_us is None or step.verdict == "refused":
         return
     if one.last_us > now_us:
-        step.notes.append("its last run does not come over: it lies ahead of now")
+        step.note("its last run does not come over: it lies ahead of now")
     elif step.verdict != "same" or own_us is None or own_us < one.last_us:
         step.last_us = one.last_us
 
