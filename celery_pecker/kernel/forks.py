@@ -6,6 +6,8 @@ import os
 import weakref
 from typing import Protocol
 
+from celery_pecker.kernel import user_code
+
 
 class Connected(Protocol):
     """What holds connections of the process that made it."""
@@ -23,8 +25,9 @@ def abandon_in_forks(holder: Connected) -> None:
 
 
 def _in_fork() -> None:
+    # One that fails leaves the others theirs: two processes on one connection.
     for holder in [*_ALL]:
-        holder.abandon()
+        user_code.call("giving up connections in a fork", None, holder.abandon)
 
 
 os.register_at_fork(after_in_child=_in_fork)

@@ -16,7 +16,13 @@ from typing import Any, TypeVar
 
 from billiard.einfo import ExceptionInfo, ExceptionWithTraceback  # type: ignore[attr-defined]
 from billiard.exceptions import Terminated, WorkerLostError
-from celery.exceptions import Ignore, NotRegistered, Reject, Retry
+from celery.exceptions import (
+    Ignore,
+    NotRegistered,
+    Reject,
+    Retry,
+    TaskRevokedError,
+)
 from celery.signals import task_rejected, task_revoked, task_unknown
 from kombu.utils.encoding import safe_repr
 from kombu.utils.imports import symbol_by_name
@@ -192,16 +198,22 @@ class Watch:
         sender: Any = None,
         request: Any = None,
         expired: bool = False,
+        terminated: bool = False,
         **_: object,
     ) -> None:
-        """Report a message that Celery refused: it expired before a pool had room."""
-        if not expired or sender not in self._tasks:
+        """Report a message that Celery refused: it expired, or was revoked.
+
+        One that is terminated had begun, and its end is reported as any other's.
+        """
+        if terminated or sender not in self._tasks:
             return
         header = getattr(request, headers.PECKER, None)
         run = headers.read(header, schema=self._schema)
         if run is not None and headers.belongs(run, request.id):
-            late = mark(Ignore("expired"), Report.REFUSED_LATE)
-            self.add(run, sender.name, late, 0.0)
+            refused: BaseException = TaskRevokedError("revoked before it started")
+            if expired:
+                refused = mark(Ignore("expired"), Report.REFUSED_LATE)
+            self.add(run, sender.name, refused, 0.0)
 
 
 def _watched(

@@ -449,6 +449,20 @@ GUARDS = (
         also=("least(left_ms, idle_ms)::text", "'0'"),
     ),
     Guard(
+        "a message that is revoked before it starts is reported",
+        "celery_pecker/runs/outcomes.py",
+        "if terminated or sender not in self._tasks:",
+        "if not expired or sender not in self._tasks:",
+        "tests/unit/test_run_outcomes.py::test_a_message_that_never_starts_is_reported",
+    ),
+    Guard(
+        "one that fails in a fork leaves no other its connection",
+        "celery_pecker/kernel/forks.py",
+        'user_code.call("giving up connections in a fork", None, holder.abandon)',
+        "holder.abandon()",
+        "tests/unit/test_forks.py",
+    ),
+    Guard(
         "a process of a pool holds none of the scheduler's connections",
         "celery_pecker/kernel/forks.py",
         "for holder in [*_ALL]:",

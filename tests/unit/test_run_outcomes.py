@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from billiard.exceptions import WorkerLostError
+from celery import Celery
+from celery.signals import task_revoked
 
 from celery_pecker.history import Report
-from celery_pecker.runs.outcomes import outcome
+from celery_pecker.runs.outcomes import Watch, outcome
+from celery_pecker.schedules.model import task_id
 
 SIGTERM = 15 - 256
+
+
+def sweep() -> None:
+    """Do nothing."""
 
 
 def handed_over(error: BaseException) -> WorkerLostError:
@@ -38,3 +48,30 @@ def test_who_raised_system_exit_has_failed(
 ) -> None:
     """A process that was ended from outside is lost."""
     assert outcome(error) is report
+
+
+@pytest.mark.parametrize(
+    ("how", "reports"),
+    [
+        ({"expired": True}, [(Report.REFUSED_LATE, "")]),
+        ({}, [(Report.FAILED, "TaskRevokedError('revoked before it started')")]),
+        ({"terminated": True}, []),
+    ],
+    ids=["expired", "revoked", "terminated"],
+)
+def test_a_message_that_never_starts_is_reported(
+    how: dict[str, bool], reports: list[tuple[Report, str]]
+) -> None:
+    """Nobody else reports of it; of one that had begun its end is reported."""
+    made: list[tuple[Report, str]] = []
+    stub: Any = SimpleNamespace(add=lambda _, report, text: made.append((report, text)))
+    watch = Watch(stub, schema="public")
+    app = Celery("revoked", broker="memory://", set_as_current=False)
+    task = app.task(sweep)
+    watch.wrap(task)
+    due = "2026-01-01T00:00:00+00:00"
+    header = {"name": "sweep", "due_at": due, "era": 0, "epoch": 7}
+    mine = task_id("public", "sweep", 1_767_225_600_000_000, 0)
+    request = SimpleNamespace(id=mine, pecker=header)
+    task_revoked.send(sender=task, request=request, **how)
+    assert made == reports

@@ -192,10 +192,18 @@ class SupervisedHost:
 
     def _see_off(self, process: Heard) -> None:
         """Hear one that is to be replaced until it has ended."""
-        while process.hear():
-            pass
-        self._over(process)
-        self._large = None
+        try:
+            while process.hear():
+                pass
+            code = self._over(process)
+        finally:
+            self._large = None
+        if code and not self._stopping.is_set():
+            logger.warning(
+                "pecker: host %s of observers ended (%s) while it handed over",
+                self.config["name"],
+                code,
+            )
 
     def _over(self, process: Heard) -> int:
         """End a process; say that its host is dead: nobody waits for its lease then."""

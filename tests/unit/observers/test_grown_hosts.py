@@ -155,3 +155,16 @@ def test_a_stop_reaches_both(host: Callable[..., Any]) -> None:
     assert not made.join(0.01)
     old.end()
     assert made.join(60.0)
+
+
+def test_one_that_dies_while_it_hands_over_is_named(
+    host: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a leak that ends in a kill would not be seen anywhere."""
+    old, new = Process(age=600.0), Process()
+    made = host(old, new)
+    heard(new)
+    old.code = -9
+    old.end()
+    eventually(lambda: made._large is None, timeout=60.0)
+    eventually(lambda: "ended (-9) while it handed over" in caplog.text, timeout=60.0)
