@@ -14,6 +14,7 @@ from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.target_call import Call
 from celery_pecker.alarms.targets import Target
+from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 
 logger = logging.getLogger("celery_pecker.alarms")
@@ -97,5 +98,4 @@ class Sending:
 
 def _line(error: Exception) -> str:
     """Return an error on one line, cut, as PostgreSQL can store it."""
-    text = f"{type(error).__name__}: {error}".replace("\0", "")
-    return " ".join(text.encode(errors="replace").decode().split())[:LONGEST_ERROR]
+    return " ".join(user_code.shown(error).split())[:LONGEST_ERROR]

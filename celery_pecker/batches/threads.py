@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from celery_pecker import deadline
 from celery_pecker.batches.gathering import Gathering, Limits, checked
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BatchesClosed
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.user_code import no_exit, tried
 
 Item = TypeVar("Item")
@@ -68,7 +67,7 @@ class Batches(Generic[Item, Result]):
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
-        _forget_in_children(self)
+        abandon_in_forks(self)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -148,8 +147,11 @@ class Batches(Generic[Item, Result]):
         atexit.unregister(self.close)
         return not late
 
-    def forget(self) -> None:
-        """Begin anew in a forked process: threads and callers are the parent's."""
+    def abandon(self) -> None:
+        """Begin anew in a fork: threads are the parent's, callers would wait for ever.
+
+        Called by the kernel, not by users.
+        """
         self._changed = threading.Condition()
         self._gathering = Gathering(self._gathering.limits)
         self._threads = []
@@ -201,15 +203,3 @@ class Batches(Generic[Item, Result]):
     def _results(self, items: list[Item]) -> Sequence[Result | BaseException]:
         with no_exit("the call of a batch"):
             return checked(self._call(items), len(items))
-
-
-def _forget_in_children(batches: Batches[Any, Any]) -> None:
-    """Forget the threads in a forked child: its callers would wait for ever."""
-    reference = weakref.ref(batches)
-
-    def forget() -> None:
-        alive = reference()
-        if alive is not None:
-            alive.forget()
-
-    os.register_at_fork(after_in_child=forget)

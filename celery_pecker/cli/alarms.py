@@ -72,9 +72,7 @@ def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
                 at=now,
             )
             error = user_code.tried(targets[name], notice)[1]
-            results[name] = (
-                None if error is None else f"{type(error).__name__}: {error}"
-            )
+            results[name] = None if error is None else user_code.shown(error)
         if not context.print_json({"targets": results}):
             for name, failed in results.items():
                 context.print("", f"{name}: {failed or 'sent'}")

@@ -1,4 +1,4 @@
-"""Have connections given up in a fork: a pool forks while threads are at work."""
+"""Have connections and threads given up in a fork: pools fork while both work."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol
 from celery_pecker.kernel import user_code
 
 
-class Connected(Protocol):
-    """What holds connections of the process that made it."""
+class Holder(Protocol):
+    """What holds connections or threads of the process that made it."""
 
     def abandon(self) -> None:
         """Give them up in a fork: they are the parent's."""
 
 
-_ALL: weakref.WeakSet[Connected] = weakref.WeakSet()
+_ALL: weakref.WeakSet[Holder] = weakref.WeakSet()
 
 
-def abandon_in_forks(holder: Connected) -> None:
+def abandon_in_forks(holder: Holder) -> None:
     """Have it called in each fork of this process, for as long as it is there."""
     _ALL.add(holder)
 

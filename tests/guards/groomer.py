@@ -54,7 +54,7 @@ GUARDS = (
     Guard(
         "batches: a forked process starts threads of its own",
         THREADS,
-        "        _forget_in_children(self)\n",
+        "        abandon_in_forks(self)\n",
         "",
         f"{IN_THREADS}::test_a_forked_process_has_threads_of_its_own",
     ),

@@ -9,7 +9,6 @@ connections of those who ask how it is.
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from psycopg import capabilities, conninfo
 from psycopg.abc import PQGen
 from psycopg.rows import namedtuple_row
 
+from celery_pecker.kernel.forks import abandon_in_forks
 from throttle import addresses
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
@@ -58,7 +58,7 @@ class Signal:
         self._next_attempt = float("-inf")
         self.sees_all = True
         """Whether the role sees what other roles do; without that it sees nothing."""
-        _SIGNALS.add(self)
+        abandon_in_forks(self)
 
     @property
     def where(self) -> str:
@@ -150,18 +150,6 @@ class Signal:
                 row_factory=namedtuple_row,
             )
         return self._connection
-
-
-_SIGNALS: weakref.WeakSet[Signal] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    for signal in [*_SIGNALS]:
-        signal.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_fork)
 
 
 class _BoundedConnection(psycopg.Connection[Any]):
