@@ -67,8 +67,7 @@ with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 workers as materialized (
-    select exists (
-        select from {schema}.pecker_outcomes where reported_due is not null) as report
+    select exists (select from {schema}.pecker_outcomes where reported) as report
 )
 insert into {schema}.pecker_outcomes as kept (
     name, published, not_sent, succeeded, failed, overrun, lost,

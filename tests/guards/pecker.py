@@ -72,6 +72,13 @@ GUARDS = (
         UNREPORTED,
     ),
     Guard(
+        "unreported: whether any worker reports is found by an index",
+        "celery_pecker/sql/history.sql",
+        "from {schema}.pecker_outcomes where reported)",
+        "from {schema}.pecker_outcomes where reported_due is not null)",
+        "tests/plans/test_outcomes_use_their_index.py",
+    ),
+    Guard(
         "unreported: a run that is retried later has begun",
         "celery_pecker/runs/outcomes.py",
         "            self._reports.put_off(run)\n",
