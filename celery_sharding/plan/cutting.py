@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from celery_sharding.codec import encode
-from celery_sharding.errors import (
-    ItemNotSerializable,
-    Misconfigured,
-    NoExecutor,
-    PlanLimitExceeded,
-)
+from celery_sharding.errors import ItemNotSerializable, Misconfigured, NoExecutor
 from celery_sharding.model import Cut, Options, Placement, Planned
 from celery_sharding.plan.data import Layer, layers_of
-from celery_sharding.plan.item_file import ItemFile
 from celery_sharding.sources import KEYS, Sizes, Source, refer
+from celery_sharding.spool import ItemFile, Spool
 
 Executor = TypeVar("Executor")
 
@@ -103,7 +99,7 @@ def cut(
     for data in layers_of(items):
         shards = _cut(data, layer, options, measure, conf, limit)
         if options.placement is Placement.EVEN and owners:
-            shards = _dealt([*_within(shards, limit)], owners)
+            shards = _dealt(shards, owners, limit)
         before = layer
         for shard in shards:
             yield shard
@@ -189,21 +185,6 @@ def _of_file(
             yield Planned(layer=layer, count=count, body=encode(items.read(own)))
 
 
-def _within(shards: Iterator[Planned], limit: int) -> Iterator[Planned]:
-    """Yield shards that are all held; raise PlanLimitExceeded."""
-    size = 0
-    for shard in shards:
-        size += len(shard.body or b"")
-        if size > limit:
-            message = (
-                f"the shards of layer {shard.layer} take more than"
-                f" sharding_plan_limit = {limit} bytes; raise it, or give a Source,"
-                " of which no item is stored"
-            )
-            raise PlanLimitExceeded(message)
-        yield shard
-
-
 def _body(items: list[Any], places: range, layer: int) -> bytes:
     try:
         return encode(items)
@@ -213,14 +194,16 @@ def _body(items: list[Any], places: range, layer: int) -> bytes:
         raise
 
 
-def _dealt(shards: list[Planned], owners: Sequence[str]) -> Iterator[Planned]:
-    for owner, numbers in assign(len(shards), owners).items():
-        for number in numbers:
-            shard = shards[number]
-            yield Planned(
-                layer=shard.layer,
-                count=shard.count,
-                body=shard.body,
-                reference=shard.reference,
-                owner=owner,
-            )
+def _dealt(
+    shards: Iterator[Planned], owners: Sequence[str], limit: int
+) -> Iterator[Planned]:
+    """Yield shards with their owners; whose is which their number says, at the end."""
+    with Spool(limit) as spool:
+        spool.take(shards)
+        owned = assign(spool.shards, owners)
+        for shard, owner in zip(
+            spool,
+            (owner for owner, numbers in owned.items() for _ in numbers),
+            strict=True,
+        ):
+            yield replace(shard, owner=owner)

@@ -28,10 +28,10 @@ from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
+from celery_sharding.spool import Spool
 from celery_sharding.stages.abandoning import judged, leaving
 from celery_sharding.stages.interrupting import Interruption, Worker
 from celery_sharding.stages.lease_renewal import LeaseRenewal
-from celery_sharding.stages.spool import Spool
 
 logger = logging.getLogger(__name__)
 

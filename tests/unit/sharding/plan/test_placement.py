@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from celery_sharding.errors import Misconfigured, NoExecutor
+from celery_sharding.errors import Misconfigured, NoExecutor, PlanLimitExceeded
 from celery_sharding.model import Cut, Options, Placement
 from celery_sharding.plan import assign, cut, sizes
 from celery_sharding.sources import KeyRange, Sizes
@@ -133,3 +133,11 @@ def test_a_source_is_cut_where_it_is() -> None:
     """By index modulo would read all of it for each shard."""
     with pytest.raises(Misconfigured, match=r"cut='hash' needs the items themselves"):
         list(cut(KeyRange(1, 9), Options(cut=Cut.HASH), 1))
+
+
+def test_shards_that_are_dealt_are_bounded() -> None:
+    """How many there are is known at the end only: an endless iterator has none."""
+    endless = iter(lambda: "an item", None)
+    options = Options(placement=Placement.EVEN, size=(1, 10))
+    with pytest.raises(PlanLimitExceeded, match="sharding_plan_limit = 10000 bytes"):
+        [*cut(endless, options, 2, owners=["a", "b"], limit=10_000)]

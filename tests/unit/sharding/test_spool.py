@@ -6,7 +6,7 @@ import pytest
 
 from celery_sharding.errors import PlanLimitExceeded
 from celery_sharding.model import Planned
-from celery_sharding.stages.spool import HELD, Spool
+from celery_sharding.spool import HELD, Spool
 
 PLAN = [
     Planned(layer=0, count=2, body=b"j[1, 2]"),
