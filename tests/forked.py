@@ -38,6 +38,9 @@ PATCHED = re.compile(r"gevent|eventlet")
 LARGEST = 1 << 20
 """Bytes of a message."""
 
+UNKNOWN = 199 << 8
+"""What `os.waitpid` would say of a process of which nobody knows how it ended: an exit
+code that no test expects."""
 ANSWERS_WITHIN = 60.0
 """Seconds; the first answer comes after all imports."""
 
@@ -160,7 +163,7 @@ class Server:
             with self._turn, suppress(OSError):
                 own, status = self._ask({"pid": pid}, [])
                 return own, status
-        return (pid if _has_ended(pid, 0) else 0), 0  # nobody knows how
+        return (pid, UNKNOWN) if _has_ended(pid, 0) else (0, 0)
 
     def _begin(self) -> None:
         self._owner = os.getpid()
