@@ -111,7 +111,7 @@ class Server:
         """Return what answers, None if the port cannot be had now."""
         address, port = self._settings.metrics_address, self._settings.metrics_port
         try:
-            http = _Http.on(address, port)
+            http = _Http(self._settings, self._registry, alive=self._alive)
         except (OSError, UnicodeError) as error:
             logger.log(
                 logging.DEBUG if quiet else logging.WARNING,
@@ -122,9 +122,6 @@ class Server:
                 error,
             )
             return None
-        http.registry = self._registry
-        http.alive = self._alive
-        http.settings = self._settings
         if quiet:
             logger.info("pecker: metrics on port %d of %s at last", port, address)
         return http
@@ -150,21 +147,26 @@ class _Http(ThreadingHTTPServer):
     """What the answers are made from."""
 
     daemon_threads = True
-    registry: CollectorRegistry
-    alive: Callable[[], bool]
-    settings: Settings
 
-    @classmethod
-    def on(cls, address: str, port: int) -> _Http:
-        """Return one that listens there; raise OSError or UnicodeError if it cannot."""
+    def __init__(
+        self,
+        settings: Settings,
+        registry: CollectorRegistry,
+        *,
+        alive: Callable[[], bool],
+    ) -> None:
+        """Listen on the configured port; raise OSError or UnicodeError if it cannot."""
+        self.settings = settings
+        self.registry = registry
+        self.alive = alive
         addresses = socket.getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            settings.metrics_address,
+            settings.metrics_port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
         )
-        family = addresses[0][0]
-        made: _Http = type(cls.__name__, (cls,), {"address_family": family})(
-            addresses[0][4][:2], _Answer
-        )
-        return made
+        self.address_family, *_, where = addresses[0]
+        super().__init__((str(where[0]), settings.metrics_port), _Answer)
 
     def server_bind(self) -> None:
         """Take the port without asking a name server who we are.
