@@ -74,12 +74,11 @@ class Tally:
 class Gate:
     """Says how many tasks a dispatcher may start, database by database.
 
-    A cycle is as long as the dispatcher makes it: `cycle()` begins the next one. It is
-    a second where nobody says so. In one cycle at most
-    ``max((limit - traffic) * 100 / limit, 0)`` tasks pass, by the traffic at its first
-    question; none while the database is at its limit. No method waits or asks
-    anybody: it goes by what the exchange of this process heard last. Threads may share
-    a gate.
+    `cycle()` begins a cycle, which ends with the next `cycle()`, or by itself after a
+    second. In one cycle at most ``max((limit - traffic) * 100 / limit, 0)`` tasks pass,
+    by the traffic at its first question; none while the database is at its limit. No
+    method waits or asks anybody: it goes by what the exchange of this process heard
+    last. Threads may share a gate.
 
     Args:
         where: A Celery app, its settings, or a mapping of them.
