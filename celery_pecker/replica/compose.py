@@ -29,6 +29,7 @@ from celery_pecker.replica.dispatching import (
 )
 from celery_pecker.replica.replica import Replica
 from celery_pecker.replica.shared_history import SharedHistory
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RunMode
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
@@ -72,13 +73,16 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         app, beat_schedule, timeout=settings.broker_timeout
     )
     runs = publisher if isinstance(publisher, Runs) else None
-    out = Sending(
+    repository = Repository(database, holder, kind=kind)
+    fates = Fates(repository)
+    sending = Sending(
         Prepared(
             publisher,
             [beat_schedule.schedule[entry.name] for entry in entries],
             _settle_heap if freeze_heap else lambda: None,
             clock=SYSTEM,
         ),
+        fates,
         schema=settings.schema,
         holder=str(holder),
         skew=settings.clock_skew,
@@ -88,8 +92,9 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     remembering = Remembering(gate)
     service = Service(
         entries,
-        Repository(database, holder, kind=kind),
-        out,
+        repository,
+        sending,
+        fates,
         remembering if runs is None else Both(remembering, runs),
         clock=SYSTEM,
         pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
@@ -108,7 +113,7 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         if not database.connected:
             stand(database, app=settings.app)
         if runs is not None:
-            out.missed.update(runs.take_missed())
+            fates.count_missed(runs.take_missed())
         return service.step()
 
     def leave() -> None:

@@ -9,8 +9,8 @@ from celery_pecker import signals
 from celery_pecker.history import Historian, Report
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Wanted, Win
-from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -22,12 +22,12 @@ class Reporting:
     def __init__(
         self,
         agenda: Agenda,
-        sending: Sending,
+        fates: Fates,
         timekeeper: Timekeeper,
         history: Historian,
     ) -> None:
         self._agenda = agenda
-        self._sending = sending
+        self._fates = fates
         self._timekeeper = timekeeper
         self._history = history
         self._held: dict[str, int] = {}
@@ -39,9 +39,8 @@ class Reporting:
 
     def fates(self) -> None:
         """Hand on what became of slots: a thousand take a millisecond."""
-        fates, self._sending.fates = self._sending.fates, []
         at_us, note = self._timekeeper.now_us(), self._history.note
-        for slots, report, errors in fates:
+        for slots, report, errors in self._fates.take():
             for slot in slots:
                 name = slot.entry.name
                 error = errors.get(name, "")

@@ -15,8 +15,8 @@ from celery_pecker.history import Report
 from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import asked_slot
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RequestedRun, Slot
-from celery_pecker.schedules.publishing import NONE
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
@@ -38,6 +38,7 @@ class RequestedRuns:
         repository: Repository,
         timekeeper: Timekeeper,
         sending: Sending,
+        fates: Fates,
         *,
         every: float,
         timeout: float,
@@ -47,6 +48,7 @@ class RequestedRuns:
         self._repository = repository
         self._timekeeper = timekeeper
         self._sending = sending
+        self._fates = fates
         self._every = every
         self._timeout = timeout
         self._recall = recall
@@ -81,7 +83,7 @@ class RequestedRuns:
         slots = self._take(take, sent) if take else []
         if slots:
             logger.info("pecker: %d runs that were asked for", len(slots))
-            self._sending.fates.append((slots, Report.ASKED, NONE))
+            self._fates.note(slots, Report.ASKED)
             self._sending.send(slots, time.now_us())
         return bool(take or give_up)
 

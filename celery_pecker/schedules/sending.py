@@ -10,7 +10,6 @@ batches of which nothing was sent, or whose token makes the broker ignore a seco
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +20,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RunMode, Slot, task_id
 from celery_pecker.schedules.publishing import NONE, Errors, Publisher, sample, shown
 
@@ -41,6 +41,7 @@ class Sending:
     def __init__(
         self,
         publisher: Publisher,
+        fates: Fates,
         *,
         schema: str,
         holder: str,
@@ -48,20 +49,13 @@ class Sending:
         trace: Callable[[Slot], str | None] | None = None,
     ) -> None:
         self._publisher = publisher
+        self._fates = fates
         self._schema = schema
         self._holder = holder
         self._skew = timedelta(seconds=skew)
         self._trace = trace
         self._kept: list[_Kept] = []
         self._batches = 0
-        self.missed: Counter[str] = Counter()
-        """Slots that will have no message, not yet written to the table."""
-        self.confirmed: list[tuple[str, int]] = []
-        """Slots that are done with, not yet confirmed in the table."""
-        self.rested: list[tuple[str, int]] = []
-        """Runs asked for that the broker has, and whose deadline is to come."""
-        self.fates: list[tuple[Sequence[Slot], Report, Errors]] = []
-        """What became of slots, not yet in the history."""
         self.before: Callable[[int], float] | None = None
         """By which moment of this process an instant of the database has not come."""
         self.unready: Callable[[Iterable[str]], set[str]] = lambda _: set()
@@ -158,9 +152,9 @@ class Sending:
         """Count slots that will have no message; `errors` are those of entries."""
         if not slots:
             return
-        self.fates.append((slots, report, errors))
+        self._fates.note(slots, report, errors)
         names = [slot.entry.name for slot in slots]
-        self.missed.update(names)
+        self._fates.count_missed(names)
         logger.warning(
             "pecker: %d slots missed (%s): %s", len(names), reason, sample(names)
         )
@@ -232,23 +226,18 @@ class Sending:
                     slot.era,
                     slot.epoch,
                 )
-        self.fates.append((slots, Report.PUBLISHED, NONE))
-        for slot in slots:
-            if slot.kept:
-                rests = slot.asked and slot.ends_us is not None
-                done = self.rested if rests else self.confirmed
-                done.append((slot.entry.name, slot.epoch))
+        self._fates.sent(slots)
 
     def refuse(
         self, slots: Sequence[Slot], reason: str, report: Report = Report.MISFIRED
     ) -> None:
         """Count slots that are not run, and let nobody else run them."""
         self.miss(slots, reason, report)
-        self.confirmed += [(s.entry.name, s.epoch) for s in slots if s.kept]
+        self._fates.confirm(slots)
 
     def skip(self, slots: Sequence[Slot]) -> None:
         """Let slots pass that nobody wants to run: their entry is paused."""
-        self.fates.append((slots, Report.PAUSED, NONE))
+        self._fates.note(slots, Report.PAUSED)
 
     def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.

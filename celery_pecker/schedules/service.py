@@ -17,10 +17,11 @@ from celery_pecker.kernel.clock import Clock, chance
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.gate import Gate, held_by
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.schedules import confirmations, misfire
+from celery_pecker.schedules import misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import orphan_slot, slot_of, still_runs, want
 from celery_pecker.schedules.definitions import Definitions
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.reporting import Reporting
 from celery_pecker.schedules.repository import CHUNK, Repository
@@ -49,6 +50,7 @@ class Service:
         entries: Sequence[Entry],
         repository: Repository,
         sending: Sending,
+        fates: Fates,
         gate: Gate,
         *,
         clock: Clock,
@@ -59,13 +61,14 @@ class Service:
     ) -> None:
         self._repository = repository
         self._sending = sending
+        self._fates = fates
         self._gate = gate
         self._timeout = pace.timeout
         self._agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         self._time = Timekeeper(clock, repository, self._agenda)
         sending.before = self._time.before
         self._reporting = Reporting(
-            self._agenda, sending, self._time, history or NoHistory()
+            self._agenda, fates, self._time, history or NoHistory()
         )
         self._stored: StoredSync | None = None
         if definitions is not None:
@@ -91,6 +94,7 @@ class Service:
             repository,
             self._time,
             sending,
+            fates,
             every=pace.look_every,
             timeout=pace.timeout,
             recall=self._stored.recall if self._stored else lambda _: None,
@@ -209,9 +213,9 @@ class Service:
         now_us, wins = self._claim(wanted, sent)
         claimed = self._time.now()
         slots, unknown = self._sort(wanted, wins, self._time.at_us(sent), now_us)
-        before = self._sending.missed.total()
+        before = self._fates.missed
         published = self._sending.send(slots, self._time.now_us(), prepared=True)
-        missed = self._sending.missed.total() - before
+        missed = self._fates.missed - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.tell()
         self._reporting.woke(due, wanted, wins, (published, missed), (sent, claimed))
@@ -263,7 +267,7 @@ class Service:
             logger.info("pecker: %d slots won by a claim without answer", len(slots))
             self._sending.send(slots, self._time.now_us())
             self._reporting.fates()
-        confirmations.pay(self._sending, self._repository)
+        self._fates.write()
 
     def _answer(self, *, deliverable: bool) -> None:
         """Send what people asked for."""

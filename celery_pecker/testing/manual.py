@@ -25,6 +25,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.definitions import Definitions
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
@@ -132,10 +133,13 @@ class ManualPecker:
         self.publisher = RecordingPublisher()
         self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
         holder = new_id()
+        repository = Repository(self._database, holder, kind=kind, now=self.clock.now)
+        fates = Fates(repository)
         self.service = Service(
             entries_of(app) if isinstance(app, Celery) else app,
-            Repository(self._database, holder, kind=kind, now=self.clock.now),
-            Sending(self.publisher, schema=schema, holder=str(holder), skew=2.0),
+            repository,
+            Sending(self.publisher, fates, schema=schema, holder=str(holder), skew=2.0),
+            fates,
             gate or OpenGate(),
             clock=self.clock,
             pace=pace or Pace(),

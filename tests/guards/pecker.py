@@ -549,9 +549,9 @@ GUARDS = (
     ),
     Guard(
         "a run that was sent rests until its deadline",
-        "celery_pecker/schedules/sending.py",
-        "done = self.rested if rests else self.confirmed",
-        "done = self.confirmed",
+        "celery_pecker/schedules/fates.py",
+        "done = self._rested if rests else self._confirmed",
+        "done = self._confirmed",
         ASKED,
     ),
     Guard(
