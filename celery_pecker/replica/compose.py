@@ -13,6 +13,7 @@ from celery_pecker.heartbeat import Heart
 from celery_pecker.history import HistoryWriter, NoHistory, Recorder
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
 from celery_pecker.kernel.settings import Settings
@@ -29,11 +30,14 @@ from celery_pecker.replica.dispatching import (
 )
 from celery_pecker.replica.replica import Replica
 from celery_pecker.replica.shared_history import SharedHistory
+from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RunMode
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.stored_sync import StoredSync
+from celery_pecker.schedules.timekeeper import Timekeeper
 from celery_pecker.schedules.upkeep import Pace
 
 
@@ -73,7 +77,15 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
         app, beat_schedule, timeout=settings.broker_timeout
     )
     runs = publisher if isinstance(publisher, Runs) else None
+    pace = Pace(slack=settings.clock_slack, timeout=settings.database_timeout)
+    agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
     repository = Repository(database, holder, kind=kind)
+    timekeeper = Timekeeper(SYSTEM, repository, agenda)
+    stored = StoredSync(
+        *(agenda, repository.stored, timekeeper),
+        Definitions(app, publisher, elsewhere),
+        every=pace.follow_every,
+    )
     fates = Fates(repository)
     sending = Sending(
         Prepared(
@@ -83,6 +95,8 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
             clock=SYSTEM,
         ),
         fates,
+        timekeeper,
+        stored,
         schema=settings.schema,
         holder=str(holder),
         skew=settings.clock_skew,
@@ -91,20 +105,20 @@ def compose(  # noqa: PLR0913  # what two kinds of processes have in common and 
     gate = gate_of(settings, app)
     remembering = Remembering(gate)
     service = Service(
-        entries,
+        agenda,
         repository,
+        timekeeper,
         sending,
         fates,
         remembering if runs is None else Both(remembering, runs),
-        clock=SYSTEM,
-        pace=Pace(slack=settings.clock_slack, timeout=settings.database_timeout),
+        pace=pace,
+        stored=stored,
         history=history or NoHistory(),
-        definitions=Definitions(app, publisher, elsewhere),
         held=remembering.lately,
     )
     if runs is not None:
         # Else a run without a deadline would be reported by this host's clock.
-        runs.now_us = service.now_us
+        runs.now_us = timekeeper.now_us
     heart = Heart(settings, kind=kind, clock=SYSTEM)
 
     def step() -> float:

@@ -10,7 +10,7 @@ batches of which nothing was sent, or whose token makes the broker ignore a seco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -23,6 +23,8 @@ from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RunMode, Slot, task_id
 from celery_pecker.schedules.publishing import NONE, Errors, Publisher, sample, shown
+from celery_pecker.schedules.stored_sync import StoredSync
+from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +40,12 @@ class _Kept:
 class Sending:
     """Publishes slots; keeps, bounded, what may be tried again."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its parts, and what a header says
         self,
         publisher: Publisher,
         fates: Fates,
+        timekeeper: Timekeeper,
+        stored: StoredSync | None = None,
         *,
         schema: str,
         holder: str,
@@ -50,18 +54,14 @@ class Sending:
     ) -> None:
         self._publisher = publisher
         self._fates = fates
+        self._timekeeper = timekeeper
+        self._stored = stored
         self._schema = schema
         self._holder = holder
         self._skew = timedelta(seconds=skew)
         self._trace = trace
         self._kept: list[_Kept] = []
         self._batches = 0
-        self.before: Callable[[int], float] | None = None
-        """By which moment of this process an instant of the database has not come."""
-        self.unready: Callable[[Iterable[str]], set[str]] = lambda _: set()
-        """Builds messages of stored entries; returns those that cannot be sent."""
-        self.build_ahead: Callable[[], bool] = lambda: False
-        """Builds some of those that are due soon; says whether there are more."""
 
     @property
     def waiting(self) -> int:
@@ -92,7 +92,7 @@ class Sending:
         """
         try:
             self._publisher.prepare(names)
-            return self.unready(names)
+            return self._unready(names)
         except BrokerUnavailable as error:
             logger.warning("pecker: broker went away, nothing claimed: %s", error)
             return None
@@ -100,7 +100,9 @@ class Sending:
     def prepare_more(self, *, within: float) -> bool:
         """Build other messages for so many seconds; return whether there are more."""
         try:
-            return self._publisher.prepare_more(within=within) or self.build_ahead()
+            if self._publisher.prepare_more(within=within):
+                return True
+            return self._stored is not None and self._stored.build_ahead()
         except BrokerUnavailable:
             return False  # reported before the next claim
 
@@ -129,10 +131,14 @@ class Sending:
             sent += self._send(kept, now_us)
         return sent
 
+    def _unready(self, names: Sequence[str]) -> set[str]:
+        """Build messages of stored entries; return those that cannot be sent now."""
+        return self._stored.unready(names) if self._stored is not None else set()
+
     def _keep_ready(self, kept: _Kept) -> None:
         """Have the messages of what is kept; what was removed does not run."""
         try:
-            gone = self.unready([slot.entry.name for slot in kept.slots])
+            gone = self._unready([slot.entry.name for slot in kept.slots])
         except BrokerUnavailable:
             return  # as its next try says
         if gone:
@@ -273,9 +279,10 @@ class Sending:
         if self._trace is not None and (parent := self._trace(slot)) is not None:
             header["traceparent"] = parent
         ends = latest = None
-        if self.before is not None and slot.entry.policy.run is RunMode.LOCAL:
-            latest = self.before(slot.until_us)
-            ends = None if deadline_us is None else self.before(deadline_us)
+        if slot.entry.policy.run is RunMode.LOCAL:
+            before = self._timekeeper.before
+            latest = before(slot.until_us)
+            ends = None if deadline_us is None else before(deadline_us)
         return Dispatch(
             name=name,
             task_id=task_id(self._schema, name, slot.due_us, slot.era),

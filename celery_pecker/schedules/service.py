@@ -9,18 +9,17 @@ docs/explanation/delivery.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from celery_pecker.history import Historian, NoHistory
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import Clock, chance
+from celery_pecker.kernel.clock import chance
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.gate import Gate, held_by
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import orphan_slot, slot_of, still_runs, want
-from celery_pecker.schedules.definitions import Definitions
 from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
 from celery_pecker.schedules.reporting import Reporting
@@ -45,63 +44,51 @@ MOST_ATTEMPTS = 100
 class Service:
     """The scheduler of one replica, without a thread of its own (see loop)."""
 
-    def __init__(  # noqa: PLR0913  # its four seams, and time
+    def __init__(  # noqa: PLR0913  # its parts
         self,
-        entries: Sequence[Entry],
+        agenda: Agenda,
         repository: Repository,
+        timekeeper: Timekeeper,
         sending: Sending,
         fates: Fates,
         gate: Gate,
         *,
-        clock: Clock,
         pace: Pace,
+        stored: StoredSync | None = None,
         history: Historian | None = None,
-        definitions: Definitions | None = None,
         held: Callable[[], Collection[str]] = frozenset,
     ) -> None:
+        """Take the parts, of which `sending` and `stored` have the same timekeeper."""
+        self._agenda = agenda
         self._repository = repository
+        self._time = timekeeper
         self._sending = sending
         self._fates = fates
         self._gate = gate
+        self._stored = stored
         self._timeout = pace.timeout
-        self._agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
-        self._time = Timekeeper(clock, repository, self._agenda)
-        sending.before = self._time.before
-        self._reporting = Reporting(
-            self._agenda, fates, self._time, history or NoHistory()
-        )
-        self._stored: StoredSync | None = None
-        if definitions is not None:
-            self._stored = StoredSync(
-                self._agenda,
-                repository.stored,
-                self._time,
-                definitions,
-                every=pace.follow_every,
-            )
-            sending.unready = self._stored.unready
-            sending.build_ahead = self._stored.build_ahead
+        self._reporting = Reporting(agenda, fates, timekeeper, history or NoHistory())
         self._upkeep = Upkeep(
-            self._agenda,
+            agenda,
             repository,
-            self._time,
+            timekeeper,
             pace=pace,
-            following=self._stored,
+            following=stored,
             held=held,
         )
         self._requests = RequestedRuns(
-            self._agenda,
+            agenda,
             repository,
-            self._time,
+            timekeeper,
             sending,
             fates,
             every=pace.look_every,
             timeout=pace.timeout,
-            recall=self._stored.recall if self._stored else lambda _: None,
+            recall=stored.recall if stored is not None else lambda _: None,
         )
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
-        self._unanswered = UnansweredClaims(self._agenda, self._time, repository.holder)
+        self._unanswered = UnansweredClaims(agenda, timekeeper, repository.holder)
         self._ready = False
         self._stopping = False
 
@@ -118,14 +105,6 @@ class Service:
     def unreadable(self) -> int:
         """How many stored schedules cannot be read here."""
         return 0 if self._stored is None else self._stored.unreadable
-
-    def now_us(self) -> int:
-        """Return the database's time, as far as is known; on any thread."""
-        return self._time.now_us()
-
-    def ask_the_time(self) -> None:
-        """Know the database's time to within this round trip."""
-        self._time.read(())
 
     def step(self) -> float:
         """Do all that is due now; return the seconds until there is more."""

@@ -33,7 +33,10 @@ class Timekeeper:
         return self._clock.monotonic()
 
     def now_us(self) -> int:
-        """Return the database's time now, never ahead of the truth."""
+        """Return the database's time now, never ahead of the truth.
+
+        Safe on any thread.
+        """
         return self._offset.now_us(self._clock.monotonic())
 
     def at_us(self, monotonic: float) -> int:

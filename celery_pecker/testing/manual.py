@@ -24,12 +24,15 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
+from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.definitions import Definitions
 from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
+from celery_pecker.schedules.stored_sync import StoredSync
+from celery_pecker.schedules.timekeeper import Timekeeper
 from celery_pecker.schedules.upkeep import Pace
 
 SECOND = 1_000_000
@@ -133,18 +136,37 @@ class ManualPecker:
         self.publisher = RecordingPublisher()
         self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
         holder = new_id()
-        repository = Repository(self._database, holder, kind=kind, now=self.clock.now)
+        pace = pace or Pace()
+        agenda = Agenda(
+            entries_of(app) if isinstance(app, Celery) else app,
+            slack_us=int(pace.slack * SECOND),
+        )
+        self.repository = repository = Repository(
+            self._database, holder, kind=kind, now=self.clock.now
+        )
+        self._timekeeper = timekeeper = Timekeeper(self.clock, repository, agenda)
+        self.stored: StoredSync | None = None
+        if definitions is not None:
+            self.stored = StoredSync(
+                *(agenda, repository.stored, timekeeper, definitions),
+                every=pace.follow_every,
+            )
         fates = Fates(repository)
         self.service = Service(
-            entries_of(app) if isinstance(app, Celery) else app,
+            agenda,
             repository,
-            Sending(self.publisher, fates, schema=schema, holder=str(holder), skew=2.0),
+            timekeeper,
+            Sending(
+                *(self.publisher, fates, timekeeper, self.stored),
+                schema=schema,
+                holder=str(holder),
+                skew=2.0,
+            ),
             fates,
             gate or OpenGate(),
-            clock=self.clock,
-            pace=pace or Pace(),
+            pace=pace,
+            stored=self.stored,
             history=_History(Recorder(holder, history), self._database),
-            definitions=definitions,
         )
         try:
             self.turn()
@@ -170,7 +192,7 @@ class ManualPecker:
             self.clock.advance_us(round(pause * SECOND))
         left_us = round((end - self.clock.monotonic()) * SECOND)
         self.clock.advance_us(max(left_us, 0))
-        self.service.ask_the_time()  # the estimate errs behind: by 0.2 ms a second
+        self._timekeeper.read(())  # the estimate errs behind: by 0.2 ms a second
         self.service.step()
         return self.publisher.sent[before:]
 

@@ -28,8 +28,8 @@ GUARDS = (
     Guard(
         "stored: messages are built in idle seconds before their slots",
         "celery_pecker/schedules/sending.py",
-        " or self.build_ahead()\n",
-        "\n",
+        "self._stored is not None and self._stored.build_ahead()\n",
+        "False\n",
         f"{FOLLOWING}::test_messages_are_built_before_their_slots",
     ),
     Guard(

@@ -155,8 +155,8 @@ GUARDS = (
     Guard(
         "stored: slots that wait for the broker do not push out one another",
         "celery_pecker/schedules/sending.py",
-        "self.unready([slot.entry.name for slot in kept.slots])",
-        "self.unready([s.entry.name for one in self._kept for s in one.slots])",
+        "self._unready([slot.entry.name for slot in kept.slots])",
+        "self._unready([s.entry.name for one in self._kept for s in one.slots])",
         "tests/integration/schedules/test_following.py"
         "::test_slots_that_wait_for_the_broker_do_not_push_out_one_another",
     ),

@@ -98,9 +98,8 @@ def store(dsn: str, name: str, schedule: object, **more: Any) -> None:
 
 def following_of(pecker: ManualPecker) -> StoredSync:
     """Return what follows stored schedules in a replica."""
-    following = pecker.service._stored
-    assert following is not None
-    return following
+    assert pecker.stored is not None
+    return pecker.stored
 
 
 class Destination:

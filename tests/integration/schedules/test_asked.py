@@ -182,7 +182,7 @@ def test_another_run_taken_between_look_and_take_comes_first(
     clock = ManualClock()
     schedule = {"sweep": every(600.0, timeout=20)}
     one, other = start(dict(schedule), clock), start(dict(schedule), clock)
-    repository = one.service._repository
+    repository = one.repository
     take = repository.take_asked
 
     def late(*args: object, **kwargs: object) -> object:
@@ -212,7 +212,7 @@ def test_a_take_is_no_win_to_whoever_looks_for_a_lost_answer(start: Starter) -> 
     clock.advance_us(1_500_000)
     other.service.step()
     assert len(other.publisher.sent) == 1
-    repository = one.service._repository
+    repository = one.repository
     claim = repository.claim
 
     def never_arrive(*_args: object, **_kwargs: object) -> object:

@@ -30,7 +30,7 @@ def test_a_failure_in_the_middle_leaves_no_entry_asleep(
 def test_a_failure_in_the_claim_leaves_no_entry_asleep(start: Starter) -> None:
     """Off the agenda and not planned anew, it would stand still for ever."""
     pecker = start({"sweep": 1.0})
-    repository = pecker.service._repository
+    repository = pecker.repository
     claim = repository.claim
 
     def fail(*_args: object, **_kwargs: object) -> object:
@@ -49,17 +49,17 @@ def test_a_claim_whose_answer_was_lost_is_found_in_the_table(
 ) -> None:
     """The server did it, the reply did not come: the holder in the row tells."""
     pecker = start({"sweep": 1.0})
-    claim = pecker.service._repository.claim
+    claim = pecker.repository.claim
 
     def lose(*args: object, **kwargs: object) -> object:
         claim(*args, **kwargs)  # type: ignore[arg-type]
         raise DatabaseUnavailable
 
-    pecker.service._repository.claim = lose  # type: ignore[method-assign,assignment]
+    pecker.repository.claim = lose  # type: ignore[method-assign,assignment]
     pecker.clock.advance_us(1_000_000)
     with pytest.raises(DatabaseUnavailable):
         pecker.service.step()
-    pecker.service._repository.claim = claim  # type: ignore[method-assign]
+    pecker.repository.claim = claim  # type: ignore[method-assign]
     pecker.clock.advance_us(100_000)
     [found] = pecker.turn()
     assert found.header["due_at"] == (START + timedelta(seconds=1)).isoformat(
@@ -71,7 +71,7 @@ def test_a_claim_whose_answer_was_lost_is_found_in_the_table(
 def test_a_claim_found_without_answer_is_found_once(start: Starter) -> None:
     """Published when it was found; a later claim that fails must not find it new."""
     pecker = start({"hourly": crontab(minute="0")})
-    repository = pecker.service._repository
+    repository = pecker.repository
     claim = repository.claim
 
     def lose_the_answer(*args: object, **kwargs: object) -> object:

@@ -9,6 +9,7 @@ import pytest
 
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.schedules import service, stored_sync
+from celery_pecker.schedules.upkeep import Pace
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.schedules.replicas import after, due, missed
 from tests.integration.schedules.stored import edit, follower, following_of, store
@@ -144,10 +145,13 @@ def test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back(
     """Claims pass over the row of an edit; there are too many to look at in a round."""
     clock = ManualClock()
     store(dsn, "sweep", {"every": 60}, clock=clock)
-    with follower(dsn, clock) as (pecker, _), psycopg.connect(dsn) as editor:
+    late = Pace(round_every=3_600.0)
+    with (
+        follower(dsn, clock, pace=late) as (pecker, _),
+        psycopg.connect(dsn) as editor,
+    ):
         pecker.pass_time(55)
         edit(editor, "sweep", {"every": 90}, clock=clock)
-        pecker.service._upkeep.next = float("inf")  # its turn comes late
         pecker.pass_time(8)
         assert due(pecker) == []
         editor.rollback()

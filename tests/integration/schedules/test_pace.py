@@ -46,17 +46,17 @@ def test_a_frozen_replica_drops_what_it_holds_instead_of_sending_it_late(
 ) -> None:
     """Trust counts from before the claim and ends before the next slot (I2)."""
     pecker = start({"sweep": 1.0})
-    claim = pecker.service._repository.claim
+    claim = pecker.repository.claim
 
     def freeze(*args: object, **kwargs: object) -> object:
         answer = claim(*args, **kwargs)  # type: ignore[arg-type]
         pecker.clock.advance_us(5_000_000)
         return answer
 
-    pecker.service._repository.claim = freeze  # type: ignore[method-assign,assignment]
+    pecker.repository.claim = freeze  # type: ignore[method-assign,assignment]
     pecker.clock.advance_us(1_000_000)
     pecker.service.step()
-    pecker.service._repository.claim = claim  # type: ignore[method-assign]
+    pecker.repository.claim = claim  # type: ignore[method-assign]
     assert pecker.publisher.sent == []
     pecker.service.step()
     assert missed(dsn) == 5  # its own slot, and four that passed
@@ -94,7 +94,7 @@ def test_a_scheduler_slower_than_the_period_runs_late_not_never(
 ) -> None:
     """Overload lowers the rate; it does not stop the entry."""
     pecker = start({"fast": 0.1})
-    repository = pecker.service._repository
+    repository = pecker.repository
     claim = repository.claim
 
     def slowly(*args: object, **kwargs: object) -> object:

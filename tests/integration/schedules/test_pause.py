@@ -55,7 +55,7 @@ def test_a_paused_claim_without_answer_is_not_sent(start: Starter, dsn: str) -> 
     """It is found in the table as ours, and passes like the others."""
     pecker = start({"sweep": 10.0})
     pause(dsn)
-    repository = pecker.service._repository
+    repository = pecker.repository
     claim = repository.claim
 
     def lose(*args: object, **kwargs: object) -> object:

@@ -111,13 +111,13 @@ def test_a_row_that_an_open_edit_holds_is_asked_for_seldom(
         sent = len(pecker.publisher.sent)
         connection.execute("select from pecker_tasks for update")
         claims = []
-        claim = pecker.service._repository.claim
+        claim = pecker.repository.claim
 
         def counted(*args: Any, **options: Any) -> Any:
             claims.append(args)
             return claim(*args, **options)
 
-        pecker.service._repository.claim = counted  # type: ignore[method-assign]
+        pecker.repository.claim = counted  # type: ignore[method-assign]
         pecker.pass_time(100)
         assert len(claims) < 110
         assert len(pecker.publisher.sent) == sent

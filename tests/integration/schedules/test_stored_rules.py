@@ -220,7 +220,7 @@ def test_a_name_that_code_declares_elsewhere_is_asked_for_seldom(
         with psycopg.connect(dsn) as connection:
             connection.execute("update pecker_tasks set version = null")
         claims = []
-        repository = pecker.service._repository
+        repository = pecker.repository
         claim = repository.claim
 
         def counted(*args: Any, **options: Any) -> Any:
