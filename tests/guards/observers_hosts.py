@@ -8,6 +8,7 @@ LIFE = "celery_pecker/observers/hosts/lives.py"
 PROCESSES = "celery_pecker/observers/hosts/supervised_hosts.py"
 FOREIGN = "tests/unit/observers/test_foreign_code.py"
 GROWN = "tests/unit/observers/test_grown_hosts.py"
+MEMORY = "tests/integration/observers/test_memory.py"
 TABLES = "tests/integration/observers/test_lives_in_tables.py"
 
 GUARDS = (
@@ -63,9 +64,16 @@ GUARDS = (
     Guard(
         "observers: a host beats with its memory",
         "celery_pecker/observers/hosts/host_main.py",
-        "            memory = 0 if limit is None else capacity.used()\n",
-        "            memory = 0\n",
-        "tests/integration/observers/test_memory.py",
+        "        return capacity.used()\n\n    def leave",
+        "        return 0\n\n    def leave",
+        f"{MEMORY}::test_a_host_that_has_grown_hands_over_to_one_that_is_up",
+    ),
+    Guard(
+        "observers: a host that drains is not replaced, whatever its memory is",
+        "celery_pecker/observers/hosts/host_main.py",
+        "        if limit is None or host.draining:\n",
+        "        if limit is None:\n",
+        f"{MEMORY}::test_a_host_that_drains_is_not_replaced",
     ),
     Guard(
         "observers: a task that exits does not end its host",

@@ -36,7 +36,7 @@ class Heard:
         self.node = ""
         """The life of the host that it leads; empty until it has joined."""
         self.memory = 0
-        """Kilobytes, by its last beat; 0 where no limit is set."""
+        """Kilobytes, by its last beat; 0 where no limit is set, and while it drains."""
         self.begun = monotonic()
         self._name = config["name"]
         lease = config["conf"][f"{PREFIX}observers_lease"]

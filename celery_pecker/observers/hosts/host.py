@@ -113,6 +113,11 @@ class Host:
         return self._tables.node if self._joined else ""
 
     @property
+    def draining(self) -> bool:
+        """Whether this host hands over what it has, and takes nothing more."""
+        return self._drained_at is not None
+
+    @property
     def blocked(self) -> bool:
         """Whether the event loop has not turned for too long."""
         return monotonic() - self._lives.turned > BLOCKED * self._plan.lease

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from celery_pecker.kernel.backoff import Backoff
@@ -132,6 +132,12 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
 
     limit = settings.observers_max_memory_per_host
 
+    def beaten() -> int:
+        # A successor would take what is drained: this one is replaced once it is up.
+        if limit is None or host.draining:
+            return 0
+        return capacity.used()
+
     def leave() -> None:
         if limit is not None and (size := capacity.used()) > limit:
             logger.warning(
@@ -146,7 +152,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
     threading.Thread(target=_watch_supervisor, args=[leave], daemon=True).start()
-    threading.Thread(target=_beat, args=[beats, host, limit], daemon=True).start()
+    threading.Thread(target=_beat, args=[beats, host, beaten], daemon=True).start()
     turning = loop.create_task(lives.turn())
     steps.start()
     sender.start()
@@ -164,13 +170,12 @@ def _watch_supervisor(leave: Any) -> None:
     leave()
 
 
-def _beat(beats: int, host: Host, limit: int | None) -> None:
+def _beat(beats: int, host: Host, memory: Callable[[], int]) -> None:
     """Say that the event loop turns, which life of the host this is, and its memory."""
     while True:
         if not host.blocked:
-            memory = 0 if limit is None else capacity.used()
             try:
-                os.write(beats, f"{host.node} {memory}\n".encode())
+                os.write(beats, f"{host.node} {memory()}\n".encode())
             except OSError:
                 return  # nobody listens: standard input has ended too
         pause(BEAT_INTERVAL)

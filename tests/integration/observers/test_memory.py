@@ -47,6 +47,33 @@ def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
     assert "and pecker_observers_max_memory_per_host is 250000" in caplog.text
 
 
+@pytest.mark.slow
+def test_a_host_that_drains_is_not_replaced(
+    crews: Callable[..., Crew], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its successor would be up, and take what the drain gives away."""
+    monkeypatch.setattr(supervised_hosts, "LIVED", 3_600.0)
+    crew = crews(pecker_observers_max_memory_per_host=10_000)  # any host has more
+    supervisor = crew.start("full")
+    [host] = supervisor.hosts
+    name = host.info()["name"]
+
+    def memory() -> int:
+        return 0 if host._process is None else host._process.memory
+
+    eventually(lambda: memory() > 10_000, timeout=SECONDS)
+    assert crew.observers.drain(name) == 1
+    eventually(lambda: memory() == 0, timeout=SECONDS / 3)
+    monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
+    # Longer than between two beats, of which each may have it replaced.
+    assert not host.join(0.5)
+    nodes = [one for one in crew.observers.nodes() if one.name == name]
+    assert [one.state for one in nodes] == ["draining"]
+    assert host.info()["replaced"] == 0
+    assert crew.observers.undrain(name) == 1
+    eventually(lambda: host.info()["replaced"] > 0, timeout=SECONDS)
+
+
 def test_the_memory_of_this_process_is_that_of_now() -> None:
     """A host that has freed what it had is not replaced for it."""
     before = capacity.used()
