@@ -22,6 +22,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica import (
     LAST_BATCH,
     Alarms,
+    Claimant,
     Relays,
     Replica,
     answerer,
@@ -74,7 +75,7 @@ class PeckerScheduler(BeatSchedule):
         try:
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
-            self._replica = compose(self.app, self, settings, kind="beat")
+            self._replica = compose(Claimant.of(self.app, self, settings, kind="beat"))
             self._relays = Relays(self.app, kind="beat")
             self._alarms = Alarms(
                 *(self.app, self, settings),

@@ -15,9 +15,8 @@ from celery.beat import ScheduleEntry
 from celery_pecker import deadline, signals
 from celery_pecker.history import Historian, NoHistory, Report
 from celery_pecker.kernel import user_code
-from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
-from celery_pecker.kernel.lease import SECOND
 from celery_pecker.local import tracer
 from celery_pecker.local.events import EventSender
 from celery_pecker.local.prepared_entry import Order, Ready, make_ready, order_of
@@ -53,6 +52,7 @@ class LocalRunner:
         self,
         app: Celery,
         *,
+        now_us: Callable[[], int],
         hostname: str = "",
         threads: int = 8,
         recorder: Historian | None = None,
@@ -61,7 +61,9 @@ class LocalRunner:
         pool_kind: str = "threads",
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
+        """Run nothing yet; ``now_us`` is asked for the database's time, for reports."""
         self._app: Any = app
+        self._now_us = now_us
         self._hostname = hostname or "local@localhost"
         self._recorder = recorder or NoHistory()
         self._schema = schema
@@ -80,8 +82,6 @@ class LocalRunner:
         self._threads: Threads[Order] = Threads(threads, self._run, name="pecker-run")
         self._most = threads + DEEPEST
         self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
-        self.now_us: Callable[[], int] | None = None
-        """The database's time, for reports; None: it is derived from the deadline."""
 
     # What the scheduler asks
 
@@ -323,17 +323,8 @@ class LocalRunner:
         header, due_us = order.header, order.due_us
         self._recorder.note(
             *(order.name, due_us, header["era"], header["epoch"]),
-            *(self._at_us(order), report, error),
+            *(self._now_us(), report, error),
         )
-
-    def _at_us(self, order: Order) -> int:
-        """Return the database's time, as far as this process knows it."""
-        if self.now_us is not None:
-            return self.now_us()
-        if order.ends is None or order.deadline is None:
-            return to_us(self._clock.now())
-        left = order.ends - self._clock.monotonic()
-        return to_us(order.deadline) - int(left * SECOND)
 
     def _send_received(self, order: Order) -> None:
         ready = order.ready

@@ -6,6 +6,7 @@ never delays a local run.
 
 ==================  =========================================================
 ``replica``         what beat and workers hold in their hands
+``claimant``        what it claims with: its entries, its tables, their time
 ``compose``         how it is put together
 ``dispatching``     where won slots go, and what may hold entries back
 ``relays``          the threads that deliver outboxes
@@ -16,9 +17,18 @@ never delays a local run.
 """
 
 from celery_pecker.replica.alarms import Alarms
+from celery_pecker.replica.claimant import Claimant
 from celery_pecker.replica.compose import compose
 from celery_pecker.replica.metrics_port import answerer
 from celery_pecker.replica.relays import Relays
 from celery_pecker.replica.replica import LAST_BATCH, Replica
 
-__all__ = ["LAST_BATCH", "Alarms", "Relays", "Replica", "answerer", "compose"]
+__all__ = [
+    "LAST_BATCH",
+    "Alarms",
+    "Claimant",
+    "Relays",
+    "Replica",
+    "answerer",
+    "compose",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from celery import Celery
 from celery.beat import ScheduleEntry
@@ -46,12 +46,8 @@ class Destination(Protocol):
         ...
 
 
-@runtime_checkable
-class Runs(Protocol):
-    """A way out that ends in this process."""
-
-    now_us: Callable[[], int] | None
-    """The database's time: set by whoever knows it, for reports of runs."""
+class Runs(Destination, Protocol):
+    """Threads of this process that run won slots."""
 
     def held(self, names: Sequence[str]) -> Collection[str]:
         """Return those that cannot run here now: others may win them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +15,11 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.replica.dispatching import Destination
+from celery_pecker.kernel.schema_check import stand
+from celery_pecker.replica.claimant import Claimant
+from celery_pecker.replica.dispatching import Destination, Runs
 from celery_pecker.replica.shared_history import SharedHistory
+from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry
 from celery_pecker.schedules.service import Service
 
@@ -32,6 +36,10 @@ class Tally:
     thread: int = 0
     """Events of other replicas of this process come on other threads."""
 
+    def count_this_thread(self) -> None:
+        """Count from now on what the calling thread does."""
+        self.thread = threading.get_ident()
+
     def woke(self, event: signals.Woke) -> None:
         """Count what a wake-up won."""
         if threading.get_ident() == self.thread:
@@ -47,13 +55,13 @@ class Tally:
 class Replica:
     """A scheduler of this process, with its thread."""
 
-    kind: str
-    holder: str
-    entries: list[Entry]
-    loop: Loop
+    claimant: Claimant
     service: Service
+    fates: Fates
     databases: list[Database]
     destination: Destination
+    runs: Runs | None
+    """The destination, if slots run in this process; None: they are published."""
     heart: Heart
     history: SharedHistory | None
     writer: HistoryWriter | None
@@ -62,12 +70,21 @@ class Replica:
     """What its gate lets nothing through to; None: it cannot say."""
     held: Held
     """What its gate held back lately."""
+    ended: Callable[[str], None]
+    """Called on the loop's thread, with a reason, if that ends unasked."""
     tally: Tally = field(default_factory=Tally)
     stopping: bool = False
     """Whether it was asked to stop: an end before that is a failure."""
+    loop: Loop = field(init=False)
 
     def __post_init__(self) -> None:
         """Be known to forks, and count."""
+        self.loop = Loop(
+            self._step,
+            name=f"pecker-{self.claimant.kind}",
+            clock=SYSTEM,
+            leave=self._leave,
+        )
         abandon_in_forks(self)
         signals.woke.connect(self.tally.woke)
         signals.missed.connect(self.tally.missing)
@@ -95,6 +112,11 @@ class Replica:
             self.writer.join(timeout)
 
     @property
+    def entries(self) -> list[Entry]:
+        """What code declares for its kind."""
+        return self.claimant.entries
+
+    @property
     def failure(self) -> str | None:
         """Why it ended without being asked to; None while all is well."""
         if self.loop.failure is not None:
@@ -114,6 +136,28 @@ class Replica:
         """Whether the loop turns, servers or no servers."""
         return self.heart.beats
 
+    def _step(self) -> float:
+        """Do all that is due now, on the loop's thread; return the seconds to sleep."""
+        self.tally.count_this_thread()
+        self.heart.beat()
+        database = self.claimant.database
+        if not database.connected:
+            stand(database, app=self.claimant.settings.app)
+        if self.runs is not None:
+            self.fates.count_missed(self.runs.take_missed())
+        return self.service.step()
+
+    def _leave(self) -> None:
+        """Close what the loop used, on its thread; say so if nobody asked for it."""
+        signals.woke.disconnect(self.tally.woke)
+        signals.missed.disconnect(self.tally.missing)
+        self.destination.close()
+        self.claimant.database.close()
+        if self.stopping:
+            self.heart.stop()
+        else:
+            self.ended(str(self.loop.failure or "its thread has ended; see the log"))
+
     def abandon(self) -> None:
         """Let go of the connections of the process that this one was forked from."""
         for database in self.databases:
@@ -124,8 +168,8 @@ class Replica:
         """Return what people may want to know, as JSON can say it."""
         idle = self.idle
         return {
-            "kind": self.kind,
-            "holder": self.holder,
+            "kind": self.claimant.kind,
+            "holder": str(self.claimant.repository.holder),
             "entries": self.service.entries,
             "unreadable": self.service.unreadable,
             "won": self.tally.won,

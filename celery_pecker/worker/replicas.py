@@ -24,6 +24,7 @@ from celery_pecker.local import LocalRunner, sends_events
 from celery_pecker.replica import (
     LAST_BATCH,
     Alarms,
+    Claimant,
     Relays,
     Replica,
     answerer,
@@ -72,8 +73,7 @@ class Replicas:
         app, settings = worker.app, self._settings
         beat_schedule = self._beat_schedule = BeatSchedule(worker.app)
         made = compose(
-            *(app, beat_schedule, settings),
-            kind="worker",
+            Claimant.of(app, beat_schedule, settings, kind="worker"),
             ended=_end,
             elsewhere=self._begin_local,
             freeze_heap=self._freeze_heap,
@@ -105,8 +105,10 @@ class Replicas:
             self._settings,
         )
         app = worker.app
+        claimant = Claimant.of(app, beat_schedule, settings, kind="local")
         runner = LocalRunner(
             app,
+            now_us=claimant.timekeeper.now_us,
             hostname=worker.hostname,
             threads=settings.local_threads,
             recorder=made.history,
@@ -115,9 +117,8 @@ class Replicas:
             wanted=sends_events(worker),
         )
         local = compose(
-            *(app, beat_schedule, settings),
-            kind="local",
-            destination=runner,
+            claimant,
+            runs=runner,
             history=made.history.another() if made.history is not None else None,
             ended=_end,
             freeze_heap=self._freeze_heap,

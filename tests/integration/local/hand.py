@@ -53,7 +53,12 @@ class Hand:
         self.app = app
         self.notes = Notes()
         self.runner = LocalRunner(
-            app, hostname="hand@test", threads=threads, recorder=self.notes, **given
+            app,
+            now_us=lambda: to_us(SYSTEM.now()),
+            hostname="hand@test",
+            threads=threads,
+            recorder=self.notes,
+            **given,
         )
         self.told: list[tuple[str, dict[str, Any]]] = []
         if "wanted" not in given:

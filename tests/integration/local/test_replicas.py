@@ -17,7 +17,7 @@ from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner
-from celery_pecker.replica import Replica, compose
+from celery_pecker.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from celery_pecker.worker.replicas import Replicas
@@ -78,17 +78,21 @@ class Two:
     def __init__(self, app: Celery, dsn: str) -> None:
         app.conf.pecker_dsn = dsn
         settings = Settings.read(app.conf, main=app.main)
-        self.runners = {
-            name: LocalRunner(app, hostname=name, wanted=lambda: False)
+        claimants = {
+            name: Claimant.of(app, BeatSchedule(app), settings, kind="local")
             for name in ("one", "two")
         }
-        self.replicas: dict[str, Replica] = {
-            name: compose(
-                *(app, BeatSchedule(app), settings),
-                kind="local",
-                destination=runner,
-                freeze_heap=False,
+        self.runners = {
+            name: LocalRunner(
+                app,
+                now_us=claimant.timekeeper.now_us,
+                hostname=name,
+                wanted=lambda: False,
             )
+            for name, claimant in claimants.items()
+        }
+        self.replicas: dict[str, Replica] = {
+            name: compose(claimants[name], runs=runner, freeze_heap=False)
             for name, runner in self.runners.items()
         }
 
@@ -191,13 +195,16 @@ def test_runs_are_reported_by_the_clock_of_the_database(
     }
     app.conf.pecker_dsn = dsn
     notes = Notes()
-    runner = LocalRunner(app, clock=Tomorrow(), recorder=notes, wanted=lambda: False)
-    replica = compose(
-        *(app, BeatSchedule(app), Settings.read(app.conf, main=app.main)),
-        kind="local",
-        destination=runner,
-        freeze_heap=False,
+    settings = Settings.read(app.conf, main=app.main)
+    claimant = Claimant.of(app, BeatSchedule(app), settings, kind="local")
+    runner = LocalRunner(
+        app,
+        now_us=claimant.timekeeper.now_us,
+        clock=Tomorrow(),
+        recorder=notes,
+        wanted=lambda: False,
     )
+    replica = compose(claimant, runs=runner, freeze_heap=False)
     stack.callback(replica.close_history, 5.0)
     stack.callback(runner.join, 5.0)
     stack.callback(replica.join, 5.0)

@@ -15,7 +15,7 @@ from dateutil.parser import isoparse
 
 from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import Replica, compose
+from celery_pecker.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 
 Begin = Callable[..., Replica]
@@ -46,7 +46,8 @@ def begin(dsn: str, redis_url: str, queue_name: str) -> Iterator[Begin]:
             )
             settings = Settings.read(app.conf, main=app.main)
             replica = compose(
-                *(app, BeatSchedule(app), settings), kind="beat", freeze_heap=False
+                Claimant.of(app, BeatSchedule(app), settings, kind="beat"),
+                freeze_heap=False,
             )
             stack.callback(app.close)
             stack.callback(replica.close_history, 5.0)

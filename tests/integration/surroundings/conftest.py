@@ -13,7 +13,7 @@ from kombu import Connection
 
 from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import Replica, compose
+from celery_pecker.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 
 DUE: Any = "due_at"
@@ -75,9 +75,9 @@ def begin(queue_name: str) -> Iterator[Begin]:
                 result_expires=None,
                 **conf,
             )
+            settings = Settings.read(app.conf, main=app.main)
             replica = compose(
-                *(app, BeatSchedule(app), Settings.read(app.conf, main=app.main)),
-                kind="beat",
+                Claimant.of(app, BeatSchedule(app), settings, kind="beat"),
                 freeze_heap=False,
             )
             stack.callback(app.close)

@@ -1,0 +1,76 @@
+"""What a replica claims slots with: its entries, its tables, and the time there.
+
+Made before all else of a replica, since threads that run entries in this process
+report by that time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from celery import Celery
+
+from celery_pecker import declarations
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules.agenda import Agenda
+from celery_pecker.schedules.model import Entry, RunMode
+from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.timekeeper import Timekeeper
+from celery_pecker.schedules.upkeep import Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimant:
+    """One holder of claims; where its slots go is not decided yet."""
+
+    app: Celery
+    beat_schedule: declarations.BeatSchedule
+    settings: Settings
+    kind: str
+    """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
+    entries: list[Entry]
+    """What code declares for its kind."""
+    pace: Pace
+    database: Database
+    agenda: Agenda
+    repository: Repository
+    timekeeper: Timekeeper
+
+    @classmethod
+    def of(
+        cls,
+        app: Celery,
+        beat_schedule: declarations.BeatSchedule,
+        settings: Settings,
+        *,
+        kind: str,
+    ) -> Self:
+        """Return one for the entries of its kind; nothing is connected yet.
+
+        Raises:
+            Misconfigured: An entry cannot be read.
+
+        """
+        mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
+        declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
+        entries = [entry for entry in declared if entry.policy.run is mode]
+        pace = Pace(slack=settings.clock_slack, timeout=settings.database_timeout)
+        database = Database.of(settings)
+        agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
+        repository = Repository(database, new_id(), kind=kind)
+        return cls(
+            app=app,
+            beat_schedule=beat_schedule,
+            settings=settings,
+            kind=kind,
+            entries=entries,
+            pace=pace,
+            database=database,
+            agenda=agenda,
+            repository=repository,
+            timekeeper=Timekeeper(SYSTEM, repository, agenda),
+        )
