@@ -64,9 +64,16 @@ GUARDS = (
     Guard(
         "observers: a host beats with its memory",
         "celery_pecker/observers/hosts/host_main.py",
-        "        return capacity.used()\n\n    def leave",
+        "        return capacity.used(lives.pids)\n\n    def leave",
         "        return 0\n\n    def leave",
         f"{MEMORY}::test_a_host_that_has_grown_hands_over_to_one_that_is_up",
+    ),
+    Guard(
+        "observers: the processes of observers count as memory of their host",
+        "celery_pecker/observers/hosts/host_main.py",
+        "        return capacity.used(lives.pids)\n\n    def leave",
+        "        return capacity.used()\n\n    def leave",
+        f"{MEMORY}::test_a_process_of_an_observer_counts",
     ),
     Guard(
         "observers: a host that drains is not replaced, whatever its memory is",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,9 +16,7 @@ BYTES = 256 * 1024
 MEMORY = 0.5
 """Part of the memory that is for observers."""
 CGROUP = Path("/sys/fs/cgroup")
-
-
-STATM = Path("/proc/self/statm")
+PROC = Path("/proc")
 
 
 def worked_out(cores: float, memory: int, hosts: int) -> int:
@@ -47,10 +46,23 @@ def memory() -> int:
     return size
 
 
-def used() -> int:
-    """Return the kilobytes that this process has in memory; elsewhere: had at most."""
+def used(pids: Iterable[int] = ()) -> int:
+    """Return the kilobytes that this process and those of ``pids`` have in memory.
+
+    One that has ended has none. Where there is no /proc: what this one had at most.
+    """
     with suppress(OSError):
-        pages = int(STATM.read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+        return _resident("self") + sum(map(_resident_of_child, pids))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak // 1024 if sys.platform == "darwin" else peak
+
+
+def _resident(pid: str) -> int:
+    pages = int((PROC / pid / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def _resident_of_child(pid: int) -> int:
+    with suppress(OSError):  # it has ended
+        return _resident(str(pid))
+    return 0

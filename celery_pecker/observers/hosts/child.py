@@ -59,6 +59,11 @@ class InProcess:
         threading.Thread(target=self._hear, daemon=True).start()
         threading.Thread(target=self._wait, daemon=True).start()
 
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
     def trust(self, until: float) -> None:
         """Say until when the host trusts its lease, by the monotonic clock."""
         self._write(f"trust {until!r}")

@@ -136,10 +136,10 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         # A successor would take what is drained: this one is replaced once it is up.
         if limit is None or host.draining:
             return 0
-        return capacity.used()
+        return capacity.used(lives.pids)
 
     def leave() -> None:
-        if limit is not None and (size := capacity.used()) > limit:
+        if limit is not None and (size := capacity.used(lives.pids)) > limit:
             logger.warning(
                 "pecker: host %s of observers has %d kB and hands over %s",
                 plan.name,

@@ -145,6 +145,11 @@ class Lives:
         """Return how many of each kind are here, the most first."""
         return Counter(one.claimed.kind for one in [*self.by_id.values()]).most_common()
 
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes of observers with ``isolation="process"``."""
+        return [process.pid for process in [*self._processes]]
+
     # On the event loop
 
     async def turn(self) -> None:

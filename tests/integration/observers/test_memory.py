@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 
 import pytest
@@ -45,6 +46,21 @@ def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
     assert (info["replaced"], info["deaths"], info["node"]) == (1, 0, new.node)
     assert [crew.row(name).moves for name in ("leak", "beside")] == [1, 1]
     assert "and pecker_observers_max_memory_per_host is 250000" in caplog.text
+    crew.close()
+
+
+@pytest.mark.slow
+def test_a_process_of_an_observer_counts(
+    crews: Callable[..., Crew], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host has little, and both together are beyond the limit."""
+    monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
+    crew = crews(pecker_observers_max_memory_per_host=LIMIT)
+    supervisor = crew.start("parent")
+    crew.observers.start("leaking_apart", "apart")
+    crew.noted("apart", "leaks", times=2)
+    eventually(lambda: supervisor.info()[0]["replaced"] == 1, timeout=SECONDS)
+    crew.close()
 
 
 @pytest.mark.slow
@@ -72,6 +88,7 @@ def test_a_host_that_drains_is_not_replaced(
     assert host.info()["replaced"] == 0
     assert crew.observers.undrain(name) == 1
     eventually(lambda: host.info()["replaced"] > 0, timeout=SECONDS)
+    crew.close()
 
 
 def test_the_memory_of_this_process_is_that_of_now() -> None:
@@ -83,3 +100,11 @@ def test_the_memory_of_this_process_is_that_of_now() -> None:
     assert with_it > before + 50_000
     del filled
     assert capacity.used() < with_it - 50_000
+
+
+@pytest.mark.skipif(not capacity.PROC.exists(), reason="other processes are not seen")
+def test_the_memory_of_a_process_that_has_ended_is_none() -> None:
+    """A child may end while its host is measured."""
+    alone = capacity.used()
+    assert capacity.used([os.getpid()]) > 1.5 * alone
+    assert capacity.used([2**22 + 1]) < 1.5 * alone  # above the most that Linux has

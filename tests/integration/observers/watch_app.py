@@ -218,6 +218,19 @@ async def leaking(lease: Lease) -> None:
     assert leaked is not None
 
 
+@observers.observer(isolation="process")
+def leaking_apart(lease: Lease) -> None:
+    """Fill the memory of a process of its own in the first life."""
+    leaked = bytearray()
+    if lease.state is None:
+        leaked += os.urandom(1) * LEAK * 1024
+    lease.state = "leaked once"
+    note(lease, "leaks")
+    while not lease.wait(30.0):
+        pass
+    assert leaked is not None
+
+
 @observers.observer(retry=Retry(1, (0.1,)))
 async def hanging(lease: Lease) -> None:
     """Hold up the event loop in each life."""
