@@ -69,3 +69,10 @@ class Processor:
     items: a worker that does not know them leaves the job to others."""
     returns: bool | None = None
     """Whether calls of it return a value; None: none has returned in this process."""
+
+    def note_return(self, *, value: bool) -> None:
+        """Note that a call returned, with a value or without one.
+
+        One call with a value decides: others may have had nothing to return.
+        """
+        self.returns = self.returns or value

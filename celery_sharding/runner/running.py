@@ -137,9 +137,9 @@ class Running:
         shard_run.settle()
         shard_run.buffer.call_returned(shard_run.cursor, whole=intact)
         if value is not None or shard_run.left:
-            self._processor.returns = True
-        elif took_items and self._processor.returns is None:
-            self._processor.returns = False
+            self._processor.note_return(value=True)
+        elif took_items:
+            self._processor.note_return(value=False)
         if shard_run.batch is not None:
             self._room = min(self._room * 2, shard_run.batch)
         if shard_run.stop is None and shard_run.at >= shard_run.count:
