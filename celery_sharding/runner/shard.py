@@ -41,7 +41,6 @@ class Shard:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items that have not ended yet."""
-        self._shard_run.untouched = True
         return self._shard_run.each()
 
     def __length_hint__(self) -> int:

@@ -127,7 +127,11 @@ class ShardRun:
             self.collected = True
 
     def each(self) -> Iterator[Any]:
-        """Yield item after item, until there is none or this is to stop."""
+        """Return an iterator that gives items until there is none, or it is to stop."""
+        self.untouched = True
+        return self._each()
+
+    def _each(self) -> Iterator[Any]:
         self.untouched = False
         items, together = self.items, self.batch is not None or self.collected
         budget, hard = self.limits.budget, self.limits.hard
