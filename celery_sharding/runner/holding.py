@@ -7,6 +7,7 @@ item takes long. Each has a ledger of its own.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from math import inf
 from threading import Event, RLock
 
@@ -45,19 +46,12 @@ class Holding:
     ) -> None:
         """Take a ticket; ``opened``: the monotonic moment before it was asked for."""
         self.hold = turn.hold
-        self.layer = turn.layer
         self.hostname = executor.hostname
         self.lease = lease
         self.turning = RLock()
         """Who writes, or decides that another is to write no more."""
-        self.closing = False
-        """Whether somebody is to look if the layer is closed."""
-        self.behind: list[Shard] = []
-        """Claimed shards that wait for the one that runs."""
         self.away = False
         """Whether the items of a shard are where nobody answers."""
-        self.give_back_at = inf
-        """The monotonic moment from which they are given back."""
         self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
         """Of the last reply: why no item is to be begun, or None."""
         self._ledger = ledger
@@ -68,6 +62,12 @@ class Holding:
         self._kept: list[Step] = []
         self._bytes = 0
         self._waiting = Event()
+        self._closing = False
+        """Whether somebody is to look if the layer is closed."""
+        self._behind: list[Shard] = []
+        """Claimed shards that wait for the one that runs."""
+        self._give_back_at = inf
+        """The monotonic moment from which they are given back."""
 
     # As the writer of shards
 
@@ -93,7 +93,7 @@ class Holding:
         nobody else can have the ticket. Then nothing more is written.
         """
         with self.turning:
-            self._give_back()
+            self._free_waiting()
             while self._kept and self.stop is not Stop.LOST:
                 sent = monotonic()
                 if self._trust.closed(sent):
@@ -114,33 +114,56 @@ class Holding:
 
     def abandon(self) -> list[Step]:
         """Write nothing more from this thread; return what another is to write."""
-        steps = [*self._kept, *(untouched(record) for record in self.behind)]
+        steps = [*self._kept, *(untouched(record) for record in self._behind)]
         self._lose("an item hangs")
         return steps
 
     def _written(self, reply: HoldReply) -> None:
         ended = any(step.status.ended for step in self._kept)
-        self.closing = self.closing or (ended and reply.layer_open == 0)
+        self._closing = self._closing or (ended and reply.layer_open == 0)
         if reply.lost:
             self._lose(f"shards {reply.lost} are another's")
         self._kept, self._bytes = [], 0
 
-    def take_up(self, record: Shard) -> None:
-        """Note which shard runs, for whoever sees this process die."""
+    # Claimed shards, one after the other
+
+    def line_up(self, records: Sequence[Shard], *, give_back_at: float) -> None:
+        """Let claimed shards wait for their turn, until that monotonic moment."""
+        self._behind = [*records]
+        self._give_back_at = give_back_at
+
+    def take_next(self) -> Shard | None:
+        """Return the shard whose turn it is, or None if no shard waits any more.
+
+        It is noted as the one that runs, for whoever sees this process die.
+        """
+        if not self._behind:
+            return None
+        record = self._behind.pop(0)
         self._executor.take_up(self.hold.job, record.shard)
+        return record
 
     def put_back(self, record: Shard) -> None:
         """Free that shard as it was, and stop: its items cannot be read now."""
         with self.turning:
-            self.behind.insert(0, record)
+            self._behind.insert(0, record)
             self.away = True
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
+        """Free with the next write what still waits."""
+        self._give_back_at = 0.0
+
+    def take_closing(self) -> bool:
+        """Return, once, whether somebody is to look if the layer is closed."""
+        closing, self._closing = self._closing, False
+        return closing
+
+    def _free_waiting(self) -> None:
         """Free shards that wait behind a slow one."""
-        over = self.away or self.stop is not None or monotonic() >= self.give_back_at
-        if self.behind and over:
-            self._kept += [untouched(record) for record in self.behind]
-            self.behind = []
+        over = self.away or self.stop is not None or monotonic() >= self._give_back_at
+        if self._behind and over:
+            self._kept += [untouched(record) for record in self._behind]
+            self._behind = []
 
     # Replies of the ledger
 
@@ -195,7 +218,7 @@ class Holding:
             logger.warning("sharding: %s is lost: %s", self, why)
         self.stop = Stop.LOST
         self._due = 0.0
-        self._kept, self._bytes, self.behind = [], 0, []
+        self._kept, self._bytes, self._behind = [], 0, []
 
     def __str__(self) -> str:
         """Return its name for the log."""

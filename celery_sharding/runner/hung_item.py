@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 
 from celery_pecker.kernel.clock import monotonic
@@ -33,29 +34,38 @@ class HungItem:
         self, holding: Holding, *, pool: str, then: Callable[[Ledger], None]
     ) -> None:
         """Watch a holding; ``then`` is called once the ticket is free."""
-        self.shard_run: ShardRun | None = None
+        self._shard_run: ShardRun | None = None
         """The shard that runs now."""
         self._holding = holding
         self._pool = pool
         self._then = then
 
+    @contextmanager
+    def watching(self, shard_run: ShardRun) -> Iterator[None]:
+        """Watch the items of a shard while the block runs it."""
+        self._shard_run = shard_run
+        try:
+            yield
+        finally:
+            self._shard_run = None
+
     @property
     def due(self) -> float:
         """The monotonic moment from which the item in hand counts as hung."""
-        shard_run = self.shard_run
+        shard_run = self._shard_run
         if shard_run is None or shard_run.stop is Stop.LOST:
             return inf
         return shard_run.limits.budget.at + GRACE
 
     def take(self, ledger: Ledger) -> None:
         """Fail the current item and free its shard, if it still hangs."""
-        shard_run, holding = self.shard_run, self._holding
+        shard_run, holding = self._shard_run, self._holding
         if shard_run is None:
             return
         with holding.turning:
             if (
                 self.due > monotonic()
-                or self.shard_run is not shard_run
+                or self._shard_run is not shard_run
                 or not holding.mine
             ):
                 return

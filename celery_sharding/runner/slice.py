@@ -93,27 +93,33 @@ ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
 class Slice:
     """Runs shards under one ticket until its time, its work or its right is over."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a turn consists of
         self,
         app: Any,
         ledger: Ledger,
         *,
         holding: Holding,
+        layer: int,
         processor: Processor,
         work: Work,
         batch: Batch,
+        owns_message: bool,
     ) -> None:
+        """Begin with a layer of the job.
+
+        ``owns_message``: this process has the job's own message in hand, and runs Post.
+        """
         self._app = app
         self._ledger = ledger
         self._holding = holding
+        self._layer = layer
         self._processor = processor
         self._work = work
         self._batch = batch
+        self._owns_message = owns_message
         self._after = -1
         self.stop: Stop | None = None
         """Why the last shard stopped."""
-        self.owns_message = False
-        """Whether this process has the job's own message in hand, and runs Post."""
         self.ended = False
         """Whether the items of the job have ended, and its ticket with them."""
         self.hung_item = HungItem(holding, pool=work.pool, then=self._go_on)
@@ -132,8 +138,8 @@ class Slice:
                 return False
             stop = self.stop = self._run_batch(records, seconds)
             self._holding.flush()
-            if self._holding.closing or stop is Stop.FAILED:
-                self._holding.closing = False
+            closing = self._holding.take_closing()
+            if closing or stop is Stop.FAILED:
                 self._move_on()
                 if self.ended:
                     return False
@@ -148,7 +154,7 @@ class Slice:
         sent = monotonic()
         records = self._ledger.shards.claim(
             self._holding.hold,
-            layer=self._holding.layer,
+            layer=self._layer,
             most=self._batch.size,
             after=self._after,
             hostname=self._holding.hostname,
@@ -163,9 +169,9 @@ class Slice:
         """Return whether the job is in another layer now, and this ticket may go on."""
         holding = self._holding
         reply = holding.renew(self._ledger)
-        if reply is None or holding.stop is not None or reply.layer == holding.layer:
+        if reply is None or holding.stop is not None or reply.layer == self._layer:
             return False
-        holding.layer, self._after = reply.layer, -1
+        self._layer, self._after = reply.layer, -1
         return True
 
     def _run_batch(self, records: list[Shard], seconds: float) -> Stop:
@@ -174,21 +180,17 @@ class Slice:
         if any(one.deaths for one in records):
             self._batch.alone()
         loader = Loader(self._ledger, holding.hold.job, records, self._app.conf)
-        holding.behind = [*records]
-        holding.give_back_at = begun + STRAGGLES
+        holding.line_up(records, give_back_at=begun + STRAGGLES)
         ran, stop = 0, Stop.END
-        while holding.behind and stop in ON:
-            record = holding.behind.pop(0)
+        while stop in ON and (record := holding.take_next()) is not None:
             stop = self._run_shard(record, loader)
             ran += 1
-        if holding.behind:
-            holding.give_back_at = 0.0
+        holding.give_back()
         if not any(one.deaths for one in records):
             self._batch.took(ran, monotonic() - begun, slice_=seconds)
         return stop
 
     def _run_shard(self, record: Shard, loader: Loader) -> Stop:
-        self._holding.take_up(record)
         loaded = loader.load(record)
         if isinstance(loaded.error, DatabaseUnavailable):
             logger.warning(
@@ -206,14 +208,11 @@ class Slice:
         )
         if loaded.error is not None:
             return fail_shard(shard_run, loaded.error, returns=self._processor.returns)
-        self.hung_item.shard_run = shard_run
-        try:
+        with self.hung_item.watching(shard_run):
             return Running(self._processor, shard_run).run()
-        finally:
-            self.hung_item.shard_run = None
 
     def _move_on(self) -> None:
-        if not self.owns_message:
+        if not self._owns_message:
             self._go_on(self._ledger)
             return
         stands = flow.close(self._app, self._ledger, self._holding.hold)

@@ -100,11 +100,12 @@ class Runner:
             self._app,
             ledger,
             holding=holding,
+            layer=turn.layer,
             processor=processor,
             work=work_of(turn, executor.pool, opened),
             batch=self._batches.of(turn.hold.job),
+            owns_message=owns_message,
         )
-        part.owns_message = owns_message
         with self._renewal.keeping(holding, part.hung_item):
             more = part.run(self._settings.slice)
         if part.ended:

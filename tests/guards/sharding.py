@@ -640,8 +640,8 @@ where ticket.state = 'held'
     Guard(
         "sharding: shards behind a slow one are free for others",
         "celery_sharding/runner/holding.py",
-        "        if self.behind and over:\n",
-        "        if self.behind and self.stop is not None:\n",
+        "        if self._behind and over:\n",
+        "        if self._behind and self.stop is not None:\n",
         f"{PASSING_ON}::test_shards_that_wait_behind_a_slow_one_are_given_back",
     ),
     Guard(
