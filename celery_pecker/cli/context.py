@@ -7,20 +7,12 @@ from dataclasses import asdict, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from celery import Celery
-
 from celery_pecker.console import documents, instants
-from celery_pecker.console.context import CommandContext, as_json
+from celery_pecker.console.context import as_json
+from celery_pecker.console.database_context import DatabaseContext
 from celery_pecker.console.exits import NO, UNKNOWN, YES, Unanswered
 from celery_pecker.declarations import BeatSchedule, entries
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import (
-    BrokerUnavailable,
-    DatabaseUnavailable,
-    PeckerError,
-)
-from celery_pecker.kernel.settings import Settings
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.model import Entry
 from celery_pecker.stored_schedules import Schedules
@@ -39,27 +31,14 @@ __all__ = [
 NONE = "-"
 
 
-class Context(CommandContext):
+class Context(DatabaseContext):
     """One call of one command."""
-
-    no_answer = (DatabaseUnavailable, BrokerUnavailable)
-    failures = (PeckerError,)
-
-    @classmethod
-    def read_settings(cls, app: Celery) -> Settings:
-        """Return the settings of the scheduler."""
-        return Settings.read(app.conf, main=app.main)
 
     def close(self) -> None:
         """Close the connections."""
-        for opened in ("database", "schedules"):
-            if opened in vars(self):
-                getattr(self, opened).close()
-
-    @cached_property
-    def database(self) -> Database:
-        """The tables, over a connection that is made when first needed."""
-        return Database.of(self.settings, role="cli")
+        super().close()
+        if "schedules" in vars(self):
+            self.schedules.close()
 
     @cached_property
     def overview(self) -> Overview:

@@ -19,7 +19,6 @@ the broker:
 ``spawned``                   the same in a pool's processes that are fresh interpreters
 ``outbox_runners``            what runs recorded tasks, for each outbox of the app
 ``replicas``                  its schedulers, put together
-``pools``                     what the pool of a worker is
 ``remote_control``            what it answers to `celery inspect` and `celery control`
 ``remote_control_observers``  the same of hosts of observers
 ============================  ==========================================================
@@ -34,10 +33,10 @@ from typing import Any
 
 from celery import Celery, signals
 
+from celery_pecker.worker.redis_step import RedisGuardStep
 from celery_pecker.worker import remote_control, remote_control_observers
 from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep
-from celery_pecker.worker.redis_step import RedisGuardStep
 from celery_pecker.worker.runs_step import RunsStep
 from celery_pecker.worker.scheduler_step import SchedulerStep
 

@@ -10,7 +10,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.local.outbox_runner import OutboxRunner
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.services import DEFAULT
-from celery_pecker.worker.pools import kind_of
+from celery_pecker.pools import kind_of
 from celery_pecker.worker.run_guards import messages_of
 
 

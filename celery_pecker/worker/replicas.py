@@ -21,6 +21,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.schema_check import StartRefused, stand
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, sends_events
+from celery_pecker.pools import kind_of
 from celery_pecker.replica import (
     LAST_BATCH,
     Alarms,
@@ -30,7 +31,6 @@ from celery_pecker.replica import (
     answerer,
     compose,
 )
-from celery_pecker.worker.pools import kind_of
 
 logger = logging.getLogger("celery_pecker.worker")
 

@@ -16,8 +16,8 @@ from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.outbox.runs.services import DEFAULT
+from celery_pecker.pools import kind_of, spawns
 from celery_pecker.runs.guard import Guard, install
-from celery_pecker.worker.pools import kind_of, spawns
 
 SPAWNED = "celery_pecker.worker.spawned"
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import click
 
-from celery_pecker.cli import context
-from celery_pecker.cli.context import NO, UNKNOWN
 from celery_pecker.console.context import as_json
+from celery_pecker.console.database_context import DatabaseContext
 from celery_pecker.console.documents import plain
+from celery_pecker.console.exits import NO, UNKNOWN
 from celery_pecker.console.instants import for_people
-from celery_pecker.kernel.database import Database
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.per_thread import PACKAGE
 
@@ -22,13 +20,10 @@ __all__ = ["NO", "UNKNOWN", "Context", "as_json", "of_job", "plain"]
 of_job = click.argument("task_id", metavar="ID")
 
 
-class Context(context.Context):
-    """One call of one command: that of pecker, with the ledger of jobs."""
+class Context(DatabaseContext):
+    """One call of one command."""
 
-    @cached_property
-    def database(self) -> Database:
-        """The tables, by the statements of jobs."""
-        return Database.of(self.settings, role="cli", package=PACKAGE)
+    package = PACKAGE
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -40,7 +35,3 @@ class Context(context.Context):
         if instant is None:
             return "-"
         return for_people(instant, self.zone, timespec="seconds")
-
-    def plain(self, value: object) -> Any:
-        """Return a value as JSON has it."""
-        return plain(value)

@@ -13,7 +13,7 @@ from celery.utils.nodenames import worker_direct
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
-from celery_pecker.worker.pools import kind_of, spawns
+from celery_pecker.pools import kind_of, spawns
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.executor import Executor, enlist

@@ -1019,9 +1019,9 @@ GUARDS = (
     ),
     Guard(
         "console: what was never opened is not closed",
-        "celery_pecker/cli/context.py",
-        "            if opened in vars(self):\n",
-        "            if True:\n",
+        "celery_pecker/console/database_context.py",
+        '        if "database" in vars(self):\n',
+        "        if True:\n",
         "tests/integration/cli/test_migrate_and_refusals.py"
         "::test_what_is_wrong_is_one_line",
     ),
