@@ -29,7 +29,3 @@ messages to the visibility timeout. Channels other than the one that tasks come 
 Nothing is patched for the whole process: the guard hangs on one consumer and on the
 channel it consumes from, and ends with them.
 """
-
-from celery_pecker.redis_guard.guard import RedisGuard
-
-__all__ = ["RedisGuard"]

@@ -4,7 +4,7 @@ They are started once in a worker's life, not again when its consumer reconnects
 the broker:
 
 ============================  ==========================================================
-``redis_step``                a worker on Redis survives a restart of it, and so does
+``RedisGuardStep``            a worker on Redis survives a restart of it, and so does
                               what it holds (see `celery_pecker.redis_guard`)
 ``scheduler_step``            with ``pecker_worker = True`` the worker is a scheduler
                               too, on a thread of its own: no beat process is needed
@@ -33,7 +33,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-from celery_pecker.worker.redis_step import RedisGuardStep
+from celery_pecker.redis_guard.step import RedisGuardStep
 from celery_pecker.worker import remote_control, remote_control_observers
 from celery_pecker.worker.observers_step import ObserversStep
 from celery_pecker.worker.outbox_step import OutboxStep

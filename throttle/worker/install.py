@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from celery import Celery, signals
 
-from celery_pecker.worker.redis_step import RedisGuardStep
+from celery_pecker.redis_guard.step import RedisGuardStep
 
 
 class ThrottleStep(bootsteps.StartStopStep):
