@@ -61,13 +61,17 @@ where page.ctid = any (array(select ctid from old))
 -- whoever writes first, and however often.
 -- report_by: a message that no worker has begun by then is unreported: after its entry's timeout,
 -- or its period, a minute at least and five at most. It counts from the last report of a worker, or
--- from the first slot that was sent since. Where no worker reports of any entry nothing follows
--- from silence: plain ones cannot.
+-- from the first slot that was sent since. Where no worker has reported of any entry for a week
+-- nothing follows from silence, since plain workers cannot; unless one did of all that was sent of
+-- the entry before. Local runs are not sent: their process reports of them and of nothing else.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
 workers as materialized (
-    select exists (select from {schema}.pecker_outcomes where reported) as report
+    select coalesce(
+        (select max(reported_day) from {schema}.pecker_outcomes)
+            >= (clock.now at time zone 'UTC')::date - 7, false) as report
+    from clock
 )
 insert into {schema}.pecker_outcomes as kept (
     name, published, not_sent, succeeded, failed, overrun, lost,
@@ -78,8 +82,13 @@ insert into {schema}.pecker_outcomes as kept (
 select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], counts.of[5],
        counts.of[6], counts.of[7], counts.of[8], counts.of[9], counts.of[10],
        entry.good_era, entry.good_due, entry.sent_era, entry.sent_due,
-       entry.reported_era, entry.reported_due,
-       case when workers.report or entry.reported_due is not null then
+       case when sent.over then entry.reported_era end,
+       case when sent.over then entry.reported_due end,
+       case when sent.over and (workers.report or entry.reported_due is not null or exists (
+               select from {schema}.pecker_outcomes as before
+               where before.name = entry.name
+                   and (before.sent_era, before.sent_due)
+                       <= (before.reported_era, before.reported_due))) then
            clock.now + greatest(interval '1 minute', least(interval '5 minutes',
                coalesce(declared.timeout_us, declared.period_us)
                    * interval '1 microsecond'))
@@ -106,7 +115,8 @@ from clock, workers,
         unsent_era, unsent_due, unsent_at, unsent_report, unsent_error
     )
     left join {schema}.pecker_declarations as declared on declared.name = entry.name,
-    lateral (select entry.counts::bigint[] as of) as counts
+    lateral (select entry.counts::bigint[] as of) as counts,
+    lateral (select declared.run is distinct from 'local' as over) as sent
 order by entry.name
 on conflict (name) do update
 set published = kept.published + excluded.published,
@@ -137,7 +147,8 @@ set published = kept.published + excluded.published,
                      (excluded.reported_era, excluded.reported_due)) as slot (era, due)
         order by era desc nulls last, due desc
         limit 1),
-    report_by = case when excluded.reported_due is null
+    report_by = case
+        when excluded.reported_due is null and excluded.report_by is not null
         then coalesce(kept.unreported_at, excluded.report_by)
         else excluded.report_by end,
     (bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (

@@ -25,10 +25,8 @@ CHANGED = f"{REPLICAS}/test_changed.py"
 PREPARE = f"{REPLICAS}/test_prepare.py"
 GATES = f"{REPLICAS}/test_gate.py"
 
-UNREPORTED = (
-    "tests/integration/overview/test_overview.py"
-    "::test_what_no_worker_reports_of_is_unreported"
-)
+OUTCOMES = "tests/integration/overview/test_unreported.py"
+UNREPORTED = f"{OUTCOMES}::test_what_no_worker_reports_of_is_unreported"
 WAKEUP = "tests/unit/test_wakeup.py"
 LOOP = "celery_pecker/kernel/loop.py"
 
@@ -67,16 +65,53 @@ GUARDS = (
     Guard(
         "unreported: nothing follows from silence where no worker reports",
         "celery_pecker/sql/history.sql",
-        "case when workers.report or entry.reported_due is not null then",
-        "case when true then",
+        "sent.over and (workers.report or entry.reported_due is not null or exists (",
+        "sent.over and (true or entry.reported_due is not null or exists (",
         UNREPORTED,
+    ),
+    Guard(
+        "unreported: workers that reported once, and are gone, are awaited no more",
+        "celery_pecker/sql/history.sql",
+        ">= (clock.now at time zone 'UTC')::date - 7, false) as report",
+        "is not null, false) as report",
+        f"{OUTCOMES}::test_reports_of_long_ago_say_nothing_of_today",
+    ),
+    Guard(
+        "unreported: one whose messages were all reported of is awaited, however rare",
+        "celery_pecker/sql/history.sql",
+        "                       <= (before.reported_era, before.reported_due))) then\n",
+        "                       < (before.sent_era, before.sent_due))) then\n",
+        f"{OUTCOMES}::test_an_entry_of_each_month_is_awaited",
+    ),
+    Guard(
+        "unreported: a local run is no report of a worker",
+        "celery_pecker/sql/history.sql",
+        "       case when sent.over then entry.reported_era end,\n"
+        "       case when sent.over then entry.reported_due end,\n",
+        "       entry.reported_era, entry.reported_due,\n",
+        f"{OUTCOMES}::test_a_local_run_is_no_report_of_a_worker",
+    ),
+    Guard(
+        "unreported: a local run is not awaited of a worker",
+        "celery_pecker/sql/history.sql",
+        "       case when sent.over and (workers",
+        "       case when (workers",
+        f"{OUTCOMES}::test_a_local_run_is_no_report_of_a_worker",
     ),
     Guard(
         "unreported: whether any worker reports is found by an index",
         "celery_pecker/sql/history.sql",
-        "from {schema}.pecker_outcomes where reported)",
-        "from {schema}.pecker_outcomes where reported_due is not null)",
+        "(select max(reported_day) from {schema}.pecker_outcomes)\n",
+        "(select max(reported_due) from {schema}.pecker_outcomes)::date\n",
         "tests/plans/test_outcomes_use_their_index.py",
+    ),
+    Guard(
+        "unreported: the index changes once a day, so that updates stay in the page",
+        "celery_pecker/sql/migrations/0011_unreported.sql",
+        "on {schema}.pecker_outcomes (reported_day)\n",
+        "on {schema}.pecker_outcomes (reported_day, reported_due)\n",
+        "tests/plans/test_outcomes_use_their_index.py"
+        "::test_reports_of_one_day_stay_in_the_page",
     ),
     Guard(
         "unreported: a run that is retried later has begun",

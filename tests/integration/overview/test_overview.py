@@ -3,78 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import psycopg
 import pytest
 
 from celery_pecker.history import Recorder, Report
-from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
-from celery_pecker.kernel.database import Database
-from celery_pecker.overview import ORDERS, Overview, UnknownEntry
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.overview import ORDERS, UnknownEntry
 from celery_pecker.overview.model import NobodyDeclares, NoRoom
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
-from celery_pecker.schedules.repository import Repository
+from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
-SECOND = 1_000_000
-START = datetime(2026, 1, 1, tzinfo=UTC)
-START_US = to_us(START)
-FAR = to_us(datetime(2100, 1, 1, tzinfo=UTC))
 ODD = "<b>ünï/code</b> %s 'x'"
-
-
-class Stage:
-    """A replica's tables and a reader of them, under one clock that a test sets."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.now = START
-        self.holder = uuid.uuid4()
-        self.repository = Repository(database, self.holder, now=lambda: self.now)
-        self.overview = Overview(database, now=lambda: self.now)
-
-    def declare(self, *names: str, period_us: int | None = SECOND) -> None:
-        """Enroll and declare entries."""
-        self.repository.enroll(names)
-        entries = [entry(name, period_us) for name in names]
-        self.repository.declare(entries, term=180.0)
-        self.repository.announce(host="here", pid=7, version="1", entries=len(names))
-
-    def win(self, *names: str) -> None:
-        """Claim what is due of entries."""
-        wanted = [
-            Wanted(entry=entry(name, SECOND), ahead_us=5 * SECOND) for name in names
-        ]
-        self.repository.claim(wanted, until_us=FAR)
-
-    def after(self, seconds: float) -> None:
-        """Set the clock to so many seconds after the start."""
-        self.now = START + timedelta(seconds=seconds)
-
-    def states(self) -> dict[str, str]:
-        """Return the state of each entry."""
-        return {row.name: row.state for row in self.overview.page().rows}
-
-
-def entry(name: str, period_us: int | None) -> Entry:
-    """Return an entry of one task."""
-    policy = Policy(delivery=Delivery.AT_MOST_ONCE, timeout_us=SECOND // 2)
-    return Entry(
-        name=name,
-        task=f"proj.{name[:3]}",
-        described="every second",
-        policy=policy,
-        period_us=period_us,
-    )
-
-
-@pytest.fixture
-def stage(dsn: str) -> Iterator[Stage]:
-    """Give the tables and their reader."""
-    database = Database(dsn, schema="public", timeout=5.0, role="test")
-    yield Stage(database)
-    database.close()
 
 
 def test_a_row_says_what_was_declared_and_won(stage: Stage) -> None:
@@ -148,58 +88,6 @@ def test_each_state_is_told_and_sorted_by(stage: Stage) -> None:
     assert (pace.overdue, pace.grid) == (2, 4), "a paused one is won as ever"
     assert pace.worst in {"late", "paused"}
     assert pace.worst_us == 5_100_000
-
-
-def test_what_no_worker_reports_of_is_unreported(stage: Stage) -> None:
-    """Messages of a queue that nobody listens to, where workers report of others."""
-    now, us = SYSTEM.now(), to_us(SYSTEM.now())
-    stage.now = now
-    stage.declare("served", "misrouted", "long", "stopped")
-    beat, worker = Recorder(uuid.uuid4(), 600), Recorder(uuid.uuid4(), 600, host="w")
-
-    def note(by: Recorder, name: str, seconds: int, report: Report) -> None:
-        due_us = us + seconds * SECOND
-        by.note(name, due_us, 0, seconds, due_us + 500, report)
-
-    def flush() -> None:
-        for one in (beat, worker):
-            one.flush(stage.database, rows=50)
-
-    def unreported() -> dict[str, int]:
-        rows = stage.overview.page().rows
-        found = {row.name: row.outcomes.unreported_us for row in rows}
-        return {name: since for name, since in found.items() if since is not None}
-
-    for name in ("served", "misrouted", "long", "stopped"):
-        note(beat, name, 1, Report.PUBLISHED)
-    flush()
-    stage.now = now + timedelta(seconds=120)
-    assert not unreported(), "plain workers cannot report"
-
-    note(worker, "served", 1, Report.SUCCEEDED)
-    note(worker, "stopped", 1, Report.FAILED)
-    note(worker, "long", 1, Report.RUNNING)
-    flush()
-    for name in ("served", "misrouted", "stopped"):
-        note(beat, name, 2, Report.PUBLISHED)
-    note(worker, "served", 2, Report.SUCCEEDED)
-    flush()
-
-    stage.now = now + timedelta(seconds=55)
-    assert not unreported()
-    stage.now = now + timedelta(seconds=120)
-    before = unreported()
-    assert {*before} == {"misrouted", "stopped"}
-    assert [*stage.overview.failing()] == ["stopped", "misrouted"]
-    totals = stage.overview.totals()
-    assert (totals.failing, totals.unreported) == (1, 1)
-
-    note(beat, "misrouted", 3, Report.PUBLISHED)
-    flush()
-    assert unreported()["misrouted"] == before["misrouted"], "nothing is put off"
-    note(worker, "misrouted", 2, Report.REFUSED_LATE)
-    flush()
-    assert unreported()["misrouted"] > before["misrouted"], "a worker is there, late"
 
 
 def test_pages_are_searched_and_sorted(stage: Stage) -> None:

@@ -1,0 +1,123 @@
+"""What was sent and no worker reports of: from which silence it follows."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+
+from celery_pecker.history import Recorder, Report
+from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.schedules.model import RunMode
+from tests.integration.overview.conftest import SECOND, Stage
+
+DAY = 86_400
+
+
+class Reporters:
+    """A scheduler and a worker that report, and what is unreported then."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.start = stage.now = SYSTEM.now()
+        self._beat = Recorder(uuid.uuid4(), 600)
+        self._worker = Recorder(uuid.uuid4(), 600, host="w")
+
+    def sent(self, name: str, seconds: int) -> None:
+        """Have the scheduler report that a slot was published."""
+        self._note(self._beat, name, seconds, Report.PUBLISHED)
+
+    def ended(self, name: str, seconds: int, report: Report = Report.SUCCEEDED) -> None:
+        """Have the worker report of a slot."""
+        self._note(self._worker, name, seconds, report)
+
+    def unreported(self, after: float) -> dict[str, int]:
+        """Return what is unreported so many seconds after the start, and since when."""
+        self.stage.now = self.start + timedelta(seconds=after)
+        rows = self.stage.overview.page().rows
+        found = {row.name: row.outcomes.unreported_us for row in rows}
+        return {name: since for name, since in found.items() if since is not None}
+
+    def _note(self, by: Recorder, name: str, seconds: int, report: Report) -> None:
+        due_us = to_us(self.start) + seconds * SECOND
+        by.note(name, due_us, 0, abs(seconds), due_us + 500, report)
+        by.flush(self.stage.database, rows=50)
+
+
+@pytest.fixture
+def reporters(stage: Stage) -> Reporters:
+    """Give a scheduler and a worker."""
+    return Reporters(stage)
+
+
+def test_what_no_worker_reports_of_is_unreported(reporters: Reporters) -> None:
+    """Messages of a queue that nobody listens to, where workers report of others."""
+    names = ("served", "misrouted", "long", "stopped")
+    reporters.stage.declare(*names)
+    for name in names:
+        reporters.sent(name, 1)
+    assert not reporters.unreported(120), "plain workers cannot report"
+
+    reporters.ended("served", 1)
+    reporters.ended("stopped", 1, Report.FAILED)
+    reporters.ended("long", 1, Report.RUNNING)
+    for name in ("served", "misrouted", "stopped"):
+        reporters.sent(name, 2)
+    reporters.ended("served", 2)
+
+    assert not reporters.unreported(55)
+    before = reporters.unreported(120)
+    assert {*before} == {"misrouted", "stopped"}
+    overview = reporters.stage.overview
+    assert [*overview.failing()] == ["stopped", "misrouted"]
+    totals = overview.totals()
+    assert (totals.failing, totals.unreported) == (1, 1)
+
+    reporters.sent("misrouted", 3)
+    after = reporters.unreported(120)
+    assert after["misrouted"] == before["misrouted"], "nothing is put off"
+    reporters.ended("misrouted", 2, Report.REFUSED_LATE)
+    after = reporters.unreported(120)
+    assert after["misrouted"] > before["misrouted"], "a worker is there, late"
+
+
+def test_reports_of_long_ago_say_nothing_of_today(reporters: Reporters) -> None:
+    """The workers of the project report no more; what was awaited is not, either."""
+    reporters.stage.declare("tick", "new")
+    reporters.sent("tick", -8 * DAY)
+    reporters.ended("tick", -8 * DAY)
+    reporters.sent("tick", -8 * DAY + 1)
+    assert {*reporters.unreported(120)} == {"tick"}
+    reporters.sent("tick", 1)
+    reporters.sent("new", 1)
+    assert not reporters.unreported(120)
+
+    reporters.ended("new", -6 * DAY)
+    reporters.sent("tick", 2)
+    assert {*reporters.unreported(120)} == {"tick", "new"}
+
+
+def test_an_entry_of_each_month_is_awaited(reporters: Reporters) -> None:
+    """Where it is the only one, no worker can have reported within a week."""
+    reporters.stage.declare("monthly", "other")
+    reporters.sent("monthly", -30 * DAY)
+    reporters.ended("monthly", -30 * DAY)
+    reporters.sent("other", 1)
+    reporters.sent("monthly", 1)
+    assert {*reporters.unreported(120)} == {"monthly"}
+
+
+def test_a_local_run_is_no_report_of_a_worker(reporters: Reporters) -> None:
+    """Of messages, plain workers report nothing still; nor does a broker have it."""
+    reporters.stage.declare("check", run=RunMode.LOCAL)
+    reporters.stage.declare("tick")
+    reporters.sent("check", 1)
+    reporters.ended("check", 1)
+    reporters.sent("tick", 2)
+    reporters.sent("check", 2)
+    assert not reporters.unreported(120)
+    reporters.ended("tick", 2)
+    reporters.sent("tick", 3)
+    reporters.sent("check", 3)
+    assert {*reporters.unreported(120)} == {"tick"}
