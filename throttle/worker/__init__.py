@@ -13,8 +13,8 @@ its connection, the broker redelivers it.
 
     ``install``             hangs all of it on a worker's consumer, by itself or asked
     ``starting``            what is refused at the start, in one line
-    ``runtime``             what lives as long as the worker: accounts, hold, meter,
-                            exchange
+    ``worker_throttle``     all of it in one worker, and its exchange with the store
+    ``runtime``             what the worker knows: accounts, hold, route, store
     ``hook``                through, held or parked; and released
     ``revoked_or_expired``  held tasks that will never start
     ``pace``                held tasks that have a `rate_limit` too

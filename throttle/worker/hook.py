@@ -10,12 +10,10 @@ from typing import Any
 from celery.worker import state as _state
 
 from throttle.clock import Monotonic, monotonic, now
-from throttle.errors import Misconfigured
 from throttle.model import Admission, Policy, Target
-from throttle.worker import pool, scheduled, starting
+from throttle.worker import pool, scheduled
 from throttle.worker.brokers.broker import Broker
 from throttle.worker.held import Held
-from throttle.worker.info import info_of
 from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
 from throttle.worker.requeue import requeue
@@ -35,20 +33,6 @@ TURN = 0.02
 task runs within the look, so that one is enough."""
 
 
-def hang(consumer: Any) -> Hook:
-    """Hang the hook on a consumer that is being made.
-
-    Raises:
-        StartRefused: A setting, a route, a task or the store is wrong.
-    """
-    try:
-        settings = starting.settings_of(consumer.app)
-        starting.check_tasks(consumer.app.tasks, settings)
-        return Hook(consumer, Runtime(consumer.controller, settings))
-    except Misconfigured as error:
-        raise starting.StartRefused(str(error)) from error
-
-
 class Hook:
     """Stands before the function to which Celery hands what may run.
 
@@ -59,7 +43,7 @@ class Hook:
     def __init__(
         self, consumer: Any, runtime: Runtime, clock: Monotonic = monotonic
     ) -> None:
-        self.runtime = runtime
+        self._runtime = runtime
         self._consumer = consumer
         self._hold = runtime.hold
         self._accounts = runtime.accounts
@@ -76,7 +60,6 @@ class Hook:
         self._paced = self._pace.waiting
         self._ended = RevokedOrExpired(self._all, self._strike, clock)
         self._running = Running(runtime.accounts)
-        runtime.collect = self._collect
         self._overflow = Overflow(
             runtime.settings,
             runtime.hold,
@@ -84,8 +67,6 @@ class Hook:
             keep=self._keep_all_the_same,
             forget=self._forget,
         )
-        runtime.parked = self._overflow.parked
-        runtime.paced = self._pace.count
         self._through: Callable[[Any], object] = consumer.on_task_request
         consumer.on_task_request = self.offer
         pool.counted(consumer)
@@ -98,7 +79,6 @@ class Hook:
         """Take a new connection, of which nothing is held."""
         self._smaller_first = consumer.connection.transport.driver_type == "redis"
         self._broker = self._overflow.begin(consumer)
-        self.runtime.start()
 
     def leave(self, consumer: Any) -> None:
         """Forget what is held: the connection is lost, or the worker ends."""
@@ -107,10 +87,6 @@ class Hook:
             count = requeue(consumer, held)
             logger.info("throttle: %d held tasks went back to their queues", count)
         self.clear()
-
-    def close(self) -> None:
-        """Report the last counts."""
-        self.runtime.stop()
 
     def clear(self) -> None:
         """Hold nothing any more: the broker redelivers what was held."""
@@ -138,7 +114,7 @@ class Hook:
         # In dicts, not by calls: most tasks are of no database, or nothing waits
         target = self._targets.get(task, ASK)
         if target is ASK:
-            target = self.runtime.target(request, task)
+            target = self._runtime.target(request, task)
         if target is None:
             self._through(request)
             return
@@ -233,10 +209,10 @@ class Hook:
             and self._leave_hold(until)
         )
 
-    def _collect(self) -> None:
-        # On the exchange's thread, which has heard of traffic and shares just now. A
-        # database that has opened is not to wait for the timer: the loop is woken. What
-        # a share that is the same lets in comes in by the timer.
+    def collect(self) -> None:
+        """Take in what the exchange has heard just now; on its thread."""
+        # A database that has opened is not to wait for the timer: the loop is woken.
+        # What a share that is the same lets in comes in by the timer.
         self._running.collect()
         if self._accounts.opened() and self.holding and self._consumer.hub is not None:
             self._consumer.hub.call_soon(self._woken)
@@ -251,6 +227,19 @@ class Hook:
     def holding(self) -> int:
         """Return how many are held."""
         return len(self._hold) + len(self._pace)
+
+    @property
+    def prefetch_more(self) -> int:
+        """Return for how many held tasks another message is fetched."""
+        return self._more
+
+    def parked(self, database: str) -> int:
+        """Return how many messages were parked since the worker started."""
+        return self._overflow.parked(database)
+
+    def paced(self, database: str) -> int:
+        """Return how many tasks of a database wait for a `rate_limit` of their own."""
+        return self._pace.count(database)
 
     def _leave_pace(self, until: float) -> bool:
         for held in self._pace.due(self._admitted):
@@ -329,9 +318,3 @@ class Hook:
                 return
             self._armed = True
         self._consumer.timer.call_after(delay, self.turn)
-
-    # What people see
-
-    def info(self) -> dict[str, Any]:
-        """Return what people may want to know, as JSON can say it."""
-        return {**info_of(self.runtime), "prefetch_more": self._more}

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from throttle.exchange import Exchanger
     from throttle.model import Amount, Holding
     from throttle.worker.runtime import Runtime
 
 
-def info_of(runtime: Runtime) -> dict[str, Any]:
+def info_of(
+    runtime: Runtime, exchanger: Exchanger, holdings: Mapping[str, Holding]
+) -> dict[str, Any]:
     """Return each database as this worker sees it, and how its exchange does."""
-    exchanger = runtime.exchanger
     return {
         "databases": {
             database: _database(runtime, database, holding)
-            for database, holding in runtime.holdings().items()
+            for database, holding in holdings.items()
         },
         "exchange": {
             "alive": exchanger.alive,

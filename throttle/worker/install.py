@@ -9,7 +9,7 @@ from celery import bootsteps
 from throttle.worker import starting
 
 if TYPE_CHECKING:
-    from throttle.worker.hook import Hook
+    from throttle.worker.worker_throttle import WorkerThrottle
 
 
 from celery import Celery, signals
@@ -30,16 +30,16 @@ class ThrottleStep(bootsteps.StartStopStep):
 
     label = "throttle"
     requires = ("celery.worker.consumer.tasks:Tasks",)
-    obj: Hook | None
+    obj: WorkerThrottle | None
 
     def include_if(self, parent: Any) -> bool:
         """Say whether the app has limits; what is misspelt ends the start."""
         return starting.wanted(parent.app)
 
-    def create(self, parent: Any) -> Hook:  # type: ignore[override]  # kept as obj
+    def create(self, parent: Any) -> WorkerThrottle:  # type: ignore[override]  # kept as obj
         """Check all that can be checked now: nothing has started yet."""
         # Not before it is known that it is wanted: with it come Redis and the meter.
-        from throttle.worker.hook import hang  # noqa: PLC0415
+        from throttle.worker.worker_throttle import hang  # noqa: PLC0415
 
         return hang(parent)
 

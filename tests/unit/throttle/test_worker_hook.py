@@ -173,17 +173,17 @@ def test_one_timer_while_something_waits_and_none_otherwise(bench: Bench) -> Non
 
 def test_the_loop_is_woken_when_the_exchange_has_heard(bench: Bench) -> None:
     """What waits for a database that has opened does not wait for the timer."""
-    bench.runtime.collect()
+    bench.hook.collect()
     assert bench.soon == [], "nothing is held"
     bench.come("a", "b", "c")
     bench.accounts.room = 2
-    bench.runtime.collect()
+    bench.hook.collect()
     bench.soon.pop()()
     assert bench.through == ["a", "b"]
     assert [delay for delay, _ in bench.timers] == [PERIOD], "one timer, still"
     bench.accounts.room = 1
     bench.fire()
-    bench.runtime.collect()
+    bench.hook.collect()
     assert (bench.through, bench.soon) == (["a", "b", "c"], [])
 
 
@@ -197,7 +197,7 @@ def test_whoever_turns_first_after_a_standstill_lets_nothing_through(
     bench.come("a", "b")
     bench.accounts.room = 9
     if first == "the exchange":
-        bench.runtime.collect()
+        bench.hook.collect()
         bench.soon.pop()()
     elif first == "the timer":
         bench.fire()
@@ -216,10 +216,10 @@ def test_the_loop_is_left_alone_when_nothing_has_opened(bench: Bench) -> None:
     """What a share that stays the same lets in comes in by the timer."""
     bench.come("a")
     bench.accounts.news = False
-    bench.runtime.collect()
+    bench.hook.collect()
     assert bench.soon == []
     bench.accounts.news = True
-    bench.runtime.collect()
+    bench.hook.collect()
     assert len(bench.soon) == 1
 
 
@@ -282,10 +282,10 @@ def test_the_accounts_hear_of_what_never_started(bench: Bench) -> None:
     """It was revoked in the queue of the pool: what was expected of it is free."""
     bench.accounts.room = 1
     [one] = bench.come("a")
-    bench.runtime.collect()
+    bench.hook.collect()
     assert bench.accounts.forgotten == []
     state.task_ready(one)
-    bench.runtime.collect()
+    bench.hook.collect()
     assert bench.accounts.forgotten == [one.request_dict["delivery_info"][RUN]]
 
 

@@ -1,0 +1,129 @@
+"""All of throttle in one worker: what it knows, its hook, its exchange."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from throttle import watch
+from throttle.errors import Misconfigured
+from throttle.exchange import Exchanger
+from throttle.exchange.process import this_process
+from throttle.meter import meter
+from throttle.model import Holding
+from throttle.settings import Settings
+from throttle.worker import starting
+from throttle.worker.hook import Hook
+from throttle.worker.info import info_of
+from throttle.worker.runtime import Runtime
+
+logger = logging.getLogger("throttle.worker")
+
+SHOWN = 20
+"""Tenants that are reported one by one."""
+
+
+def hang(consumer: Any) -> WorkerThrottle:
+    """Hang the hook on a consumer that is being made.
+
+    Raises:
+        StartRefused: A setting, a route, a task or the store is wrong.
+    """
+    try:
+        settings = starting.settings_of(consumer.app)
+        starting.check_tasks(consumer.app.tasks, settings)
+        return WorkerThrottle(consumer, settings)
+    except Misconfigured as error:
+        raise starting.StartRefused(str(error)) from error
+
+
+class WorkerThrottle:
+    """Lives as long as the worker, whatever becomes of its connection to the broker.
+
+    Made before the pool forks; nothing runs before `begin`.
+
+    Raises:
+        Misconfigured: What is configured cannot work; nothing was started.
+    """
+
+    def __init__(self, consumer: Any, settings: Settings) -> None:
+        worker = consumer.controller
+        self.settings = settings
+        self.runtime = Runtime(worker, settings)
+        self.hook = Hook(consumer, self.runtime)
+        self.exchanger = Exchanger(
+            settings,
+            self.runtime.store,
+            meter,
+            self.runtime.accounts,
+            name=worker.hostname,
+            holdings=self.holdings,
+            heard=self.hook.collect,
+        )
+        # Before the pool forks: a child must know that its parent reports for it.
+        this_process.take(self.exchanger, settings)
+        self._started = False
+
+    def begin(self, consumer: Any) -> None:
+        """Take a new connection; at the first, begin to count and to exchange."""
+        self.hook.begin(consumer)
+        if not self._started:
+            self.exchanger.start()
+            self._watching = watch.start(
+                self.settings, self.runtime.store, self.exchanger.holder
+            )
+            self._started = True
+            logger.info(
+                "throttle: tasks are held at the limits of %s",
+                starting.summary(self.settings),
+            )
+
+    def leave(self, consumer: Any) -> None:
+        """Return what is held: the connection is lost, or the worker ends."""
+        self.hook.leave(consumer)
+
+    def close(self) -> None:
+        """Report the last counts."""
+        if self._started:
+            self._watching.stop()
+            self.exchanger.stop()
+            self.runtime.store.close()
+
+    def holdings(self) -> Mapping[str, Holding]:
+        """Return what the worker says of itself, by database."""
+        holdings: dict[str, Holding] = {}
+        accounts, hook = self.runtime.accounts, self.hook
+        for database in self.settings.limits:
+            waiting = self.runtime.hold.waiting(database)
+            accounts.waiting(database, waiting.cost)
+            holding = accounts.holding(database)
+            holdings[database] = replace(
+                holding,
+                held=waiting.count + hook.paced(database),
+                held_bytes=waiting.bytes,
+                parked=hook.parked(database),
+                dropped=round(self.exchanger.dropped),
+                oldest=waiting.oldest,
+                tenants=_most(waiting.tenants, holding.tenants),
+            )
+        return holdings
+
+    def info(self) -> dict[str, Any]:
+        """Return what people may want to know, as JSON can say it."""
+        return {
+            **info_of(self.runtime, self.exchanger, self.holdings()),
+            "prefetch_more": self.hook.prefetch_more,
+        }
+
+
+def _most(
+    held: Mapping[str, int], admitted: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    both = {
+        name: (held.get(name, 0), admitted.get(name, (0, 0))[1])
+        for name in {**admitted, **held}
+    }
+    first = sorted(both, key=lambda name: both[name], reverse=True)[:SHOWN]
+    return {name: both[name] for name in first}
