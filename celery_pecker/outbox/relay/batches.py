@@ -49,7 +49,7 @@ class Claim(NamedTuple):
     """The first transaction that had not begun."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tally:
     """What a relay did since it started."""
 

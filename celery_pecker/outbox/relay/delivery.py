@@ -17,7 +17,7 @@ from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.messages import Messages
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.relay import batch_plan
-from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
+from celery_pecker.outbox.relay.batches import Batch, Batches
 from celery_pecker.publisher.stored_messages import (
     Pushed,
     StoredMessage,
@@ -56,7 +56,11 @@ class Delivery:
         self._tasks: dict[int, str] = {}
         """Tasks of the messages in hand."""
         self._counts: Counter[str] = Counter()
-        self.tally = Tally()
+        self.sent = 0
+        """Messages that the broker has taken."""
+        self.parked = 0
+        self.rates: dict[str, float] = {}
+        """Messages per second, by task, as reckoned last."""
 
     def deliver(self, batch: Batch, trust: TrustWindow) -> None:
         """Send a batch within the trust window; give back what was not sent."""
@@ -101,7 +105,7 @@ class Delivery:
         now = self._clock.monotonic()
         seconds, self._rated_at = now - self._rated_at, now
         counts, self._counts = self._counts, Counter()
-        self.tally.rates = {
+        self.rates = {
             task: round(count / seconds, 3) for task, count in counts.most_common(RATED)
         }
 
@@ -142,7 +146,7 @@ class Delivery:
         rest: Batch | None = batch
         apart: Batch | None = None
         if pushed.sent.issuperset(batch.ids):
-            self.tally.sent += self._batches.close(batch)
+            self.sent += self._batches.close(batch)
             rest = None
             if not batch.alone:
                 self._publisher.settle(f"outbox:{batch.token}")
@@ -154,7 +158,7 @@ class Delivery:
                 apart=sorted(pushed.alone),
                 token=new_id() if pushed.alone else None,
             )
-            self.tally.sent += len(pushed.sent)
+            self.sent += len(pushed.sent)
         self._count(pushed)
         if rest is not None and pushed.broken is not None:
             self._batches.lapse(rest, wait=batch_plan.wait(batch.tries))
@@ -167,7 +171,7 @@ class Delivery:
                 self._tasks[key] for key in pushed.sent if key in self._tasks
             )
         for id_, error in pushed.refused.items():
-            self.tally.parked += 1
+            self.parked += 1
             logger.error("pecker: outbox: message %d is parked: %s", id_, error)
         if pushed.broken is not None:
             logger.warning(

@@ -13,7 +13,7 @@ from celery_pecker.kernel.clock import Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import batch_plan
-from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim
+from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim, Tally
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.outbox.relay.watermark import Watermark
@@ -56,11 +56,23 @@ class Relay:
         """Whether a step ended by an error: a batch may be held and not known."""
         self._stopping = False
         self._delivery = Delivery(batches, publisher, decode=decode, clock=clock)
-        self.tally = self._delivery.tally
+        self._retried = 0
+        self._broker_away: str | None = None
 
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""
         self._stopping = True
+
+    @property
+    def tally(self) -> Tally:
+        """What it did since it started, and whether it can send."""
+        return Tally(
+            sent=self._delivery.sent,
+            retried=self._retried,
+            parked=self._delivery.parked,
+            broker=self._broker_away,
+            rates=self._delivery.rates,
+        )
 
     def reconnected(self) -> None:
         """Forget what was known of the database: it may be another one."""
@@ -90,11 +102,11 @@ class Relay:
 
     def _reachable(self) -> bool:
         """Probe the broker: what could not be sent is not claimed."""
-        before = self.tally.broker
+        before = self._broker_away
         try:
             self._publisher.ensure()
         except BrokerUnavailable as error:
-            self.tally.broker = " ".join(str(error).split())[:200]
+            self._broker_away = " ".join(str(error).split())[:200]
             if before is None:
                 self._upkeep_at = float("-inf")
                 logger.warning(
@@ -104,7 +116,7 @@ class Relay:
                     error,
                 )
             return False
-        self.tally.broker = None
+        self._broker_away = None
         if before is not None:
             self._upkeep_at = float("-inf")
             logger.info("pecker: outbox %s: the broker is back", self._name)
@@ -129,7 +141,7 @@ class Relay:
         if batch is None:
             self._reclaim_at = now
         else:
-            self.tally.retried += len(batch.ids)
+            self._retried += len(batch.ids)
         return batch
 
     def _claim(self) -> tuple[Batch | None, float]:
