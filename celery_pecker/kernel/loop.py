@@ -36,7 +36,7 @@ class Loop:
     are ``failed``, after a step that failed, and ``leave``, at the end.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but the first three have a default
         self,
         step: Callable[[], float],
         *,
@@ -45,14 +45,16 @@ class Loop:
         leave: Callable[[], None] = lambda: None,
         failed: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
+        wakeup: Wakeup | None = None,
     ) -> None:
+        """Sleep by ``wakeup``, if what wakes the loop is there before it is."""
         self._step = step
         self._leave = leave
         self._on_failure = failed
         self._clock = clock
         self._backoff = backoff or Backoff()
         self._name = name
-        self._wakeup = Wakeup()
+        self._wakeup = wakeup or Wakeup()
         self._stopping = False
         self._ended = threading.Event()
         self._failures = 0

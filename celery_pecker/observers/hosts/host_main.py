@@ -23,6 +23,7 @@ from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.host import Host, Plan, on
@@ -92,7 +93,14 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         role="observers",
     )
     trust = Trust()
-    lives = Lives(observers.kinds, trust, schema=settings.schema, config=config)
+    wakeup = Wakeup()
+    lives = Lives(
+        observers.kinds,
+        trust,
+        schema=settings.schema,
+        wake=wakeup.wake,
+        config=config,
+    )
     events = Events()
     own = Database.of(settings, role="observers")
     notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
@@ -127,8 +135,8 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         backoff=Backoff(first=0.05, most=min(max(plan.look, 0.05), 0.5)),
         leave=lambda: on(loop)(over.set),
         failed=host.failed,
+        wakeup=wakeup,
     )
-    lives.wake = steps.wake
 
     limit = settings.observers_max_memory_per_host
 

@@ -67,10 +67,10 @@ class Lives:
         trust: Trust,
         *,
         schema: str,
+        wake: Callable[[], object] = lambda: None,
         config: dict[str, Any] | None = None,
     ) -> None:
-        self.wake: Callable[[], object] = str
-        """Called when there is something to report."""
+        """Have none yet; ``wake`` is called when there is something to report."""
         self.by_id: dict[int, Life] = {}
         """Changed by the host's other thread alone."""
         self.outcomes: deque[Outcome] = deque()
@@ -85,6 +85,7 @@ class Lives:
         self._kinds = kinds
         self._trust = trust
         self._schema = schema
+        self._wake = wake
         self._config = config or {}
         self._processes: set[InProcess] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -262,7 +263,7 @@ class Lives:
             return
         if life.asked > INSISTENCES:
             self.stuck = life.claimed.name
-            self.wake()
+            self._wake()
             return
         life.running.cancel()
         grace = max(life.observer.options.stop_grace, INSIST_AT_LEAST)
@@ -344,14 +345,14 @@ class Lives:
         one = life.claimed
         if life.fenced:
             self.fenced.append(one.id)
-            self.wake()
+            self._wake()
             return
         assert life.ending is not None  # noqa: S101  # whoever ends it says how
         self._report(Outcome(id=one.id, epoch=one.epoch, report=life.ending))
 
     def _report(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
-        self.wake()
+        self._wake()
 
     def _save(self, ident: int, epoch: int, state: str) -> None:
         self.cursors[ident] = (epoch, state)

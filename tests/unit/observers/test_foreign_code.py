@@ -55,7 +55,8 @@ def outcome(function: Any, /, **args: Any) -> Outcome:
     kind = observers.observer(function, retry=Retry(0)).kind
     trust = Trust()
     trust.renew(monotonic(), 100.0)
-    made = Lives(observers.kinds, trust, schema="public")
+    ended = asyncio.Event()
+    made = Lives(observers.kinds, trust, schema="public", wake=ended.set)
     one = Claimed(
         id=1,
         epoch=1,
@@ -70,8 +71,6 @@ def outcome(function: Any, /, **args: Any) -> Outcome:
     )
 
     async def live() -> None:
-        ended = asyncio.Event()
-        made.wake = ended.set
         made.begin(made.add([one]), 0.0)
         await asyncio.wait_for(ended.wait(), SECONDS)
 

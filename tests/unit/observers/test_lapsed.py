@@ -39,7 +39,8 @@ def lived(kind: Any, trusted: float) -> Lives:
     name = observers.observer(kind).kind
     trust = Trust()
     trust.renew(monotonic(), trusted)
-    made = Lives(observers.kinds, trust, schema="public")
+    ended = asyncio.Event()
+    made = Lives(observers.kinds, trust, schema="public", wake=ended.set)
     one = Claimed(
         id=1,
         epoch=1,
@@ -54,8 +55,6 @@ def lived(kind: Any, trusted: float) -> Lives:
     )
 
     async def live() -> None:
-        ended = asyncio.Event()
-        made.wake = ended.set
         made.begin(made.add([one]), 0.0)
         await ended.wait()
         made.end([1], Report.RELEASED, "the test is over")
