@@ -16,6 +16,9 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.recurrence import described, in_words, period_us, recurrence
 from celery_pecker.schedules.model import Entry
 
+YEAR = 31_536_000
+"""Seconds: a longer countdown counts as this one."""
+
 
 def entries(
     declared: Mapping[str, ScheduleEntry], app: Celery, *, conf: Mapping[str, Any]
@@ -52,7 +55,15 @@ def _entry(
         ),
         period_us=period,
         recurrence=recurrence(recurs, app, name) if period is None else None,
+        countdown_us=_countdown_us((declared.options or {}).get("countdown")),
     )
+
+
+def _countdown_us(countdown: object) -> int | None:
+    """Return the microseconds of a countdown; Celery refuses what is none."""
+    if not isinstance(countdown, int | float) or not countdown > 0:
+        return None
+    return int(min(countdown, YEAR) * SECOND)
 
 
 def _plain(recurs: object) -> bool:

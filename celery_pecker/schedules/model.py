@@ -88,6 +88,8 @@ class Entry:
     recurrence: Recurrence | None = None
     words: str = ""
     """The schedule, for people."""
+    countdown_us: int | None = None
+    """Of its options, if code declares them: how long its messages wait."""
     version: int | None = None
     """Of a stored schedule, as it was read; None: code declares the entry."""
     edit: int = 0

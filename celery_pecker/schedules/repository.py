@@ -191,6 +191,7 @@ class Repository:
             "declare",
             now=self._now(),
             term=term,
+            countdowns=[entry.countdown_us for entry in entries],
             **columns(entries),
         )
 

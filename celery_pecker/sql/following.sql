@@ -239,7 +239,7 @@ with clock as materialized (
 ),
 held as materialized (
     select stored.name, stored.version, wanted.task, wanted.schedule, wanted.delivery,
-           wanted.period_us, wanted.timeout_us, wanted.run
+           wanted.period_us, wanted.timeout_us, wanted.run, stored.countdown_us
     from clock
     cross join unnest(
         %(names)s::text[], %(versions)s::bigint[], %(tasks)s::text[],
@@ -265,6 +265,7 @@ declared as (
         period_us = held.period_us,
         timeout_us = held.timeout_us,
         run = held.run,
+        countdown_us = held.countdown_us,
         stored = true,
         declared_until = 'infinity'
     from held

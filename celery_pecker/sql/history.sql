@@ -60,7 +60,7 @@ where page.ctid = any (array(select ctid from old))
 -- lost, what was sent is sent once more and counts twice. The last slots are maxima, so they are the same
 -- whoever writes first, and however often.
 -- report_by: a message that no worker has begun by then is unreported: after its entry's timeout,
--- or its period, a minute at least and five at most. It counts from the last report of a worker, or
+-- or its period, a minute at least and five at most, and its countdown. It counts from the last report of a worker, or
 -- from the first slot that was sent since. Where no worker has reported of any entry for a week
 -- nothing follows from silence, since plain workers cannot; unless one did of all that was sent of
 -- the entry before. Local runs are not sent: their process reports of them and of nothing else.
@@ -89,9 +89,10 @@ select entry.name, counts.of[1], counts.of[2], counts.of[3], counts.of[4], count
                where before.name = entry.name
                    and (before.sent_era, before.sent_due)
                        <= (before.reported_era, before.reported_due))) then
-           clock.now + greatest(interval '1 minute', least(interval '5 minutes',
-               coalesce(declared.timeout_us, declared.period_us)
-                   * interval '1 microsecond'))
+           clock.now + greatest(declared.countdown_us, 0) * interval '1 microsecond'
+               + greatest(interval '1 minute', least(interval '5 minutes',
+                   coalesce(declared.timeout_us, declared.period_us)
+                       * interval '1 microsecond'))
        end,
        entry.bad_era, entry.bad_due, entry.bad_at, entry.bad_report,
        case when entry.bad_due is not null then %(host)s::text end, entry.bad_error,

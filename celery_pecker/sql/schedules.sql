@@ -148,22 +148,25 @@ with clock as materialized (
 ),
 stale as (
     select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
-           wanted.period_us, wanted.timeout_us, wanted.run,
+           wanted.period_us, wanted.timeout_us, wanted.run, wanted.countdown_us,
            clock.now + %(term)s * interval '1 second' as until
     from clock
     cross join unnest(
         %(names)s::text[], %(tasks)s::text[],
         %(schedules)s::text[], %(deliveries)s::text[],
-        %(periods)s::bigint[], %(timeouts)s::bigint[], %(runs)s::text[]
-    ) as wanted (name, task, schedule, delivery, period_us, timeout_us, run)
+        %(periods)s::bigint[], %(timeouts)s::bigint[], %(runs)s::text[],
+        %(countdowns)s::bigint[]
+    ) as wanted (
+        name, task, schedule, delivery, period_us, timeout_us, run, countdown_us)
     left join {schema}.pecker_declarations as kept on kept.name = wanted.name
     where kept.name is null
         or kept.declared_until < clock.now + %(term)s * 2 / 3.0 * interval '1 second'
         or kept.declared_until > clock.now + (%(term)s + 1) * interval '1 second'
 )
 insert into {schema}.pecker_declarations as kept
-    (name, task, schedule, delivery, period_us, timeout_us, run, declared_until)
-select name, task, schedule, delivery, period_us, timeout_us, run, until
+    (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
+     declared_until)
+select name, task, schedule, delivery, period_us, timeout_us, run, countdown_us, until
 from stale
 order by name
 on conflict (name) do update
@@ -173,6 +176,7 @@ set task = excluded.task,
     period_us = excluded.period_us,
     timeout_us = excluded.timeout_us,
     run = excluded.run,
+    countdown_us = excluded.countdown_us,
     stored = false,
     declared_until = excluded.declared_until
 

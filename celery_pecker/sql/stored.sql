@@ -152,7 +152,7 @@ written as (
         changed_by = excluded.changed_by,
         removed_at = null,
         edit = pg_current_xact_id()
-    returning s.name, s.created_at
+    returning s.name, s.created_at, s.countdown_us
 ),
 anchored as (
     update {schema}.pecker_tasks as task
@@ -171,10 +171,11 @@ anchored as (
 ),
 declared as (
     insert into {schema}.pecker_declarations
-        (name, task, schedule, delivery, period_us, timeout_us, run, stored,
-         declared_until)
+        (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
+         stored, declared_until)
     select wanted.name, wanted.task, wanted.described, wanted.delivery,
-           wanted.period_us, wanted.timeout_us, wanted.run, true, 'infinity'
+           wanted.period_us, wanted.timeout_us, wanted.run, written.countdown_us,
+           true, 'infinity'
     from written
     join wanted on wanted.name = written.name
     order by wanted.name
@@ -185,6 +186,7 @@ declared as (
         period_us = excluded.period_us,
         timeout_us = excluded.timeout_us,
         run = excluded.run,
+        countdown_us = excluded.countdown_us,
         stored = true,
         declared_until = excluded.declared_until
 ),
@@ -382,10 +384,11 @@ fenced as (
 ),
 declared as (
     insert into {schema}.pecker_declarations
-        (name, task, schedule, delivery, period_us, timeout_us, run, stored,
-         declared_until)
+        (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
+         stored, declared_until)
     select %(new)s::text, old.task, %(described)s::text, %(delivery)s::text,
-           %(period)s::bigint, %(timeout)s::bigint, old.run, true, 'infinity'
+           %(period)s::bigint, %(timeout)s::bigint, old.run, old.countdown_us,
+           true, 'infinity'
     from old
     on conflict (name) do update
     set task = excluded.task,
@@ -394,6 +397,7 @@ declared as (
         period_us = excluded.period_us,
         timeout_us = excluded.timeout_us,
         run = excluded.run,
+        countdown_us = excluded.countdown_us,
         stored = true,
         declared_until = excluded.declared_until
 ),

@@ -84,6 +84,36 @@ GUARDS = (
         f"{OUTCOMES}::test_an_entry_of_each_month_is_awaited",
     ),
     Guard(
+        "unreported: a message that waits for its countdown is not awaited",
+        "celery_pecker/sql/history.sql",
+        "greatest(declared.countdown_us, 0) * interval",
+        "0 * interval",
+        f"{OUTCOMES}::test_a_message_that_waits_for_its_countdown_is_not_awaited",
+    ),
+    Guard(
+        "unreported: the countdown of an entry of code is known",
+        "celery_pecker/declarations/reading.py",
+        "    return int(min(countdown, YEAR) * SECOND)\n",
+        "    return None\n",
+        "tests/unit/test_declarations.py::test_a_countdown_is_known_where_celery_has_one",
+    ),
+    Guard(
+        "unreported: the countdown of a stored schedule is known",
+        "celery_pecker/sql/stored.sql",
+        "wanted.run, written.countdown_us,\n",
+        "wanted.run, null,\n",
+        "tests/integration/stored_schedules/test_countdowns.py"
+        "::test_a_countdown_is_declared_under_either_name",
+    ),
+    Guard(
+        "unreported: a stored schedule that code gives back has its countdown",
+        "celery_pecker/sql/following.sql",
+        "        countdown_us = held.countdown_us,\n",
+        "",
+        "tests/integration/schedules/test_stored_rules.py"
+        "::test_code_takes_a_stored_name_over_and_gives_it_back",
+    ),
+    Guard(
         "unreported: a local run is no report of a worker",
         "celery_pecker/sql/history.sql",
         "       case when sent.over then entry.reported_era end,\n"

@@ -434,6 +434,27 @@ def test_a_local_run_has_its_own_defaults() -> None:
     assert plain.policy.run is RunMode.DISPATCH
 
 
+@pytest.mark.parametrize(
+    ("countdown", "known"),
+    [
+        (90, 90 * SECOND),
+        (0.5, SECOND // 2),
+        (1e300, 31_536_000 * SECOND),
+        (float("nan"), None),
+        ("90", None),
+        (-1, None),
+        (None, None),
+    ],
+)
+def test_a_countdown_is_known_where_celery_has_one(
+    countdown: object, known: int | None
+) -> None:
+    """A year at most: what is beyond it no message waits for."""
+    options = {"countdown": countdown}
+    [entry] = read({"x": {"task": "t", "schedule": 1.0, "options": options}})
+    assert entry.countdown_us == known
+
+
 def test_a_relative_schedule_of_less_than_a_second_is_refused() -> None:
     """Celery's own beat sends it without end; here it ran once in a minute."""
     with pytest.raises(Misconfigured, match=r"every 0\.2 s, relative; allowed"):

@@ -24,6 +24,18 @@ comment on column {schema}.pecker_outcomes.report_by is
 comment on column {schema}.pecker_outcomes.unreported_at is
     'from when on what was sent counts as unreported; null: all was reported of';
 
+-- A message that waits for its countdown is not awaited before.
+alter table {schema}.pecker_schedules
+    add column countdown_us bigint generated always as (
+        case jsonb_typeof(options -> 'countdown') when 'number' then
+            least((options ->> 'countdown')::numeric * 1000000, 31536000000000)::bigint
+        end) stored;
+comment on column {schema}.pecker_schedules.countdown_us is
+    'of the options: microseconds from the slot to the first moment of its run, a year at most';
+alter table {schema}.pecker_declarations add column countdown_us bigint;
+comment on column {schema}.pecker_declarations.countdown_us is
+    'microseconds that its messages wait before a worker may begin them, or null';
+
 -- Whether any worker has reported lately is asked at each write of counts. The column changes
 -- once a day, so that all other updates stay in the page.
 create index pecker_outcomes_reported on {schema}.pecker_outcomes (reported_day)

@@ -108,6 +108,19 @@ def test_an_entry_of_each_month_is_awaited(reporters: Reporters) -> None:
     assert {*reporters.unreported(120)} == {"monthly"}
 
 
+def test_a_message_that_waits_for_its_countdown_is_not_awaited(
+    reporters: Reporters,
+) -> None:
+    """It lies in the memory of a worker, which has nothing to report."""
+    reporters.stage.declare("later", countdown_us=600 * SECOND)
+    reporters.stage.declare("tick")
+    reporters.sent("tick", 1)
+    reporters.ended("tick", 1)
+    reporters.sent("later", 1)
+    assert not reporters.unreported(650)
+    assert {*reporters.unreported(670)} == {"later"}
+
+
 def test_a_local_run_is_no_report_of_a_worker(reporters: Reporters) -> None:
     """Of messages, plain workers report nothing still; nor does a broker have it."""
     reporters.stage.declare("check", run=RunMode.LOCAL)

@@ -189,7 +189,7 @@ def test_code_takes_a_stored_name_over_and_gives_it_back(
 ) -> None:
     """Replicas of older code win nothing meanwhile; without the code they do again."""
     clock = ManualClock()
-    store(dsn, "sweep", {"every": 10}, clock=clock)
+    store(dsn, "sweep", {"every": 10}, clock=clock, options={"countdown": 3})
     with follower(dsn, clock, pace=SHORT) as (older, _):
         older.pass_time(12)
         newer = start({"sweep": 7.0}, clock)
@@ -200,11 +200,17 @@ def test_code_takes_a_stored_name_over_and_gives_it_back(
         assert len(due(newer)) == 1
         with psycopg.connect(dsn) as connection:
             [(stored,)] = connection.execute("select stored from pecker_declarations")
+            connection.execute("update pecker_declarations set countdown_us = null")
         assert not stored
         older.pass_time(3 * TERM)
         sent = due(older)[1:]
         assert sent
         assert clock.monotonic() - 10 < seconds(sent[-1]) <= clock.monotonic()
+        with psycopg.connect(dsn) as connection:
+            [row] = connection.execute(
+                "select stored, countdown_us from pecker_declarations"
+            )
+        assert row == (True, 3_000_000)
 
 
 @pytest.mark.parametrize("schedule", [{"crontab": "* * * * *"}, {"every": 30}], ids=str)
