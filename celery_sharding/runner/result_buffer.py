@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,8 @@ class ResultBuffer:
         """Places that are to be retried once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
+        self.keep: Callable[[tuple[int, Any]], None] = self.results.append
+        """Keeps one more: it is called for each item, and costs no call of ours."""
 
     def torn(self, cursor: int) -> bool:
         """Return whether items before that one ended in calls that did not return.
@@ -92,6 +94,10 @@ class ResultBuffer:
         results = self.results
         while results and results[-1][0] >= index:
             results.pop()
+
+    def drop_beyond(self, count: int) -> None:
+        """Drop results but for so many."""
+        del self.results[count:]
 
     def rewind(self, cursor: int) -> None:
         """Count items from that one on as not ended, even if they were written so.

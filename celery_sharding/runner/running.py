@@ -94,11 +94,10 @@ class Running:
         """Call until nothing is left, or no item may be begun."""
         shard_run = self._shard_run
         self._accuse()
-        if shard_run.stop is None and shard_run.cursor >= shard_run.count:
-            shard_run.stop = Stop.END  # only its end was not written
+        shard_run.finish()  # if only its end was not written
         while shard_run.stop is None and self._whole is None:
             shard_run.begin_call()
-            if shard_run.batch is not None and not self._open_batch():
+            if shard_run.batch is not None and not shard_run.open_batch(self._room):
                 break
             began, intact = shard_run.cursor, not shard_run.torn
             value, error = shard_run.limits.attempt(self._processor.process, self._view)
@@ -118,18 +117,7 @@ class Running:
         if guilty == WHOLE:
             self._whole = (KILLS.format(deaths=deaths, what="this shard"), Code.DIED)
             return
-        shard_run.at = guilty + 1
-        shard_run.fail(KILLS.format(deaths=deaths, what="this item"), Code.DIED)
-        shard_run.settle()
-
-    def _open_batch(self) -> bool:
-        """Return whether there is a batch to begin; `end` is where it ends."""
-        shard_run = self._shard_run
-        shard_run.look()
-        if shard_run.stop is not None:
-            return False
-        shard_run.end = shard_run.batch_end(self._room)
-        return True
+        shard_run.blame(guilty, KILLS.format(deaths=deaths, what="this item"))
 
     def _returned(self, value: Any, began: int, *, intact: bool) -> None:
         shard_run = self._shard_run
@@ -142,8 +130,7 @@ class Running:
             self._processor.note_return(value=False)
         if shard_run.batch is not None:
             self._room = min(self._room * 2, shard_run.batch)
-        if shard_run.stop is None and shard_run.at >= shard_run.count:
-            shard_run.stop = Stop.END
+        shard_run.finish()
         if not took_items and shard_run.stop is None:
             left = shard_run.count - shard_run.cursor
             self._whole = (IDLE.format(left=left), Code.FAILED)
@@ -158,15 +145,11 @@ class Running:
         struck = limits.struck(error)
         over = limits.over() if struck else None
         if over is not None:
-            self._interrupted(over, error)
+            shard_run.interrupt(over, error)
         elif shard_run.batch is not None and shard_run.at > began:
             self._batch_raised(error, struck)
         elif shard_run.in_hand is not None:
-            shard_run.buffer.drop_results(shard_run.at - 1)
-            shard_run.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
-            shard_run.settle()
-            if shard_run.stop is None and shard_run.at >= shard_run.count:
-                shard_run.stop = Stop.END
+            shard_run.end_failed(error, Code.TIMED_OUT if struck else Code.FAILED)
         elif (
             struck
             and shard_run.stop is None
@@ -189,29 +172,14 @@ class Running:
                     error,
                 )
 
-    def _interrupted(self, over: Stop, error: Exception) -> None:
-        """Handle the end of the shard's or the job's time, in an item or outside."""
-        shard_run = self._shard_run
-        if shard_run.in_hand is None:
-            shard_run.take_back(error, Code.TIMED_OUT)
-        shard_run.buffer.drop_results(shard_run.cursor)
-        shard_run.failing.clear()
-        shard_run.at = shard_run.cursor
-        shard_run.stop = over
-
     def _batch_raised(self, error: Exception, struck: bool) -> None:
         shard_run = self._shard_run
         size = shard_run.end - shard_run.cursor
-        shard_run.buffer.drop_results(shard_run.cursor)
-        shard_run.failing.clear()
         if size > 1:
             self._room = max(1, size // 2)
-            shard_run.at = shard_run.cursor
-            return
-        shard_run.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
-        shard_run.settle()
-        if shard_run.stop is None and shard_run.at >= shard_run.count:
-            shard_run.stop = Stop.END
+            shard_run.undo_call()
+        else:
+            shard_run.end_failed(error, Code.TIMED_OUT if struck else Code.FAILED)
 
     def _value_lost(self, stop: Stop) -> bool:
         """Return whether the value of items that ended well went with their call.

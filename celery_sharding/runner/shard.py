@@ -37,7 +37,7 @@ class Shard:
 
     def __init__(self, shard_run: ShardRun) -> None:
         self._shard_run = shard_run
-        self._keep = shard_run.buffer.results.append
+        self._keep = shard_run.buffer.keep
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items that have not ended yet."""

@@ -28,8 +28,10 @@ from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import FailFast, policy_of
 from celery_sharding.runner import failures
+from celery_sharding.runner.confirmed import Confirmed
 from celery_sharding.runner.limits import Limits
 from celery_sharding.runner.result_buffer import Known, ResultBuffer
+from celery_sharding.runner.retries import Retries
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
@@ -39,8 +41,6 @@ NO_ITEM = (
     "shard.fail(…) was called with no item in hand; raise an error, and the shard fails"
     " as a whole"
 )
-ASKED = 1_000
-"""How often an item is retried, at most, because its code asks for it."""
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
@@ -66,7 +66,8 @@ class ShardRun:
         self.stop: Stop | None = None
         self.limits = Limits(work, record)
         self.policy = policy_of(work.options)
-        self.retried = record.attempt + 1 < self.policy.attempts()
+        self._retries = Retries(self.policy, record.attempt)
+        self.retried = self._retries.allowed
         self.buffer = ResultBuffer(record, items, known, retried=self.retried)
         self.window = Window(
             cursor=self.cursor,
@@ -85,19 +86,7 @@ class ShardRun:
         ]
         self.failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
-        self._asked: dict[int, tuple[BaseException | str, float]] = {}
-        """By which error code asks for another attempt at an item, and after how many
-        seconds: a later error of the same item is another matter."""
-        self._wait = 0.0
-        self._began = self.cursor
-        """The first item of the call in hand."""
-        self._since = self.cursor
-        """The first item after the last call that returned."""
-        self._known: set[int] = set()
-        """Items that failed here, or whose results were written."""
-        self._whole_from: int | None = None
-        """How many results there were when the call had been given its last item:
-        those behind them belong to no item."""
+        self._confirmed = Confirmed(self.buffer, self.cursor)
         self.untouched = False
         """Whether the iterator that was made last has not been asked for an item."""
         self.collected = False
@@ -105,10 +94,7 @@ class ShardRun:
 
     def begin_call(self) -> None:
         """Begin a call of the processor: nothing that it is given is confirmed."""
-        self._began = self.cursor
-        if not self.torn:
-            self._since = self.cursor
-        self._whole_from = None
+        self._confirmed.begin_call(self.cursor, torn=self.torn)
         self.untouched = self.collected = False
         self.end = self.count
 
@@ -151,13 +137,13 @@ class ShardRun:
                         self.limits.lift()
                         self.settle()
                         if self.stop is not None:
-                            self._exhausted()
+                            self._confirmed.exhaust()
                             return
                     self.cursor = self.at
                 now = monotonic()
                 if now >= due or self.at >= edge:
                     break
-        self._exhausted()
+        self._confirmed.exhaust()
 
     @property
     def torn(self) -> bool:
@@ -176,13 +162,7 @@ class ShardRun:
     @property
     def left(self) -> bool:
         """Whether `ok` was called after the last item: with a value of all of them."""
-        start = self._whole_from
-        return start is not None and len(self.buffer.results) > start
-
-    def _exhausted(self) -> None:
-        """Note that the call has no item in hand any more."""
-        if self._whole_from is None:
-            self._whole_from = len(self.buffer.results)
+        return self._confirmed.left
 
     def _ready(self) -> bool:
         """Write what is due; return whether another item may be begun."""
@@ -219,7 +199,7 @@ class ShardRun:
         rate = (self.cursor - before) / flush if flush > 0 else 0.0
         self._pace = (now, self.cursor)
         ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
-        self._known.update(index for index, _ in self.buffer.results)
+        self._confirmed.keep_results()
         return self.buffer.step(self.cursor, ahead)
 
     def last_step(self, status: Code, value: Any) -> Step:
@@ -228,7 +208,7 @@ class ShardRun:
         if not status.ended and self.window.isolating(self.cursor):
             ahead = max(self.record.ahead, self.window.limit)
         return self.buffer.step(
-            self.cursor, ahead, status, value=value, delay=self.delay
+            self.cursor, ahead, status, value=value, delay=self._retries.delay
         )
 
     def abandon(self) -> list[Step]:
@@ -257,6 +237,13 @@ class ShardRun:
             failure = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
             self.buffer.fail_whole(failure)
         return [self.last_step(status, None)]
+
+    def open_batch(self, room: int) -> bool:
+        """Begin a batch of at most that many items; return whether there is one."""
+        self.look()
+        if self.stop is None:
+            self.end = self.batch_end(room)
+        return self.stop is None
 
     def batch_end(self, room: int) -> int:
         """Return where a batch of at most that many items ends, that begins now."""
@@ -289,25 +276,30 @@ class ShardRun:
         Items before that one which were not confirmed have failed with the error. None
         of this depends on what was written meanwhile.
         """
-        buffer = self.buffer
-        self.drop_left()
-        self._known.update(index for index, _ in buffer.results)
-        start = self._since if further else self._began
-        known = {index for index in self._known if index >= start}
-        end = max(known, default=start - 1) + 1
-        undone = end < self.cursor
-        for index in range(start, end):
-            if index not in known:
-                self._failed(index, error, code)
-                undone = True
-        buffer.rewind(end)
+        end, doubtful = self._confirmed.doubtful(further=further)
+        undone = bool(doubtful) or end < self.cursor
+        for index in doubtful:
+            self._failed(index, error, code)
+        self.buffer.rewind(end)
         self.cursor = self.at = end
         return undone
 
+    def undo_call(self) -> None:
+        """Run the items of the call in hand anew."""
+        self.buffer.drop_results(self.cursor)
+        self.failing.clear()
+        self.at = self.cursor
+
+    def interrupt(self, over: Stop, error: Exception) -> None:
+        """Stop as the shard's or the job's time is over, in an item or outside."""
+        if self.in_hand is None:
+            self.take_back(error, Code.TIMED_OUT)
+        self.undo_call()
+        self.stop = over
+
     def drop_left(self) -> None:
         """Forget results that belong to no item."""
-        if self._whole_from is not None:
-            del self.buffer.results[self._whole_from :]
+        self._confirmed.drop_left()
 
     def _pass_unreadable(self) -> None:
         """Record items that could not be read as failed, without the processor."""
@@ -316,11 +308,6 @@ class ShardRun:
             self.at += 1
             self.fail(broken.reason)
             self.settle()
-
-    @property
-    def delay(self) -> float:
-        """Seconds until items that failed in this attempt are retried."""
-        return max(self.policy.delay(self.record.attempt + 1), self._wait)
 
     # What has come of items
 
@@ -331,7 +318,7 @@ class ShardRun:
 
     def ok(self, value: Any) -> None:
         """Keep a result of the item in hand."""
-        self.buffer.results.append((self.at - 1, value))
+        self.buffer.keep((self.at - 1, value))
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """Let the current item have failed when it ends."""
@@ -342,8 +329,7 @@ class ShardRun:
     def retry(self, error: BaseException | str, seconds: float) -> None:
         """Fail the current item; retry it after that long, whatever the policy."""
         self.fail(error)
-        if self.record.attempt < ASKED:
-            self._asked[self.at - 1] = error, seconds
+        self._retries.ask(self.at - 1, error, seconds)
 
     def raised_by_item(self, error: Exception) -> None:
         """Fail the current item, unless the shard or the job is what has ended."""
@@ -352,6 +338,24 @@ class ShardRun:
             raise error
         self.buffer.drop_results(self.at - 1)
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
+
+    def blame(self, index: int, error: str) -> None:
+        """End an item, which is not run: processes before this one died over it."""
+        self.at = index + 1
+        self.fail(error, Code.DIED)
+        self.settle()
+
+    def end_failed(self, error: BaseException, code: Code) -> None:
+        """End the current item as failed, without what it kept."""
+        self.buffer.drop_results(self.at - 1)
+        self.fail(error, code)
+        self.settle()
+        self.finish()
+
+    def finish(self) -> None:
+        """Stop if no item is left."""
+        if self.stop is None and self.at >= self.count:
+            self.stop = Stop.END
 
     def settle(self) -> None:
         """Count the current items as ended."""
@@ -362,11 +366,8 @@ class ShardRun:
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         failure = failures.of_item(self.record, index, self.items[index], error, code)
-        by, seconds = self._asked.pop(index, (None, 0.0))
-        asked = by is error
-        retry = asked or (self.retried and code is not Code.DIED)
-        self._wait = max(self._wait, seconds if asked else 0.0)
-        self._known.add(index)
+        retry = self._retries.decide(index, error, code)
+        self._confirmed.fail(index)
         self.buffer.fail(index, failure, retry=retry)
         if isinstance(self.policy, FailFast) and self.stop is None and not retry:
             self.stop = Stop.FAILED

@@ -682,17 +682,18 @@ where ticket.state = 'held'
     Guard(
         "sharding: items without a result are not confirmed by one that follows",
         "celery_sharding/runner/shard_run.py",
-        """                self._failed(index, error, code)
-                undone = True
+        """            self._failed(index, error, code)
+        self.buffer.rewind(end)
 """,
-        """                undone = True
+        """            pass
+        self.buffer.rewind(end)
 """,
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
     ),
     Guard(
         "sharding: a value that belongs to no item confirms none",
-        "celery_sharding/runner/shard_run.py",
-        "            del self.buffer.results[self._whole_from :]\n",
+        "celery_sharding/runner/confirmed.py",
+        "            self._buffer.drop_beyond(self._whole_from)\n",
         "            pass\n",
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
     ),
@@ -1050,9 +1051,9 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: what asks to be tried again is, whatever the policy",
-        "celery_sharding/runner/shard_run.py",
-        "        retry = asked or (",
-        "        retry = (",
+        "celery_sharding/runner/retries.py",
+        "        return asked or (",
+        "        return (",
         f"{FAILING}::test_what_asks_for_it_is_tried_again_whatever_the_policy",
     ),
     Guard(
