@@ -61,7 +61,9 @@ class Claimant:
         pace = Pace(slack=settings.clock_slack, timeout=settings.database_timeout)
         database = Database.of(settings)
         agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
-        repository = Repository(database, new_id(), kind=kind)
+        repository = Repository(
+            database, new_id(), kind=kind, keeps_reports=settings.history > 0
+        )
         return cls(
             app=app,
             beat_schedule=beat_schedule,

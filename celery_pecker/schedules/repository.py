@@ -35,8 +35,11 @@ class Repository:
         holder: uuid.UUID,
         *,
         kind: str = "beat",
+        keeps_reports: bool = True,
         now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
+        self.keeps_reports = keeps_reports
+        """Whether this app has a history at all."""
         self._database = database
         self._kind = kind
         self.stored = StoredRows(database, local=kind == "local", now=now)
@@ -251,6 +254,11 @@ class Repository:
         """Remove entries that nobody has declared for so many seconds."""
         rows = self._database.run("forget_undeclared", after=after, now=self._now())
         return [name for (name,) in rows]
+
+    def drop_reports(self) -> int:
+        """Remove reports and counts, at most CHUNK rows of each; return how many."""
+        [(count,)] = self._database.run("drop_reports", most=CHUNK)
+        return int(count)
 
 
 def _instant(instant_us: int | None) -> datetime | None:

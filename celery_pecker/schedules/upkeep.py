@@ -80,6 +80,7 @@ class Upkeep:
         """The entries of the rounds, as they were when the first of them began."""
         self._declared = 0
         self._next_forgetting = 0.0
+        self._drops_reports = False
         self._silent_processes = SilentProcesses()
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
@@ -134,9 +135,12 @@ class Upkeep:
         now = self._timekeeper.now()
         if now >= self._next_forgetting:
             self._next_forgetting = now + TERM
+            self._drops_reports = not self._repository.keeps_reports
             self._give_back()
             for name in self._repository.forget(after=FORGET):
                 logger.warning("pecker: %s was declared by nobody for a day", name)
+        if self._drops_reports:  # shown, they would say for ever what was once so
+            self._drops_reports = self._repository.drop_reports() > 0
 
     def _sweep(self) -> None:
         """Report the runs of processes that were killed as lost."""

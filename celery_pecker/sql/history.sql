@@ -55,6 +55,22 @@ old as materialized (
 delete from {schema}.pecker_history as page
 where page.ctid = any (array(select ctid from old))
 
+/* celery_pecker:drop_reports */
+-- Where no history is kept: what is left of an older one, some rows at a time.
+with pages as (
+    delete from {schema}.pecker_history as page
+    where page.ctid = any (array(
+        select ctid from {schema}.pecker_history limit %(most)s for update skip locked))
+    returning 1
+),
+outcomes as (
+    delete from {schema}.pecker_outcomes as outcome
+    where outcome.ctid = any (array(
+        select ctid from {schema}.pecker_outcomes limit %(most)s for update skip locked))
+    returning 1
+)
+select (select count(*) from pages) + (select count(*) from outcomes) as dropped
+
 /* celery_pecker:count_outcomes */
 -- Adds up what became of runs, one row for each entry. Counts are added: if the answer got
 -- lost, what was sent is sent once more and counts twice. The last slots are maxima, so they are the same

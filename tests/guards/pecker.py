@@ -114,6 +114,20 @@ GUARDS = (
         "::test_code_takes_a_stored_name_over_and_gives_it_back",
     ),
     Guard(
+        "outcomes: without a history nothing old is shown as of now",
+        "celery_pecker/schedules/upkeep.py",
+        "            self._drops_reports = self._repository.drop_reports() > 0\n",
+        "            self._drops_reports = False\n",
+        f"{OUTCOMES}::test_without_a_history_nothing_old_is_shown",
+    ),
+    Guard(
+        "outcomes: a scheduler knows whether there is a history",
+        "celery_pecker/replica/claimant.py",
+        "keeps_reports=settings.history > 0",
+        "keeps_reports=True",
+        f"{OUTCOMES}::test_a_scheduler_knows_whether_there_is_a_history",
+    ),
+    Guard(
         "unreported: a local run is no report of a worker",
         "celery_pecker/sql/history.sql",
         "       case when sent.over then entry.reported_era end,\n"

@@ -5,12 +5,20 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 
+import psycopg
 import pytest
+from celery import Celery
 
+from celery_pecker.declarations import BeatSchedule
 from celery_pecker.history import Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.replica.claimant import Claimant
+from celery_pecker.schedules import repository
 from celery_pecker.schedules.model import RunMode
-from tests.integration.overview.conftest import SECOND, Stage
+from celery_pecker.schedules.upkeep import TERM
+from celery_pecker.testing.manual import ManualPecker
+from tests.integration.overview.conftest import SECOND, Stage, entry
 
 DAY = 86_400
 
@@ -134,3 +142,42 @@ def test_a_local_run_is_no_report_of_a_worker(reporters: Reporters) -> None:
     reporters.sent("tick", 3)
     reporters.sent("check", 3)
     assert {*reporters.unreported(120)} == {"tick"}
+
+
+def test_without_a_history_nothing_old_is_shown(
+    reporters: Reporters, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that nobody writes any more would say for ever what was once so."""
+    monkeypatch.setattr(repository, "CHUNK", 2)
+    names = [f"tick {nth}" for nth in range(5)]
+    reporters.stage.declare(*names)
+    for name in names:
+        reporters.sent(name, 1)
+        reporters.ended(name, 1)
+        reporters.sent(name, 2)
+    assert {*reporters.unreported(120)} == {*names}
+
+    def rows() -> int:
+        with psycopg.connect(dsn) as connection:
+            [(count,)] = connection.execute(
+                "select (select count(*) from pecker_history)"
+                " + (select count(*) from pecker_outcomes)"
+            )
+        return int(count)
+
+    with ManualPecker([entry("tick 0", SECOND)], dsn=dsn) as pecker:
+        pecker.pass_time(12)
+        assert rows() > 10
+        pecker.repository.keeps_reports = False
+        pecker.pass_time(TERM + 60)
+    assert rows() == 0
+    assert not reporters.unreported(120)
+
+
+@pytest.mark.parametrize("kept", [0, 600])
+def test_a_scheduler_knows_whether_there_is_a_history(dsn: str, kept: int) -> None:
+    """By the setting."""
+    app = Celery("desk", broker="memory://", set_as_current=False)
+    settings = Settings(dsn=dsn, app="desk", history=kept)
+    made = Claimant.of(app, BeatSchedule(app), settings, kind="beat")
+    assert made.repository.keeps_reports is (kept > 0)
