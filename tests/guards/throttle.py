@@ -67,7 +67,7 @@ GUARDS = (
     Guard(
         "throttle: what finds no place is counted as dropped",
         "throttle/meter/rows.py",
-        "        sums.dropped += dropped - self._dropped_reported\n",
+        "        sums.drop(dropped - self._dropped_reported)\n",
         "",
         f"{METER}::test_threads_beyond_the_lanes_are_dropped_and_counted",
     ),

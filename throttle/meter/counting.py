@@ -105,12 +105,11 @@ class Meter:
         """
         now = perf_ns()
         sums = Sums()
-        if isinstance(self._counts, ProcessCounts):
-            self._counts.read(sums, now)
+        self._counts.read(sums, now)
         for row in self._children:
             row.read(sums, now)
         if self._children and self._shared is not None:
-            sums.dropped += self._shared.dropped()
+            sums.drop(self._shared.dropped())
         return sums.reading()
 
     def forked(self) -> None:

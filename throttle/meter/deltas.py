@@ -19,15 +19,15 @@ class Sums:
     """Adds up what came from all threads and children."""
 
     def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.dropped = 0
+        self._runs: list[Run] = []
+        self._dropped = 0
         self._databases: dict[str, list[int]] = {}
 
     def add(self, names: Sequence[str], news: Iterable[New]) -> None:
         """Add what is new, of the databases in the order of their cells."""
         for at, operations, spent, rows in news:
             if at == 0:
-                self.dropped += operations
+                self._dropped += operations
                 continue
             name = names[at // WIDTH - 1]
             sums = self._databases.get(name)
@@ -37,10 +37,18 @@ class Sums:
             sums[2] += spent
             sums[3] += rows
 
+    def add_runs(self, runs: Iterable[Run]) -> None:
+        """Add what runs have cost, of one database each."""
+        self._runs.extend(runs)
+
+    def drop(self, operations: int) -> None:
+        """Add operations of which it is not known what they were of."""
+        self._dropped += operations
+
     def reading(self) -> Reading:
         """Return all of it."""
         databases = {name: amount_of(sums) for name, sums in self._databases.items()}
-        return Reading(databases, tuple(self.runs), self.dropped)
+        return Reading(databases, tuple(self._runs), self._dropped)
 
 
 def amount_of(new: Sequence[int]) -> Amount:

@@ -79,11 +79,10 @@ class ProcessCounts:
             if ended:
                 del self._by_thread[thread]
             elif opened is not None:
-                sums.runs.extend(self._runs(thread, opened, now, ended=False))
-        for _ in range(len(self._ended)):
-            sums.runs.append(self._ended.popleft())
+                sums.add_runs(self._runs(thread, opened, now, ended=False))
+        sums.add_runs(self._ended.popleft() for _ in range(len(self._ended)))
         dropped = sum(self._spare.cells[OPERATIONS::WIDTH]) + self._lost
-        sums.dropped += dropped - self._spare_reported
+        sums.drop(dropped - self._spare_reported)
         self._spare_reported = dropped
 
     def _runs(

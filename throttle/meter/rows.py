@@ -202,7 +202,7 @@ class Row:
         if not gone:
             self._read_running(sums, now)
         dropped = self._cells[DROPPED]
-        sums.dropped += dropped - self._dropped_reported
+        sums.drop(dropped - self._dropped_reported)
         self._dropped_reported = dropped
 
     def _gone(self, lanes: list[list[int]], now: int) -> bool:
@@ -231,7 +231,7 @@ class Row:
         cost = self._cost(now)
         if cells[TURN] != turn:  # another one began meanwhile
             return
-        sums.runs.extend(
+        sums.add_runs(
             run_of(self._names, run, new, now - began, ended=False) for new in cost
         )
 
@@ -246,8 +246,8 @@ class Row:
             new = (at, operations, spent, rows)
             runs.append(run_of(self._names, run, new, elapsed, ended=True))
         torn = max(cells[WRITTEN] - RING - first, 0)  # overwritten while we read
-        sums.runs.extend(runs[torn:])
-        sums.dropped += first - self._reported + min(torn, len(runs))
+        sums.add_runs(runs[torn:])
+        sums.drop(first - self._reported + min(torn, len(runs)))
         self._reported = written
 
     def _cost(self, now: int) -> list[New]:

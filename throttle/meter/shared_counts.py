@@ -6,6 +6,7 @@ import os
 from collections import deque
 
 from throttle.meter.cells import LENGTH, OPERATIONS, STARTED, WIDTH
+from throttle.meter.deltas import Sums
 from throttle.meter.rows import LANES, Row
 from throttle.meter.thread_cells import ThreadCells
 
@@ -58,6 +59,9 @@ class RowCounts:
             self._row.drop(dropped - self._spare_reported)
             self._spare_reported = dropped
 
+    def read(self, _sums: Sums, _now: int) -> None:
+        """Add nothing: the parent reads the row."""
+
 
 class DroppedCounts:
     """The counts of a child beyond the rows: what it counts is dropped, and counted.
@@ -84,3 +88,6 @@ class DroppedCounts:
 
     def end(self, _thread: ThreadCells, _now: int) -> None:
         """Do nothing: nobody reads it."""
+
+    def read(self, _sums: Sums, _now: int) -> None:
+        """Add nothing: the parent reads the cells."""

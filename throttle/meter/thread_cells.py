@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from throttle.meter.deltas import Sums
+
 if TYPE_CHECKING:
     from throttle.meter.cells import Cells
 
@@ -57,6 +59,10 @@ class Counts(Protocol):
 
     def end(self, thread: ThreadCells, now: int) -> None:
         """End the open run, whose cost is known."""
+        ...
+
+    def read(self, sums: Sums, now: int) -> None:
+        """Add all that is new and that nobody else reads to the sums."""
         ...
 
 
