@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Cut, Options, Placement
@@ -34,6 +34,8 @@ class _Once:
     """An item that failed is not tried again."""
 
     __slots__ = ()
+    ends_job: ClassVar[bool] = False
+    """Whether the first item that fails for good ends the job."""
 
     def attempts(self) -> int:
         """Return how often an item is tried, at most."""
@@ -68,6 +70,8 @@ class Isolate(_Once):
 class FailFast(_Once):
     """The first failed item ends the job."""
 
+    ends_job: ClassVar[bool] = True
+
     def allowed(self, total: int) -> int | None:
         """Return how many items of that many may fail."""
         del total
@@ -86,6 +90,7 @@ class Retry:
     """Seconds between two attempts, at most."""
     max_failed: int | str | None = None
     """As in `Isolate`, for those that failed in the end."""
+    ends_job: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse what could never end, or never wait."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from celery_sharding.model import Code, Step
 from celery_sharding.model import Shard as Record
-from celery_sharding.policies import FailFast
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
 from celery_sharding.runner.result_buffer import Known
@@ -241,7 +240,7 @@ class Running:
                 self._whole = self._whole or (TORN, Code.FAILED)
         if self._whole is not None:
             step = _failed(shard_run, *self._whole)
-            if isinstance(shard_run.policy, FailFast):
+            if shard_run.policy.ends_job:
                 stop = Stop.FAILED
             return shard_run.writer.write(step) or stop
         status = STATUS.get(stop, Code.WAITING)

@@ -26,7 +26,7 @@ from typing import Any
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
-from celery_sharding.policies import FailFast, policy_of
+from celery_sharding.policies import policy_of
 from celery_sharding.runner import failures
 from celery_sharding.runner.confirmed import Confirmed
 from celery_sharding.runner.limits import Limits
@@ -369,5 +369,5 @@ class ShardRun:
         retry = self._retries.decide(index, error, code)
         self._confirmed.fail(index)
         self.buffer.fail(index, failure, retry=retry)
-        if isinstance(self.policy, FailFast) and self.stop is None and not retry:
+        if self.policy.ends_job and self.stop is None and not retry:
             self.stop = Stop.FAILED
