@@ -165,6 +165,10 @@ class Lease:
         self._why = why
         self._over.set()
 
+    def lapse(self) -> None:
+        """Note that this life was seen without trust, in a process of its own."""
+        self.lapsed = True
+
     def _untrusted(self) -> bool:
         untrusted = self._unreachable is Unreachable.STOP and self._trust.left() <= 0
         self.lapsed = self.lapsed or untrusted

@@ -376,7 +376,7 @@ GUARDS = (
     Guard(
         "observers: a process of its own that ends without trust is not deleted",
         "celery_pecker/observers/hosts/child.py",
-        'self._lease.lapsed = self._lease.lapsed or message["lapsed"]\n',
+        "self._lease.lapse()\n",
         "pass\n",
         "tests/integration/observers/test_processes.py",
     ),

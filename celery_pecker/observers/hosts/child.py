@@ -91,7 +91,8 @@ class InProcess:
                 if "state" in message:
                     self._lease.state = message["state"]
                 else:
-                    self._lease.lapsed = self._lease.lapsed or message["lapsed"]
+                    if message["lapsed"]:
+                        self._lease.lapse()
                     self._last = message
         self._heard.set()
 
