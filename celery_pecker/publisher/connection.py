@@ -59,7 +59,7 @@ class BrokerConnection:
         """Queues are declared here: a refusal closes an AMQP channel."""
         self.confirms: Confirms | None = None
         self.kind = Kind.OTHER
-        self.trust = TrustWindow(opened=0.0, seconds=float("inf"))
+        self._trust = TrustWindow(opened=0.0, seconds=float("inf"))
         """How long the batch in hand may be sent."""
         self._answered = float("-inf")
         self._blocked = False
@@ -116,6 +116,10 @@ class BrokerConnection:
         """Remember that the broker has just answered."""
         self._answered = self.clock.monotonic()
 
+    def begin_batch(self, trust: TrustWindow) -> None:
+        """Take a batch in hand, which may be sent within that window."""
+        self._trust = trust
+
     def in_time(self) -> None:
         """Refuse to send too late; call it right before the write.
 
@@ -124,7 +128,7 @@ class BrokerConnection:
         Raises:
             BrokerUnavailable: it is; nothing was sent.
         """
-        if self.trust.closed(self.clock.monotonic()):
+        if self._trust.closed(self.clock.monotonic()):
             msg = "too late: this process stood still between claim and send"
             raise BrokerUnavailable(msg)
 

@@ -134,7 +134,8 @@ class Publisher:
         """
         if not batch:
             return
-        self._broker.trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
+        trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
+        self._broker.begin_batch(trust)
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
         lane = self._lanes.get(self._kind)

@@ -267,7 +267,7 @@ GUARDS = (
     Guard(
         "outbox: a relay that was frozen sends nothing",
         "celery_pecker/publisher/stored_messages/publisher.py",
-        "        broker.trust = trust\n",
+        "        broker.begin_batch(trust)\n",
         "",
         f"{DEATHS}::test_a_frozen_relay_sends_nothing_when_it_wakes_up",
     ),

@@ -422,7 +422,7 @@ GUARDS = (
     Guard(
         "trust window: asked once more right before the write (I2)",
         "celery_pecker/publisher/connection.py",
-        "if self.trust.closed(self.clock.monotonic()):",
+        "if self._trust.closed(self.clock.monotonic()):",
         "if False:",
         "tests/contract/publisher/test_trust.py",
     ),

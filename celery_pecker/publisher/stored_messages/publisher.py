@@ -107,7 +107,7 @@ class StoredPublisher:
 
         """
         broker, pushed = self._broker, Pushed()
-        broker.trust = trust
+        broker.begin_batch(trust)
         try:
             self.ensure()
             self._declare({id(one.route): one.route for one in messages}.values())
@@ -145,7 +145,7 @@ class StoredPublisher:
             if not pushed.alone:
                 return pushed
         broker, pushed = self._broker, Pushed()
-        broker.trust = trust
+        broker.begin_batch(trust)
         try:
             self.ensure()
             self._declare([message.route])
