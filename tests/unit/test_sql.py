@@ -61,7 +61,6 @@ OTHERWISE = {
     "hold_observer",  # by its primary key, over a connection of the user's
 }
 
-labels = pytest.mark.parametrize("label", [*EVERY])
 houses = pytest.mark.parametrize("package", [*HOUSES])
 
 
@@ -157,41 +156,38 @@ def test_a_write_under_one_fence_changes_one_row_at_most(package: str) -> None:
     assert fenced - OTHERWISE <= calls(package, ONE_ROW)
 
 
-@labels
-def test_a_statement_is_one_and_begins_with_its_label(label: str) -> None:
+def test_a_statement_is_one_and_begins_with_its_label() -> None:
     """So `pg_stat_activity` shows the label, however long the statement is."""
-    text = EVERY[label]
-    assert text.startswith(f"/* {label} */\n")
-    assert ";" not in code(text), "two statements, or the end of one"
+    for label, text in EVERY.items():
+        assert text.startswith(f"/* {label} */\n")
+        assert ";" not in code(text), f"{label}: two statements, or the end of one"
 
 
-@labels
-def test_time_is_read_once_and_only_in_the_clock(label: str) -> None:
+def test_time_is_read_once_and_only_in_the_clock() -> None:
     """One instant per statement, that an index can serve and a test can set (I1)."""
-    text = code(EVERY[label])
-    assert not READS_TIME.search(CLOCK.sub(" ", text))
-    assert len(CLOCK.findall(text)) <= 1
-    assert text.count("%(now)s") == len(CLOCK.findall(text))
-    assert "pg_catalog." not in text, "tests shadow clock_timestamp() by search_path"
+    for label, whole in EVERY.items():
+        text = code(whole)
+        assert not READS_TIME.search(CLOCK.sub(" ", text)), label
+        assert len(CLOCK.findall(text)) <= 1, label
+        assert text.count("%(now)s") == len(CLOCK.findall(text)), label
+        # tests shadow clock_timestamp() by search_path
+        assert "pg_catalog." not in text, label
 
 
-@labels
-def test_a_statement_leaves_no_trace_in_its_session(label: str) -> None:
+def test_a_statement_leaves_no_trace_in_its_session() -> None:
     """A transaction pooler gives the next one to another session.
 
     What is set for a transaction (set_config's third argument) is gone with it.
     """
-    assert not SESSION.search(OF_TRANSACTION.sub("", code(EVERY[label])))
+    for label, text in EVERY.items():
+        assert not SESSION.search(OF_TRANSACTION.sub("", code(text))), label
 
 
-@labels
-def test_tables_are_named_with_their_schema(label: str) -> None:
+def test_tables_are_named_with_their_schema() -> None:
     """`search_path` is the user's, and is not set."""
-    text = code(EVERY[label])
-    bare = re.findall(
-        r"(?<![.\w}])pecker_\w+", re.sub(r"\{schema\}\.pecker_\w+", "", text)
-    )
-    assert bare == []
+    for label, text in EVERY.items():
+        rest = re.sub(r"\{schema\}\.pecker_\w+", "", code(text))
+        assert re.findall(r"(?<![.\w}])pecker_\w+", rest) == [], label
     assert render("{schema}.t", 'a"b') == '"a""b".t'
 
 
@@ -200,16 +196,14 @@ WAITS = {"celery_pecker:lock_entries", "celery_pecker:anchor_changed"}
 pass over their rows."""
 
 
-@labels
-def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones(
-    label: str,
-) -> None:
+def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones() -> None:
     """Rivals neither wait for one another nor dead-lock (I4)."""
-    text = code(EVERY[label])
-    if "for update" in text and label not in WAITS:
-        assert "skip locked" in text
-    if re.search(r"insert into \{schema\}\.pecker_(tasks|declarations)\b", text):
-        assert "order by" in text
+    adds = re.compile(r"insert into \{schema\}\.pecker_(tasks|declarations)\b")
+    for label, text in EVERY.items():
+        if "for update" in code(text) and label not in WAITS:
+            assert "skip locked" in code(text), label
+        if adds.search(code(text)):
+            assert "order by" in code(text), label
 
 
 def test_the_rules_see_what_they_should() -> None:
