@@ -19,7 +19,7 @@ SLOTS = 300
 """So many that the pools are not what limits."""
 
 
-@pytest.mark.parametrize("workers", [1, 4, 16])
+@pytest.mark.parametrize("workers", [1, 16])
 @pytest.mark.parametrize(
     "kind",
     [SHORT, LARGE, LONG, LONG_LARGE, ROUGH, ROUGH_LONG],
@@ -127,13 +127,12 @@ def test_large_runs_while_the_store_is_away() -> None:
     assert outcome.use <= 0.55
 
 
-@pytest.mark.parametrize("cost", [5_000, 20_000])
-def test_runs_of_a_minute_of_a_share_are_paid_for(cost: int) -> None:
+def test_runs_of_a_minute_of_a_share_are_paid_for() -> None:
     """Forgiven, sixteen workers did sixty times the limit with them, second by second.
 
     Ten seconds of a share are 3,125 operations.
     """
-    kind = Kind(operations=cost, duration=1.0)
+    kind = Kind(operations=20_000, duration=1.0)
     outcome = Simulation(
         World(workers=16, kinds=(kind,), seconds=150.0, warm=22.0)
     ).run()
