@@ -22,7 +22,7 @@ class Confirms:
         self._open: dict[int, str] = {}
         self.refused: dict[str, str] = {}
         """Ids of messages that RabbitMQ would not have, and why."""
-        self.current = ""
+        self._next = ""
         """The task whose message is published next through kombu."""
         channel.events["basic_ack"].add(self._on_ack)
         channel.events["basic_nack"].add(self._on_nack)
@@ -47,6 +47,14 @@ class Confirms:
         """Ids of messages that were sent and not answered yet."""
         return frozenset(self._open.values())
 
+    def begin_batch(self) -> None:
+        """Forget what was refused of the batch before."""
+        self.refused.clear()
+
+    def expect_next(self, task_id: str) -> None:
+        """Count on this one when the next message is published through kombu."""
+        self._next = task_id
+
     def expect(self, task_ids: Iterable[str]) -> None:
         """Count on one message for each of these; call it before they are written."""
         for task_id in task_ids:
@@ -64,7 +72,7 @@ class Confirms:
                 self._channel.connection.drain_events(timeout=left)
 
     def _count(self, *args: Any, **kwargs: Any) -> Any:
-        self.expect([self.current])
+        self.expect([self._next])
         tag = self._tag
         try:
             return self._publish(*args, **kwargs)

@@ -117,7 +117,7 @@ class RabbitLane:
         if confirms is None:
             msg = "the connection to RabbitMQ is closed"
             raise BrokerUnavailable(msg)
-        confirms.refused.clear()
+        confirms.begin_batch()
         started: set[str] = set()
         failure: BaseException | None = None
         try:

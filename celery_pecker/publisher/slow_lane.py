@@ -119,14 +119,14 @@ class SlowLane:
         confirms = broker.confirms
         if confirms is None:
             raise BrokerUnavailable
-        confirms.refused.clear()
+        confirms.begin_batch()
         producer = self._producer_type(broker)
         names = {dispatch.name for _, dispatch in work}
         sent: set[str] = set()
         lost: frozenset[str] = frozenset()
         try:
             for entry, dispatch in work:
-                confirms.current = dispatch.task_id
+                confirms.expect_next(dispatch.task_id)
                 self._apply(entry, dispatch, producer, outcome, sent)
             confirms.wait(broker.timeout)
             if confirms.open:
