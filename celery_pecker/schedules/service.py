@@ -118,9 +118,8 @@ class Service:
             self._fire_all()
         else:
             self._failures += 1
-        following = self._stored
-        if following is not None and following.due:
-            following.look()
+        if self._stored is not None and self._stored.due:
+            self._stored.look()
         if self._requests.due:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:

@@ -137,7 +137,6 @@ LONG = {
     "celery_pecker/local/runner.py",
     "celery_pecker/observers/hosts/host.py",
     "celery_pecker/observers/hosts/lives.py",
-    "celery_pecker/schedules/service.py",
     "celery_pecker/schedules/stored_sync.py",
     "celery_pecker/stored_schedules/app.py",
     "celery_sharding/runner/shard_run.py",
