@@ -56,8 +56,11 @@ class ResultBuffer:
         """Places that are to be retried once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
-        self.keep: Callable[[tuple[int, Any]], None] = self.results.append
-        """Keeps one more: it is called for each item, and costs no call of ours."""
+
+    @property
+    def keep(self) -> Callable[[tuple[int, Any]], None]:
+        """What keeps one more result: of each item, so it costs no call of ours."""
+        return self.results.append
 
     def torn(self, cursor: int) -> bool:
         """Return whether items before that one ended in calls that did not return.

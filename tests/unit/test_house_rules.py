@@ -158,6 +158,54 @@ def test_no_further_module_grows_beyond_three_hundred_lines() -> None:
     assert long == LONG
 
 
+WRITTEN_INTO = {
+    *("self._connection.budget", "self.budget.at", "self._scope.budget.at"),
+    "self._lease.state",  # a property, which has it written
+    "self._mine.source",  # of a thread
+    *("self.processor.pre_process", "self.processor.post_process"),
+    # What Celery, kombu, py-amqp, Django and requests have no method for
+    *("self._schedule.app", "self._schedule.nowfun", "self._schedule.now"),
+    *("self._qos.callback", "self._qos.prev", "self._channel._confirm_selected"),
+    *("self.instance.name", "self.poolmanager.pool_classes_by_scheme"),
+}
+"""Fields of others that are there to be written, as limits of time that move."""
+
+
+INTO_ANOTHER = re.compile(r"self(\.\w+){2,}")
+
+
+def late(tree: ast.Module) -> Iterator[str]:
+    """Yield public fields that wait for a callback, and fields of others' written."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign):
+            field = ast.unparse(node.target)
+            hook = "Callable" in ast.unparse(node.annotation)
+            if hook and field.startswith("self.") and not field.startswith("self._"):
+                yield field
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for one in (part for target in targets for part in ast.walk(target)):
+                if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                    field = ast.unparse(one)
+                    if INTO_ANOTHER.fullmatch(field):
+                        yield field
+
+
+def test_nobody_completes_what_another_has_made() -> None:
+    """A callback is an argument of who calls it; a class changes its own fields."""
+    found = {
+        field
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        for field in late(parse_file(path))
+    }
+    assert found == WRITTEN_INTO
+    wired = "self.hook: Callable[[], None] | None = None\nself.a.b, c = 1, 2\n"
+    plain = "self._hook: Callable[[], None] = hook\nself.a = b.c = 1\n"
+    assert [*late(parse(wired))] == ["self.hook", "self.a.b"]
+    assert [*late(parse(plain))] == []
+
+
 def imports(tree: ast.Module, modules: Mapping[str, Path]) -> set[str]:
     """Return the modules of ours that one names, wherever it does."""
     named: set[str] = set()
