@@ -95,6 +95,13 @@ GUARDS = (
         f"{GROOMER}::test_reports_in_any_order_end_in_the_same_state",
     ),
     Guard(
+        "groomer: a report by itself that says nothing new writes nothing",
+        SQL,
+        "          and (p.epoch, p.rank) >= (b.epoch, %(rank)s::smallint))\n",
+        "          and false)\n",
+        f"{GROOMER}::test_a_report_by_itself_that_says_nothing_new_writes_nothing",
+    ),
+    Guard(
         "groomer: a peer stands once in a batch",
         SQL,
         "    select distinct on (peer) peer, room_id, epoch, rank\n",

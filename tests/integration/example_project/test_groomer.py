@@ -59,16 +59,14 @@ def test_a_peer_goes_through_its_states(service: Connection) -> None:
 
 
 def test_reports_in_any_order_end_in_the_same_state(service: Connection) -> None:
-    """Repeated and reordered, one by one or in one batch; 24 orders of four."""
+    """Repeated and reordered, one by one, in two batches or in one; 24 orders."""
     reports = [report(FIRST, rank) for rank in Rank] + [report(FIRST, Rank.CONNECTED)]
     for number, order in enumerate(permutations(reports)):
         peer = 100 + number
         mine = [report(FIRST, one.rank, peer) for one in order]
-        if number % 2:
-            queries.apply(service, mine)
-        else:
-            for one in mine:
-                queries.apply(service, [one])
+        size = (1, 2, 4)[number % 3]
+        for place in range(0, len(mine), size):
+            queries.apply(service, mine[place : place + size])
         assert state(service, peer) == ("s1", "DISCONNECTED")
 
 
@@ -189,6 +187,22 @@ def test_who_has_left_is_archived_after_a_while(service: Connection) -> None:
     assert queries.apply(service, [report(FIRST, Rank.FIRST_OFFER)]) == (0, 0)
     assert queries.switch(service, 7, SECOND) == [Invited(71, 7, 2)]
     assert queries.apply(service, [report(SECOND, Rank.FIRST_OFFER)]) == (0, 0)
+
+
+def test_a_report_by_itself_that_says_nothing_new_writes_nothing(
+    service: Connection,
+) -> None:
+    """No lock of a row, and no commit that waits for the disk; each second one does."""
+    queries.apply(service, [report(FIRST, Rank.CONNECTED)])
+    queries.switch(service, 7, SECOND)
+    queries.apply(service, [report(SECOND, Rank.FIRST_OFFER)])
+    known = [report(FIRST, rank) for rank in Rank] + [report(SECOND, Rank.FIRST_OFFER)]
+    with service.transaction():
+        for one in known:
+            assert queries.apply(service, [one]) == (0, 0)
+        [(written,)] = service.execute("select pg_current_xact_id_if_assigned()")
+        assert written is None
+        assert queries.apply(service, [report(SECOND, Rank.CONNECTED)]) == (1, 0)
 
 
 def test_updates_of_peers_stay_in_their_page(service: Connection) -> None:
