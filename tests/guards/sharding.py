@@ -578,7 +578,7 @@ where ticket.state = 'held'
         "celery_sharding/window.py",
         "    if deaths < DEATHS:\n",
         "    if deaths < 1:\n",
-        f"{WINDOW}::test_two_deaths_for_nothing_are_nobody_s_fault",
+        f"{WINDOW}::test_before_the_third_death_nobody_is_blamed",
     ),
     Guard(
         "sharding: of suspects a part is begun at a time",

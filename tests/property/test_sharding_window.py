@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -115,6 +116,14 @@ def test_two_deaths_for_nothing_are_nobody_s_fault(
     )
     world.run()
     assert world.blamed == []
+
+
+@pytest.mark.parametrize("deaths", range(DEATHS))
+@pytest.mark.parametrize("suspects", range(3))
+def test_before_the_third_death_nobody_is_blamed(deaths: int, suspects: int) -> None:
+    """Not even an item that was the only one begun: a long one meets two rollouts."""
+    window = Window(cursor=5, ahead=5 + suspects, deaths=deaths, count=100)
+    assert window.guilty is None
 
 
 @given(st.integers(1, 10_000), st.integers(0, 9_999))
