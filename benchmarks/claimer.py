@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.peers.given import TASK, entry
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
+from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
 from celery_pecker.schedules.repository import Repository
 
 PERIOD_US = 1000
@@ -49,8 +49,8 @@ def main(
     return taken
 
 
-def _wanted(number: int) -> Wanted:
-    return Wanted(
+def _wanted(number: int) -> ClaimRequest:
+    return ClaimRequest(
         entry=Entry(
             name=entry(number),
             task=TASK,

@@ -126,8 +126,8 @@ def _family(pid: int, *, alone: bool = False) -> float:
 
 def _rss(pid: int) -> int:
     process = psutil.Process(pid)
-    family = [process, *process.children(recursive=True)]
-    return sum(member.memory_info().rss for member in family)
+    process_tree = [process, *process.children(recursive=True)]
+    return sum(member.memory_info().rss for member in process_tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

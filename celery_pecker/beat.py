@@ -39,7 +39,7 @@ LAST_WORDS = 0.1
 """Seconds that a stop waits for the last reports of the history."""
 
 
-class _OneLine(logging.Filter):
+class _OneLineError(logging.Filter):
     """Beat tells of a refusal with a traceback of its insides; one line says all."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -56,7 +56,7 @@ def _logs_to_console() -> bool:
     return bool(streams) and all(one in {sys.stderr, sys.__stderr__} for one in streams)
 
 
-_ONE_LINE = _OneLine()
+_ONE_LINE = _OneLineError()
 
 
 class PeckerScheduler(BeatSchedule):

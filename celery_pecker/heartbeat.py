@@ -41,7 +41,7 @@ _START = 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class LiveScheduler:
     """A scheduler of this host whose process is there."""
 
     pid: int
@@ -53,14 +53,14 @@ class Life:
     """Whether its loop has not turned for too long."""
 
 
-class Heart:
+class Heartbeat:
     """Beats for one scheduler."""
 
     def __init__(self, settings: Settings, *, kind: str, clock: Clock) -> None:
         self._folder = folder(settings)
         self._path = self._folder / f"{_stem(settings)}-{os.getpid()}-{kind}"
         self._clock = clock
-        self._born = _born(os.getpid())
+        self._start_time = _start_time(os.getpid())
         self._last = float("-inf")
         self._stale_after = stale_after(settings)
         self._failed = False
@@ -72,7 +72,7 @@ class Heart:
             return
         self._last = now
         try:
-            self._write(f"{FORM.format(now)}{self._born}\n".encode())
+            self._write(f"{FORM.format(now)}{self._start_time}\n".encode())
         except OSError as error:
             if not self._failed:
                 logger.warning("pecker: no heartbeat for probes: %s", error)
@@ -123,26 +123,28 @@ def stale_after(settings: Settings) -> float:
     return max(STALE, waits)
 
 
-def living(settings: Settings, *, clock: Clock) -> list[Life]:
+def live_schedulers(settings: Settings, *, clock: Clock) -> list[LiveScheduler]:
     """Return the schedulers of this app and schema on this host whose process lives.
 
     Files of dead processes are removed on the way.
     """
-    lives: list[Life] = []
+    lives: list[LiveScheduler] = []
     stem = f"{_stem(settings)}-"
     for path in sorted(folder(settings).glob(f"{stem}*")):
         pid, _, kind = path.name.removeprefix(stem).partition("-")
         if not pid.isdecimal() or not kind:
             continue
         read = _read(path)
-        if not _there(int(pid)) or (read and read[1] not in ("", _born(int(pid)))):
+        if not _there(int(pid)) or (
+            read and read[1] not in ("", _start_time(int(pid)))
+        ):
             with suppress(OSError):
                 path.unlink()
             continue
         if read is not None:
             age = clock.monotonic() - read[0]
             stale = not 0 <= age <= stale_after(settings)
-            lives.append(Life(pid=int(pid), kind=kind, age=age, stale=stale))
+            lives.append(LiveScheduler(pid=int(pid), kind=kind, age=age, stale=stale))
     return lives
 
 
@@ -167,7 +169,7 @@ def _there(pid: int) -> bool:
     return True
 
 
-def _born(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """Return what tells a process from a later one of the same id, "" if unknown.
 
     Boot and start of the process. A container that starts anew over a folder that

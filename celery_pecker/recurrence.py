@@ -156,7 +156,7 @@ class Computed:
         return NEVER_US if instant is None else to_us(instant)
 
 
-class Remembered:
+class CachedRecurrence:
     """A recurrence that entries share: between two of its instants is no other.
 
     To ask a crontab takes a tenth of a millisecond, and some thousand of 100,000

@@ -39,7 +39,7 @@ from celery._state import connect_on_app_finalize, get_current_app
 from celery.schedules import BaseSchedule
 
 from celery_pecker import stored_schedules
-from celery_pecker.declarations import tie
+from celery_pecker.declarations import add_entry
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Misfire, RunMode
 
@@ -158,7 +158,9 @@ class Pecker:
                 name = task_options.get("name") or app.gen_task_name(
                     function.__name__, function.__module__
                 )
-                tie(app, name if entry is None else entry, {"task": name, **declared})
+                add_entry(
+                    app, name if entry is None else entry, {"task": name, **declared}
+                )
 
             return self._register(function, task_options, enter)
 
@@ -242,7 +244,9 @@ class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[
                 "catch_up": cls.catch_up,
             },
         )
-        tie(app, name if cls.entry is None else cls.entry, {"task": name, **declared})
+        add_entry(
+            app, name if cls.entry is None else cls.entry, {"task": name, **declared}
+        )
 
 
 def _entry(  # noqa: PLR0913  # the parts of an entry

@@ -17,7 +17,7 @@ from typing import Any
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import chance, monotonic
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.errors import (
     DatabaseUnavailable,
     JobDeadlineExceeded,
@@ -136,7 +136,7 @@ def sweep(app: Any) -> dict[str, int]:
 def _sweep(app: Any, end: float) -> dict[str, int]:
     ledger = at(app, role="sweeper")
     settings = ShardingSettings.read(app.conf)
-    lapsed = ledger.tickets.lapse()
+    lapsed = ledger.tickets.end_expired()
     late = _late(ledger)
     resent = _resend(app, ledger, settings, end)
     dealt = _deal(app, ledger)
@@ -150,7 +150,9 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     jobs = [*dict.fromkeys((*lapsed, *late, *dealt, *due.jobs))]
     first = int(chance() * len(jobs))
     for job in (*jobs[first:], *jobs[:first]):
-        error = survive(f"sweeping the sharded job {job}", _go_on, app, ledger, job)
+        error = call_logging_errors(
+            f"sweeping the sharded job {job}", _go_on, app, ledger, job
+        )
         if error is not None and not isinstance(error, PeckerError):
             _passed_on(error)
         moved += error is None

@@ -59,7 +59,7 @@ class Window:
         accused_with_others = deaths == 1 and ahead <= cursor
         self.limit = until if not deaths or accused_with_others else cursor
         """Items below it may be begun."""
-        self.guilty = _guilty(cursor, until, deaths, count)
+        self.guilty = _failed_alone(cursor, until, deaths, count)
         """The item that killed, WHOLE, or None: nobody, as far as is known. The
         runner records it with Code.DIED, and goes on behind it."""
 
@@ -91,7 +91,7 @@ class Window:
         return self.limit
 
 
-def _guilty(cursor: int, until: int, deaths: int, count: int) -> int | None:
+def _failed_alone(cursor: int, until: int, deaths: int, count: int) -> int | None:
     if deaths < DEATHS:
         return None
     suspects = until - cursor

@@ -14,9 +14,9 @@ class Misconfigured(ThrottleError, ValueError):
     """A setting, a limit or a route is wrong: correct it and restart."""
 
 
-class Away(ThrottleError):
+class StoreUnavailable(ThrottleError):
     """Redis, or the service before it, did not answer, or not in time."""
 
 
-class TokenRefused(Away):
+class TokenRefused(StoreUnavailable):
     """The service did not take the token: as good as away, until somebody mends it."""

@@ -20,7 +20,7 @@ def adjust(
     """Set a database's limit for so many seconds; None: that of the settings.
 
     What is limited in seconds changes in the same proportion. Return what people are
-    shown of it. Raises `Misconfigured` for what cannot be, and `Away`.
+    shown of it. Raises `Misconfigured` for what cannot be, and `StoreUnavailable`.
     """
     if operations is None:
         store.adjust(limit.database, 1.0, "", 0.0)

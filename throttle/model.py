@@ -257,7 +257,7 @@ class View:
 
 
 class Store(Protocol):
-    """Where processes meet: Redis, or the service before it. Raises `Away`."""
+    """Redis, or the service before it. Raises `StoreUnavailable`."""
 
     def exchange(self, report: Report) -> Answer:
         """Count the report; return what is known of its databases."""

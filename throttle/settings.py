@@ -73,7 +73,7 @@ class Settings:
         return settings
 
     @property
-    def asked_for(self) -> bool:
+    def enabled(self) -> bool:
         """Return whether workers of this app have a gate."""
         return bool(self.limits) and bool(self.redis_url or self.service_url)
 

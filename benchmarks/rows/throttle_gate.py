@@ -161,6 +161,6 @@ def _worker(name: str, limit: float) -> Iterator[Asked]:
         if nth % 50 == 0:
             now = time.monotonic()
             accounts.observe(Reading({}), now)
-            accounts.heard(answer, now)
+            accounts.update(answer, now)
 
     yield name, lambda nth: accounts.admit(target, task, nth), then

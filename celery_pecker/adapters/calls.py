@@ -59,9 +59,9 @@ class Calls:
         self.connections.close()
 
     def _run_own(self, flow_in: Callable[[object], Flow[T]], several: bool) -> T:
-        with self.connections.lend() as database:
+        with self.connections.connection() as database:
             own = OwnAdapter(database)
-            with own.together(several):
+            with own.transaction(several):
                 return drive(own, flow_in)
 
 

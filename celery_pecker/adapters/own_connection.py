@@ -26,6 +26,6 @@ class OwnAdapter:
         """Return the rows of a statement."""
         return self.database.run(statement.label, **statement.params)
 
-    def together(self, several: bool) -> AbstractContextManager[None]:
+    def transaction(self, several: bool) -> AbstractContextManager[None]:
         """Open one transaction for several statements; a single one is its own."""
         return self.database.transaction() if several else nullcontext()

@@ -48,7 +48,7 @@ class Rounds:
         if not self._added:
             self._tables.add([*self._rules])
             self._added = True
-        now, turns, waiting = self._tables.turns([*self._rules], self._interval)
+        now, turns, waiting = self._tables.due_rules([*self._rules], self._interval)
         for turn in self._rotated(turns):
             made, error = user_code.tried(
                 self._evaluator.evaluate, self._rules[turn.rule], turn, now

@@ -96,7 +96,7 @@ class Tables:
         """Give each rule its row."""
         self.database.change("add_alarm_rules", now=self._now(), rules=[*rules])
 
-    def turns(
+    def due_rules(
         self, rules: Sequence[str], interval: float
     ) -> tuple[datetime, list[Turn], int]:
         """Return the time, the rules to look at, and how many notices wait."""

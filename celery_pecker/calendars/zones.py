@@ -40,7 +40,7 @@ class LocalRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OffsetPeriod:
     """A time in which a zone keeps its distance from UTC; naive UTC, end excluded."""
 
     start: datetime
@@ -56,7 +56,7 @@ def offset_at(zone: tzinfo, utc: datetime) -> timedelta:
 
 
 @lru_cache(maxsize=20_000)
-def stretches(zone: tzinfo, year: int) -> tuple[Stretch, ...]:
+def stretches(zone: tzinfo, year: int) -> tuple[OffsetPeriod, ...]:
     """Return the stretches of a year (UTC), in order; takes a millisecond once.
 
     The first begins two days before the year, so that a change just before its
@@ -65,18 +65,18 @@ def stretches(zone: tzinfo, year: int) -> tuple[Stretch, ...]:
     first, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001
     start = first - 2 * DAY
     before = offset_at(zone, start - SECOND)
-    parts: list[Stretch] = []
+    parts: list[OffsetPeriod] = []
     low, offset = start, offset_at(zone, start)
     while low < end:
         high = min(low + STEP, end - SECOND)  # a change at the end is the next year's
         if offset_at(zone, high) != offset:
             change = _change(zone, low, high)
-            parts.append(Stretch(start, change, before, offset))
+            parts.append(OffsetPeriod(start, change, before, offset))
             start, before, offset = change, offset, offset_at(zone, change)
             low = change
         else:
             low = high if high > low else end
-    parts.append(Stretch(start, end, before, offset))
+    parts.append(OffsetPeriod(start, end, before, offset))
     return tuple(one for one in parts if one.end > first)
 
 
@@ -122,7 +122,7 @@ def first_after(rule: LocalRule, zone: tzinfo, utc: datetime) -> datetime | None
     return None
 
 
-def _moved(rule: LocalRule, one: Stretch, start: datetime) -> datetime | None:
+def _moved(rule: LocalRule, one: OffsetPeriod, start: datetime) -> datetime | None:
     """Return the first instant of a local time that the clocks went forward over."""
     if one.before >= one.offset or start - one.start >= one.offset - one.before:
         return None

@@ -28,7 +28,7 @@ from celery_pecker.console.group import LazyGroup
 
 # The celery command imports this module before it loads the app (entry point
 # celery.commands): the one moment at which what only settings ask for can be hooked in.
-declarations.watch_for_duplicates()
+declarations.record_duplicates()
 worker.connect()
 
 COMMANDS = {

@@ -80,7 +80,7 @@ def run(
     it is the one that waits.
     """
     with Context.open(ctx, json=json) as context:
-        due_us = context.overview.ask(name, by=who())
+        due_us = context.overview.request_run(name, by=who())
         id_ = _task_id(context, name, due_us)
         document: dict[str, object] = {
             "name": name,

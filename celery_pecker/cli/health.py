@@ -19,7 +19,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.overview import Totals
-from celery_pecker.overview.facts import living_schedulers
+from celery_pecker.overview.details import count_of_schedulers
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
 
@@ -87,7 +87,7 @@ def health(  # noqa: PLR0913  # what can be asked
 
 
 def _live(context: Context, document: dict[str, object]) -> bool:
-    lives = heartbeat.living(context.settings, clock=SYSTEM)
+    lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
     document["live"] = [asdict(life) for life in lives]
     if not context.json:
         for life in lives:
@@ -127,7 +127,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue;"
-                f" {late_text(late[0])}; {living_schedulers(there.replicas)}"
+                f" {late_text(late[0])}; {count_of_schedulers(there.replicas)}"
             )
         elif there.overdue:
             click.echo(

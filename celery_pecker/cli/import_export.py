@@ -11,11 +11,11 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json, instant
 from celery_pecker.cli.health import rows_of
-from celery_pecker.cli.imported_state import Carried, plan, read
+from celery_pecker.cli.imported_state import ImportedRun, plan, read
 from celery_pecker.cli.schedules_import import PEERS, Place, import_schedules
 from celery_pecker.cli.stored_schedules import stored_names
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.overview.facts import living_schedulers
+from celery_pecker.overview.details import count_of_schedulers
 from celery_pecker.schedules.repository import CHUNK
 
 WORDS = {
@@ -98,7 +98,7 @@ def import_(  # noqa: PLR0913  # from five sources
         alive = [one for one in context.overview.replicas() if one.living]
         if alive and not dry_run:
             click.echo(
-                f"note: {living_schedulers(len(alive))}; what was sent already is not"
+                f"note: {count_of_schedulers(len(alive))}; what was sent already is not"
                 " taken back",
                 err=True,
             )
@@ -106,7 +106,7 @@ def import_(  # noqa: PLR0913  # from five sources
             context.leave(NO)
 
 
-def _write(context: Context, carried: list[Carried], overwrite: bool) -> None:
+def _write(context: Context, carried: list[ImportedRun], overwrite: bool) -> None:
     for start in range(0, len(carried), CHUNK):
         chunk = carried[start : start + CHUNK]
         context.database.run(

@@ -33,7 +33,7 @@ UNPICKLING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class ImportedRun:
     """One entry's last run, and what is done with it."""
 
     name: str
@@ -108,7 +108,7 @@ def plan(
     declared: Collection[str],
     now_us: int,
     overwrite: bool,
-) -> list[Carried]:
+) -> list[ImportedRun]:
     """Return what is to be done with each entry."""
     steps = []
     for name, last_us in sorted(state.items()):
@@ -121,5 +121,5 @@ def plan(
             verdict = "kept"
         else:
             verdict = "set"
-        steps.append(Carried(name=name, last_us=last_us, verdict=verdict))
+        steps.append(ImportedRun(name=name, last_us=last_us, verdict=verdict))
     return steps

@@ -100,7 +100,7 @@ def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
     """Show one observer and its life: what happened to it, newest first."""
     with opened(ctx, json=json) as (context, database):
         overview = Overview(database)
-        row = overview.one(name)
+        row = overview.get(name)
         events = overview.history(name, limit=limit)
         if row is None:
             message = f"there is no observer {name!r}"

@@ -15,7 +15,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from celery_pecker.deadline import striker
+from celery_pecker.deadline import interrupter
 from celery_pecker.deadline.budget import Budget, current, seconds_of
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
@@ -72,18 +72,18 @@ class Scope(ContextDecorator):
         outer = current.get()
         self.budget = budget = self._change(outer)
         self._token = current.set(budget)
-        whoever = striker.current.get()
-        if whoever is not None:
-            whoever.changed(budget)
+        running = interrupter.current.get()
+        if running is not None:
+            running.changed(budget)
         return self
 
     def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
         if token is not None:
             current.reset(token)
-        whoever = striker.current.get()
-        if whoever is not None:
-            whoever.changed(current.get())
+        running = interrupter.current.get()
+        if running is not None:
+            running.changed(current.get())
 
     async def __aenter__(self) -> Self:
         # asyncio is loaded by those who use it, not by every `import celery_pecker`

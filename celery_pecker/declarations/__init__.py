@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from celery_pecker.declarations.beat_schedule import BeatSchedule
 from celery_pecker.declarations.duplicates import (
+    record_duplicates,
     refuse_duplicates,
-    watch_for_duplicates,
 )
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.task_entries import enter_tied, tie
+from celery_pecker.declarations.task_entries import add_entries, add_entry
 from celery_pecker.declarations.validation import (
     KEYS,
     check_beat_schedule,
@@ -41,15 +41,15 @@ __all__ = [
     "POLICIES",
     "BeatSchedule",
     "PeckerEntry",
+    "add_entries",
+    "add_entry",
     "check_beat_schedule",
     "check_schedule",
-    "enter_tied",
     "entries",
     "policy",
+    "record_duplicates",
     "refuse_duplicates",
     "storable",
-    "tie",
-    "watch_for_duplicates",
 ]
 
 # With these come the calendars, which only schedules need.

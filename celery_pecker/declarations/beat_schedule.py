@@ -13,7 +13,7 @@ from celery.beat import ScheduleEntry, Scheduler
 
 from celery_pecker.declarations.duplicates import refuse_duplicates
 from celery_pecker.declarations.entry import PeckerEntry
-from celery_pecker.declarations.task_entries import enter_tied
+from celery_pecker.declarations.task_entries import add_entries
 from celery_pecker.declarations.validation import check_beat_schedule
 
 
@@ -43,7 +43,7 @@ class BeatSchedule(Scheduler):
     def setup_schedule(self) -> None:
         """Read the app's entries; raise Misconfigured for what cannot be meant."""
         logging.getLogger("celery.beat").addFilter(_PER_ENTRY)
-        enter_tied(self.app)
+        add_entries(self.app)
         refuse_duplicates(self.app)
         check_beat_schedule(self.app.conf.beat_schedule)
         self.merge_inplace(self.app.conf.beat_schedule)

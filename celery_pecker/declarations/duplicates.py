@@ -15,7 +15,7 @@ from celery_pecker.kernel.errors import Misconfigured
 _KEY = "_pecker_duplicates"
 
 
-def watch_for_duplicates() -> None:
+def record_duplicates() -> None:
     """Remember when ``add_periodic_task`` replaces an entry by a different one.
 
     Celery lets the second silently win. Called once by the command line, before the
@@ -30,7 +30,7 @@ def watch_for_duplicates() -> None:
         self: Any, key: str, entry: Mapping[str, Any], name: str | None = None
     ) -> None:
         before = self._conf.beat_schedule.get(key)
-        if before is not None and not alike(before, entry):
+        if before is not None and not is_same_entry(before, entry):
             note_duplicate(self, key)
         original(self, key, entry, name=name)
 
@@ -54,7 +54,7 @@ def refuse_duplicates(app: Celery) -> None:
         raise Misconfigured(message)
 
 
-def alike(
+def is_same_entry(
     one: Mapping[str, Any] | ScheduleEntry, other: Mapping[str, Any] | ScheduleEntry
 ) -> bool:
     """Say whether both would send the same message at the same instants."""

@@ -7,22 +7,22 @@ from typing import Any
 
 from celery.beat import ScheduleEntry
 
-from celery_pecker.declarations.duplicates import alike, note_duplicate
+from celery_pecker.declarations.duplicates import is_same_entry, note_duplicate
 
 _TIED = "_pecker_tied"
 _OWN = "_pecker_beat_schedule"
 """The app's ``beat_schedule``, if nobody else's."""
 
 
-def tie(app: Any, name: str, entry: Mapping[str, Any]) -> None:
+def add_entry(app: Any, name: str, entry: Mapping[str, Any]) -> None:
     """Enter it in the app's ``beat_schedule``, now and whenever that is read."""
     tied: list[tuple[str, Mapping[str, Any]]] = app.__dict__.setdefault(_TIED, [])
-    if not any(key == name and alike(known, entry) for key, known in tied):
+    if not any(key == name and is_same_entry(known, entry) for key, known in tied):
         tied.append((name, entry))
     _enter(app, name, entry)
 
 
-def enter_tied(app: Any) -> None:
+def add_entries(app: Any) -> None:
     """Enter them again: somebody may have set a new ``beat_schedule`` meanwhile."""
     for name, entry in app.__dict__.get(_TIED, ()):
         _enter(app, name, entry)
@@ -40,5 +40,7 @@ def _enter(app: Any, name: str, entry: Mapping[str, Any]) -> None:
             entries = app.__dict__[_OWN] = dict(entries)
             app.conf.beat_schedule = entries
         entries[name] = dict(entry)
-    elif isinstance(before, Mapping | ScheduleEntry) and not alike(before, entry):
+    elif isinstance(before, Mapping | ScheduleEntry) and not is_same_entry(
+        before, entry
+    ):
         note_duplicate(app, name)

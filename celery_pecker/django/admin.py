@@ -9,7 +9,7 @@ from django.db.models import F, Q
 
 from celery_pecker.django import arguments
 from celery_pecker.django.models import OutboxDone, OutboxMessage
-from celery_pecker.django.outboxes import OfOneOutbox, OutboxFilter, kept
+from celery_pecker.django.outboxes import OneOutboxMixin, OutboxFilter, kept
 from celery_pecker.django.read_only_admin import ReadOnlyAdmin
 from celery_pecker.django.states import StateFilter, TaskFilter, with_state
 from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
@@ -29,7 +29,7 @@ SHORT = 120
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(OfOneOutbox, ReadOnlyAdmin):
+class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
     """What waits, is held or parked; counts of each task stand above."""
 
     change_list_template = "celery_pecker/outbox_list.html"
@@ -132,7 +132,7 @@ class OutboxMessageAdmin(OfOneOutbox, ReadOnlyAdmin):
 
 
 @admin.register(OutboxDone)
-class OutboxDoneAdmin(OfOneOutbox, ReadOnlyAdmin):
+class OutboxDoneAdmin(OneOutboxMixin, ReadOnlyAdmin):
     """What was done lately, of modes until_done and local."""
 
     list_display = (

@@ -45,7 +45,7 @@ def _take(using: str, verbosity: int, stdout: Any) -> None:
         return
     if not router.allow_migrate(using, "celery_pecker"):
         return
-    reason = None if switch() else left_alone(using)
+    reason = None if switch() else reason_to_skip(using)
     if reason is not None:
         say(f"Tables of celery-pecker are left alone: {reason}")
         return
@@ -66,10 +66,10 @@ def switch() -> bool | None:
     return value
 
 
-def left_alone(alias: str) -> str | None:
+def reason_to_skip(alias: str) -> str | None:
     """Return why nothing is done in a database; None if it has the tables."""
     try:
-        return project.elsewhere(alias)
+        return project.why_without_tables(alias)
     except ImproperlyConfigured as error:
         return str(error)
 

@@ -39,7 +39,7 @@ def kept(query: Any) -> str:
     return f"{urlencode({PARAMETER: name})}&"
 
 
-class OfOneOutbox:
+class OneOutboxMixin:
     """Lists and pages of the outbox that the address chooses."""
 
     def alias(self, request: Any) -> str:

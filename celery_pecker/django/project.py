@@ -87,7 +87,7 @@ def app_settings() -> Settings:
     return pecker
 
 
-def elsewhere(alias: str) -> str | None:
+def why_without_tables(alias: str) -> str | None:
     """Return why a database does not have the app's tables; None if it has.
 
     Raises:

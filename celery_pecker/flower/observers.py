@@ -118,7 +118,7 @@ def _life(overview: Overview, name: str | None) -> dict[str, Any] | None:
 
     Of a name that was used again the row is the newest, and so are the events.
     """
-    row = None if name is None else overview.one(name)
+    row = None if name is None else overview.get(name)
     if row is None:
         return None
     events = overview.history(row.name, limit=EVENTS)

@@ -50,11 +50,11 @@ _Key = tuple[str, frozenset[tuple[str, str]]]
 Question = Callable[Concatenate[Source, Options], Answer]
 
 
-class NoSuchPlace(PeckerError, LookupError):
+class UnknownDatabase(PeckerError, LookupError):
     """An address chooses a database that the page does not have."""
 
 
-class NotAsked(DatabaseUnavailable):
+class TooManyWaiting(DatabaseUnavailable):
     """The database was not even asked: others hang on it."""
 
 
@@ -83,35 +83,35 @@ class Lane:
         self._mine = threading.local()
         self._waiting = 0
 
-    async def ask(
+    async def read(
         self,
         question: Question[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
-        return await self.wait(lambda: self._ask(question, *args, **kwargs))
+        return await self.wait(lambda: self._read(question, *args, **kwargs))
 
-    async def tell(
+    async def write(
         self,
         question: Question[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
-        return await self.wait(lambda: self._tell(question, *args, **kwargs))
+        return await self.wait(lambda: self._write(question, *args, **kwargs))
 
     async def wait(self, call: Callable[[], Answer]) -> Answer:
         """Return what a call returns, when it has had its turn."""
         if self._waiting >= WAITING:
             message = f"{WAITING} questions wait for the database already"
-            raise NotAsked(message)
+            raise TooManyWaiting(message)
         until = SYSTEM.monotonic() + TURN
 
         def turn() -> Answer:
             if SYSTEM.monotonic() > until:
                 message = f"other questions have hung on the database for {TURN:g} s"
-                raise NotAsked(message)
+                raise TooManyWaiting(message)
             return call()
 
         self._waiting += 1
@@ -121,7 +121,7 @@ class Lane:
         finally:
             self._waiting -= 1
 
-    def _ask(
+    def _read(
         self,
         question: Question[Options, Answer],
         *args: Options.args,
@@ -137,7 +137,7 @@ class Lane:
             # The server was restarted since the last question.
             return question(source, *args, **kwargs)
 
-    def _tell(
+    def _write(
         self,
         question: Question[Options, Answer],
         *args: Options.args,
@@ -193,12 +193,12 @@ class Reader:
         if page.opens is not None:
             return await self._main.wait(lambda: page.read(self._open(page), query))
         if page.places is None:
-            return await self._main.ask(page.read, query)
+            return await self._main.read(page.read, query)
         places = page.places(self._app)
         place = query.get(PLACE, next(iter(places)))
         if place not in places:
             return None
-        data = await self._lane(place, places[place]).ask(page.read, query)
+        data = await self._lane(place, places[place]).read(page.read, query)
         return None if data is None else {**data, "place": place, "places": [*places]}
 
     def _begin(
@@ -223,16 +223,7 @@ class Reader:
         if failed and self._recent.get(key) is mine:
             del self._recent[key]
 
-    async def ask(
-        self,
-        question: Question[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
-        """Return the answer, from a connection that may have been dropped meanwhile."""
-        return await self._main.ask(question, *args, **kwargs)
-
-    async def tell(
+    async def write(
         self,
         question: Question[Options, Answer],
         *args: Options.args,
@@ -240,7 +231,7 @@ class Reader:
     ) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
         try:
-            return await self._main.tell(question, *args, **kwargs)
+            return await self._main.write(question, *args, **kwargs)
         finally:
             self._recent.clear()  # who did it wants to see it
 
@@ -258,17 +249,17 @@ class Reader:
         """Do something on a page, in the database that its address has chosen.
 
         Raises:
-            NoSuchPlace: the address names none of them.
+            UnknownDatabase: the address names none of them.
         """
         if page.places is None:
-            return await self.tell(act, name, by)
+            return await self.write(act, name, by)
         places = page.places(self._app)
         place = query.get(PLACE, next(iter(places)))
         if place not in places:
             message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
-            raise NoSuchPlace(message)
+            raise UnknownDatabase(message)
         try:
-            return await self._lane(place, places[place]).tell(act, name, by)
+            return await self._lane(place, places[place]).write(act, name, by)
         finally:
             self._recent.clear()  # who did it wants to see it
 
@@ -281,8 +272,8 @@ class Reader:
             Refused: it was not accepted, and nothing was written.
         """
         if form.writes:
-            return await self.tell(form.does, name, by, fields)
-        return await self.ask(form.does, name, by, fields)
+            return await self.write(form.does, name, by, fields)
+        return await self._main.read(form.does, name, by, fields)
 
     def _lane(self, place: str, settings: Settings) -> Lane:
         """Return the lane of a place: its server may hang, and the others go on."""

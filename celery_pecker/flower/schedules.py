@@ -246,7 +246,7 @@ def resume(source: Source, name: str, by: str) -> dict[str, Any]:
 
 def run(source: Source, name: str, by: str) -> dict[str, Any]:
     """Ask for a run now."""
-    due_us = Overview(source.database).ask(name, by)
+    due_us = Overview(source.database).request_run(name, by)
     return {"said": f"Asked for a run of {name}.", "due": due_us}
 
 

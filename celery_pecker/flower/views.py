@@ -27,7 +27,7 @@ from celery_pecker.flower.pages import (
     Refused,
     Unreadable,
 )
-from celery_pecker.flower.reader import NotAsked, Reader
+from celery_pecker.flower.reader import Reader, TooManyWaiting
 from celery_pecker.flower.schedules import SCHEDULES
 from celery_pecker.flower.static_files import version_of
 from celery_pecker.kernel.errors import (
@@ -243,7 +243,7 @@ class ActView(ScriptView):
                 )
             else:
                 reply = await self.reader.fill(form, name, self.user, fields)
-        except NotAsked as error:
+        except TooManyWaiting as error:
             answer(self, 503, error=f"Not done: {error}")
         except InvalidField as error:
             answer(self, 422, error=str(error), field=error.field)

@@ -2,7 +2,7 @@
 
     report ──note()──▶ Recorder (memory) ──flush()──▶ pecker_history
                        by HistoryWriter, in pauses           │
-    Fate ◀──merge()── reports of a slot ◀──read───────────┘
+    SlotRecord ◀──merge()── reports of a slot ◀──read───────────┘
 
 Every process reports what it saw: a scheduler that it published, a worker that it
 refused. Nobody writes what a slot *is*: readers merge the reports of one slot, in any
@@ -15,20 +15,20 @@ names the runs that a process has in hand, ``silent_processes`` judges whose are
 (pure).
 """
 
-from celery_pecker.history.merge import Fate, merge
+from celery_pecker.history.merge import SlotRecord, merge
 from celery_pecker.history.recorder import Recorder
 from celery_pecker.history.report import Historian, NoHistory, Report, SlotReport
 from celery_pecker.history.silent_processes import SilentProcesses
 from celery_pecker.history.writer import HistoryWriter
 
 __all__ = [
-    "Fate",
     "Historian",
     "HistoryWriter",
     "NoHistory",
     "Recorder",
     "Report",
     "SilentProcesses",
+    "SlotRecord",
     "SlotReport",
     "merge",
 ]

@@ -49,7 +49,7 @@ class Life:
         self._due = 0.0
         self._not_before = 0.0
 
-    def take(self, name: str, era: int, due_us: int, epoch: int, report: int) -> None:
+    def note(self, name: str, era: int, due_us: int, epoch: int, report: int) -> None:
         """Take in a report of this process: which run it has in hand, or no more."""
         if report in BEGUN:
             if len(self._runs) < LISTED:

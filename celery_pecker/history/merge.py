@@ -42,7 +42,7 @@ _STARTED = {Report.STARTED}
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class SlotRecord:
     """What is known of a slot."""
 
     top: SlotReport
@@ -64,27 +64,27 @@ class Fate:
         return None if first is None else max(first.at_us - first.due_us, 0)
 
 
-def merge(reports: Iterable[SlotReport]) -> dict[tuple[int, int], Fate]:
+def merge(reports: Iterable[SlotReport]) -> dict[tuple[int, int], SlotRecord]:
     """Return the fates of slots by (era, due_us)."""
-    fates: dict[tuple[int, int], Fate] = {}
+    records: dict[tuple[int, int], SlotRecord] = {}
     for one in reports:
         slot = (one.era, one.due_us)
-        fate, known = _fate(one), fates.get(slot)
-        fates[slot] = fate if known is None else join(known, fate)
-    return fates
+        record, known = _record(one), records.get(slot)
+        records[slot] = record if known is None else join(known, record)
+    return records
 
 
-def join(one: Fate, other: Fate) -> Fate:
+def join(one: SlotRecord, other: SlotRecord) -> SlotRecord:
     """Return the fate that two halves of a story make together."""
-    return Fate(
+    return SlotRecord(
         top=max(one.top, other.top, key=_weight),
         published=_first(one.published, other.published),
         started=_first(one.started, other.started),
     )
 
 
-def _fate(one: SlotReport) -> Fate:
-    return Fate(
+def _record(one: SlotReport) -> SlotRecord:
+    return SlotRecord(
         top=one,
         published=one if one.report in _SENT else None,
         started=one if one.report in _STARTED else None,

@@ -128,7 +128,7 @@ class Recorder:
         """Put reports on their pages."""
         for _ in range(len(self._waiting)):
             name, due_us, era, epoch, at_us, report, error = self._waiting.popleft()
-            self.life.take(name, era, due_us, epoch, report)
+            self.life.note(name, era, due_us, epoch, report)
             if report == LEFT:
                 continue
             # A run that was asked for and that nobody took has no epoch, and no slot.

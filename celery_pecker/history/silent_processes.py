@@ -34,7 +34,7 @@ class SilentProcesses:
         """Return whether it is time for a look."""
         return now - self._looked >= LOOK_INTERVAL
 
-    def look(self, now: float, seen: Iterable[Seen]) -> list[Seen]:
+    def update(self, now: float, seen: Iterable[Seen]) -> list[Seen]:
         """Take in a look; return the lives that have been silent for long enough."""
         known = self._since if now - self._looked < LONGEST_GAP else {}
         self._looked = now

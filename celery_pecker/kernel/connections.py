@@ -58,11 +58,11 @@ class Connections:
         self._role = role
         self._most = most
         self._idle = _Idle(os.getpid(), deque())
-        self._places = None if most is None else _Places(most)
+        self._places = None if most is None else _FairSemaphore(most)
         weakref.finalize(self, _close, self._idle)
 
     @contextmanager
-    def lend(
+    def connection(
         self, within: float | None = None, *, queue: float | None = None
     ) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile.
@@ -89,7 +89,7 @@ class Connections:
             database = self._take()
             if within is not None:
                 left = begun + within - self._clock.monotonic()
-                database.hurry(max(left, 0.001))
+                database.limit_wait(max(left, 0.001))
             try:
                 yield database
             except BaseException:
@@ -108,7 +108,7 @@ class Connections:
     def _after_fork(self) -> None:
         if self._idle.process != os.getpid():
             # First: who sees that the process is known takes the places for its own.
-            self._places = None if self._most is None else _Places(self._most)
+            self._places = None if self._most is None else _FairSemaphore(self._most)
             _close(self._idle)
 
     def _take(self) -> Database:
@@ -128,7 +128,7 @@ class Connections:
             database.close()
 
 
-class _Places:
+class _FairSemaphore:
     """Places that go to those who wait for one, in the order in which they came.
 
     A semaphore of the standard library lets whoever asks next overtake them: the thread

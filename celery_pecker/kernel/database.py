@@ -104,7 +104,7 @@ class Database:
         poll.register(connection.fileno(), select.POLLIN)
         return not poll.poll(0)
 
-    def hurry(self, seconds: float) -> None:
+    def limit_wait(self, seconds: float) -> None:
         """Wait at most this long for anything from now on, connecting included."""
         self._timeout = seconds
         self._hurried = True
@@ -257,7 +257,7 @@ class Database:
         self.close()
         text = " ".join(str(error).split()) or type(error).__name__
         lost = isinstance(error, psycopg.InterfaceError)
-        if not lost and refusals.says_refused(text):
+        if not lost and refusals.is_refusal(text):
             return refusals.refused(self.where, error)
         unanswered = DatabaseUnavailable(
             f"{self._package}:{label} got no answer from {self.where}: {text}"

@@ -100,12 +100,12 @@ class Loop:
         """Turn until somebody calls `stop`."""
         try:
             while not self._stopping:
-                self._sleep(self.turn())
+                self._sleep(self.run_once())
         finally:
             self._leave()
             self._ended.set()
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """Take one step; return the seconds to sleep, whatever happened."""
         try:
             delay = self._step()

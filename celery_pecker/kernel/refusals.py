@@ -47,7 +47,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def says_refused(text: str) -> bool:
+def is_refusal(text: str) -> bool:
     """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
     if "no password supplied" in text:  # libpq's own word, before the server's
         return True

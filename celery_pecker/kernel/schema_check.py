@@ -29,7 +29,7 @@ class StartRefused(Misconfigured, click.ClickException):
         return self.message
 
 
-def stand(database: Database, *, app: str) -> None:
+def check_schema(database: Database, *, app: str) -> None:
     """Refuse a server, schema or owner that the scheduler cannot live with.
 
     A standby is no refusal but an absence: it may be promoted, or the DSN name

@@ -119,7 +119,7 @@ def raised(
     return None
 
 
-def survive(
+def call_logging_errors(
     what: str,
     function: Callable[Options, object],
     /,

@@ -156,4 +156,4 @@ class EventSender:
             with self._lock:
                 if self._events and self._events[0] is first:
                     self._events.popleft()
-        self._broker.heard()
+        self._broker.note_reply()

@@ -35,7 +35,7 @@ from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.load import MAX_THREADS, Load, Pace
 from celery_pecker.outbox.runs.messages import EXPIRED, REVOKED
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.service import Service, Started, turned
+from celery_pecker.outbox.runs.service import Service, Started, rotated
 
 logger = logging.getLogger("celery_pecker.local")
 
@@ -169,7 +169,7 @@ class OutboxRunner:
     def _take(self, free: int) -> None:
         known = self._tasks()
         names = [
-            name for name in turned([*known], self._turn) if self._load.wants(name)
+            name for name in rotated([*known], self._turn) if self._load.wants(name)
         ]
         self._turn += 1
         sent = self._clock.monotonic()

@@ -225,7 +225,7 @@ class LocalRunner:
             elif began >= order.latest:
                 self._miss(order, "too late when a thread was free")
             else:
-                error = user_code.survive(
+                error = user_code.call_logging_errors(
                     f"local run of {order.name}", self._start, order, began
                 )
                 if error is not None:  # its arguments, its deadline at the very end

@@ -70,6 +70,8 @@ class Threads(Generic[Work]):
         while (work := self._queue.get()) is not None:
             # A context of its own: what one run sets in it is not there in the next.
             context = copy_context()
-            user_code.survive(f"a run on {self._name}", context.run, self._do, work)
+            user_code.call_logging_errors(
+                f"a run on {self._name}", context.run, self._do, work
+            )
             with self._lock:
                 self._open -= 1

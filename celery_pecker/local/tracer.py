@@ -84,7 +84,7 @@ def run(
     def trace_it() -> None:
         traced.append(tracer(request["id"], args, dict(kwargs), request))
 
-    error = user_code.survive(f"the run of {task.name}", trace_it)
+    error = user_code.call_logging_errors(f"the run of {task.name}", trace_it)
     if error is not None:
         return fallen(error)
     return _ended(traced[0])

@@ -132,7 +132,7 @@ class Overview:
         """Return the hosts with their load and lease, by name."""
         return self._ask(self._statements.nodes(dead=dead))
 
-    def one(self, name: str) -> ObserverRow | None:
+    def get(self, name: str) -> ObserverRow | None:
         """Return an observer, a deleted one too; None: there is none."""
         rows = self._ask(self._statements.rows(name=name, deleted=True, limit=1))
         return rows[0] if rows else None

@@ -70,7 +70,7 @@ class Looks:
     left: bool = False
     """Whether what waits is left by those whose share it is, until nothing waits."""
 
-    def look(self, survey: Survey, kinds: frozenset[str], now: float) -> None:
+    def add(self, survey: Survey, kinds: frozenset[str], now: float) -> None:
         """Take in a survey; ``now``: monotonic seconds."""
         nodes = frozenset(one.node for one in survey.loads)
         if nodes - self._nodes:
@@ -89,7 +89,7 @@ class Looks:
         """Leave out what this host took itself: it is no progress of others."""
         self._count = max(self._count - count, 0)
 
-    def nothing_waits(self) -> None:
+    def reset(self) -> None:
         """Begin to count anew."""
         self._count, self.left = 0, False
 

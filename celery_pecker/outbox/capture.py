@@ -53,11 +53,11 @@ def capturing() -> Iterator[list[Message]]:
 
 def producer_for(app: Any) -> Any:
     """Return the app's own kind of producer, on a channel that keeps messages."""
-    kind: Any = type("Keeping", (_Keeping, app.amqp.Producer), {})
+    kind: Any = type("Keeping", (_CapturingProducer, app.amqp.Producer), {})
     return kind(_Channel(), auto_declare=False)
 
 
-class _Keeping:
+class _CapturingProducer:
     """Laid over the app's producer: nothing is declared, nothing is asked of a broker.
 
     One producer serves all threads: what a message needs declared travels with it.

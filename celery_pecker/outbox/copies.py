@@ -20,7 +20,7 @@ from kombu.utils.json import dumps, loads
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox.model import Message
-from celery_pecker.publisher.lanes import Onlooker, task_reason
+from celery_pecker.publisher.lanes import SignalReceivers, task_reason
 
 _QUOTES = frozenset("'\\\"")
 
@@ -67,7 +67,7 @@ class Copies:
             or first.content_encoding != "utf-8"
             or task_reason(task) is not None
             or getattr(task, "_dump_pydantic_arguments", None) is not None
-            or Onlooker(app).reason() is not None
+            or SignalReceivers(app).reason() is not None
         ):
             return None
         try:

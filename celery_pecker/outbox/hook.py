@@ -149,7 +149,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
 
     def records(name: str, **options: Any) -> bool:
         """Say whether `send_task` would record the message of such a call."""
-        return not _goes_on(app, options) and (
+        return not _bypasses_outbox(app, options) and (
             block_in(app) is not None or _mode(app, name, options) is not None
         )
 
@@ -158,7 +158,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
     ) -> Any:
         mode = _mode(app, name, options)
         sink = None
-        if not _goes_on(app, options):
+        if not _bypasses_outbox(app, options):
             sink = block_in(app) or (sink_of() if mode is not None else None)
         if sink is None:
             _refuse_key(options)
@@ -198,7 +198,7 @@ def _mode(app: Any, name: str, options: Mapping[str, Any]) -> Mode | None:
     return refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
 
 
-def _goes_on(app: Any, options: Mapping[str, Any]) -> bool:
+def _bypasses_outbox(app: Any, options: Mapping[str, Any]) -> bool:
     """Say whether a message is sent as ever, whatever outbox there is."""
     if options.get("connection") is not None:
         return True

@@ -93,7 +93,7 @@ class Writer:
     def transaction(self) -> Iterator[Database]:
         """Give a transaction of ours: all that is sent inside commits at its end."""
         with (
-            self._blocks.lend() as database,
+            self._blocks.connection() as database,
             database.transaction(),
             hook.into(self._in(OwnAdapter(database))),
         ):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from celery_pecker.overview.facts import (
+from celery_pecker.overview.details import (
+    count_of_schedulers,
     facts_of,
-    living_schedulers,
     next_slot,
     overdue_us,
 )
@@ -81,7 +81,7 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             why="it is paused: its slots pass without a run",
             advice="celery -A proj pecker resume NAME",
         )
-    nobody = _nobody(asked, detail, at)
+    nobody = _without_winner(asked, detail, at)
     yield from _waiting(detail, nobody, at)
     if row.last_us > detail.now_us + max(asked.slack_us, row.period_us or 0):
         yield Answer(
@@ -107,7 +107,7 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
             advice="an interval counts from when it was first seen: import the last"
             " runs of the scheduler before, if there was one",
         )
-    known = _known_by_now(detail)
+    known = _newest_ended_run(detail)
     if known is not None:
         yield reported(known, at)
     yield from of_slot(asked, detail, row.last_us, at)
@@ -134,7 +134,7 @@ def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Ans
         )
 
 
-def _known_by_now(detail: EntryDetail) -> SlotRow | None:
+def _newest_ended_run(detail: EntryDetail) -> SlotRow | None:
     """Return the newest run that is known to have ended, while the last one may go on.
 
     A worker reports within seconds of a run's end: of an entry that runs each second
@@ -215,7 +215,7 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     )
     return Answer(
         verdict="undeclared",
-        why=f"{living_schedulers(len(alive))}, and none declares it{since}{in_code}",
+        why=f"{count_of_schedulers(len(alive))}, and none declares it{since}{in_code}",
         advice="its rows go a day after the last declaration; add it to beat_schedule"
         " if it is wanted",
     )
@@ -227,7 +227,7 @@ def _able(asked: Asked, row: EntryRow) -> list[ReplicaRow]:
     return [one for one in asked.replicas if one.living and one.kind in kinds]
 
 
-def _nobody(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
+def _without_winner(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
     """Return the verdict where no live scheduler could win the slots, else None."""
     row = detail.row
     if _able(asked, row):
@@ -266,7 +266,7 @@ def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
         )
     return Answer(
         verdict="overdue",
-        why=f"its slot of {due} is not won, although {living_schedulers(len(able))}:"
+        why=f"its slot of {due} is not won, although {count_of_schedulers(len(able))}:"
         " they cannot reach the broker, the gate holds it back, or they hang",
         advice="see their logs; celery -A proj pecker doctor",
     )

@@ -13,7 +13,7 @@ class UnknownEntry(PeckerError, LookupError):
     """No entry of that name is in the tables."""
 
 
-class NobodyDeclares(PeckerError):
+class NotDeclared(PeckerError):
     """No living replica's code declares the entry: nobody would run it."""
 
 

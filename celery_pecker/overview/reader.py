@@ -10,8 +10,8 @@ from celery_pecker.history.outcomes import COLUMNS
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview.model import (
     EntryDetail,
-    NobodyDeclares,
     NoRoom,
+    NotDeclared,
     Outcomes,
     Page,
     PendingRow,
@@ -188,7 +188,7 @@ class Overview:
             self._database.run("lock_entries", names=[name])
             return self._database.run(label, name=name, now=self._now(), **params)
 
-    def ask(self, name: str, by: str) -> int:
+    def request_run(self, name: str, by: str) -> int:
         """Ask for a run now; return its slot.
 
         Asked again while one waits to be taken, it is the one that waits.
@@ -212,7 +212,7 @@ class Overview:
             f"no living replica's code declares entry {name!r}: nobody would run it;"
             " start a scheduler with the code that declares it"
         )
-        raise NobodyDeclares(message)
+        raise NotDeclared(message)
 
 
 def _unknown(name: str) -> UnknownEntry:

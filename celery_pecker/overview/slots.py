@@ -22,19 +22,19 @@ def slots(
     rows: Sequence[Sequence[Any]], hosts: Mapping[uuid.UUID, str], limit: int
 ) -> list[SlotRow]:
     """Return one row for each slot that was reported of, newest first."""
-    fates = merge(_reports(rows))
+    records = merge(_reports(rows))
     return [
         SlotRow(
             due_us=due_us,
             era=era,
-            epoch=fates[era, due_us].top.epoch,
-            late_us=fates[era, due_us].late_us,
-            state=fates[era, due_us].state.name.lower(),
-            at_us=fates[era, due_us].top.at_us,
-            holder=fates[era, due_us].top.holder,
-            host=hosts.get(fates[era, due_us].top.holder),
+            epoch=records[era, due_us].top.epoch,
+            late_us=records[era, due_us].late_us,
+            state=records[era, due_us].state.name.lower(),
+            at_us=records[era, due_us].top.at_us,
+            holder=records[era, due_us].top.holder,
+            host=hosts.get(records[era, due_us].top.holder),
         )
-        for era, due_us in sorted(fates, reverse=True)[:limit]
+        for era, due_us in sorted(records, reverse=True)[:limit]
     ]
 
 

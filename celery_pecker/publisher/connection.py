@@ -77,7 +77,7 @@ class BrokerConnection:
         return (*self.failed_by, *self.refused_by, *_CLOSED)
 
     @property
-    def _useless_by(self) -> tuple[type[BaseException], ...]:
+    def _connection_errors(self) -> tuple[type[BaseException], ...]:
         """Return what can be raised of a connection over which nothing can be sent."""
         return (*self.broken_by, BrokerRefuses)
 
@@ -97,11 +97,11 @@ class BrokerConnection:
         if self._refused is not None and self.clock.monotonic() < self._refused[0]:
             raise BrokerRefuses(self._refused[1])
         if self.channel is not None:
-            if self._looks_alive() and self._answers():
+            if self._is_connected() and self._answers():
                 return
             self.drop()
         self._connect()
-        self.heard()
+        self.note_reply()
 
     def refused(self, error: BaseException | None) -> None:
         """Claim nothing for a while if Redis refuses messages to this user.
@@ -112,7 +112,7 @@ class BrokerConnection:
             until = self.clock.monotonic() + REFUSED_SECONDS
             self._refused = until, f"Redis lets this user send no messages: {error}"
 
-    def heard(self) -> None:
+    def note_reply(self) -> None:
         """Remember that the broker has just answered."""
         self._answered = self.clock.monotonic()
 
@@ -176,14 +176,14 @@ class BrokerConnection:
                 with contextlib.suppress(OSError):
                     os.close(sock.detach())
 
-    def _looks_alive(self) -> bool:
+    def _is_connected(self) -> bool:
         """Say whether the socket still stands; about 20 µs, no round trip."""
         try:
             if self.kind is Kind.REDIS:
                 pool = self.channel.pool
                 pool.release(pool.get_connection(*UNNAMED))
             elif self.kind is Kind.RABBITMQ:
-                self._take_news()
+                self._read_pending()
                 self.reopen()
         except self.broken_by:
             return False
@@ -202,9 +202,9 @@ class BrokerConnection:
             elif self.kind is Kind.RABBITMQ:
                 # AMQP has no ping; this is answered and changes nothing.
                 self.side.basic_qos(0, 0, False)
-        except self._useless_by:
+        except self._connection_errors:
             return False
-        self.heard()
+        self.note_reply()
         return True
 
     def _try_writing(self) -> None:
@@ -226,7 +226,7 @@ class BrokerConnection:
         finally:
             pool.release(connection)
 
-    def _take_news(self) -> None:
+    def _read_pending(self) -> None:
         """Read what RabbitMQ has sent meanwhile; a closed socket raises."""
         connection = self._connection.connection
         with contextlib.suppress(TimeoutError):
@@ -240,7 +240,7 @@ class BrokerConnection:
         for _ in range(max(1, len(connection.alt))):
             try:
                 self._open(connection)
-            except self._useless_by as error:
+            except self._connection_errors as error:
                 failure = error
             else:
                 return

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry
 
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import NoTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Expiry:
             return cls(until=own, text=own.isoformat(), timezone=app.timezone)
         msg = f"option 'expires' is {own!r}"
         if not isinstance(own, str):
-            raise NotPlain(msg)
+            raise NoTemplate(msg)
         try:
             until = datetime.fromisoformat(own)
         except ValueError:
-            raise NotPlain(msg) from None
+            raise NoTemplate(msg) from None
         return cls(until=until, text=own, timezone=app.timezone)
 
     def stamp(self, now: datetime, expires: datetime | None) -> Stamp | None:

@@ -3,8 +3,8 @@
 The fast lane repeats a message that Celery built once. That is right only while
 Celery would build the same one again and nobody would notice that it did not: no
 signal receivers, no patched functions, nothing in the entry that is evaluated anew
-for each run. A process can become instrumented at any time, so `Onlooker.reason` is
-asked before every batch.
+for each run. A process can become instrumented at any time, so
+`SignalReceivers.reason` is asked before every batch.
 
 "Patched" means: the function does not live in the module that defines it in Celery
 or kombu. `functools.wraps` copies the name of that module, and wrapt even lends the
@@ -58,7 +58,7 @@ class LaneRefused(Exception):
     """The broker refuses what the fast lane does, and has nothing of the batch."""
 
 
-class NotPlain(Exception):
+class NoTemplate(Exception):
     """This entry's message cannot be repeated from a template; the text says why."""
 
 
@@ -95,7 +95,7 @@ def task_reason(task: Any) -> str | None:
     return None
 
 
-class Onlooker:
+class SignalReceivers:
     """Knows whether somebody in this process watches, or takes part in, sending."""
 
     def __init__(self, app: Any, scheduler: Scheduler | None = None) -> None:

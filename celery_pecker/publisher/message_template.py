@@ -22,14 +22,14 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.expiry import Expiry
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import NoTemplate
 
 #: Stands for "expires" while Celery builds; only its place in the message counts.
 _LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class Placeholders:
     """Texts that stand for what is filled in for each slot."""
 
     task_id: str
@@ -39,7 +39,7 @@ class Marks:
     tag: str
 
     @classmethod
-    def draw(cls) -> Marks:
+    def draw(cls) -> Placeholders:
         """Return marks that occur nowhere else."""
         return cls(
             task_id=str(new_id()),
@@ -67,7 +67,7 @@ class MessageTemplate:
 
     message: Any
     route: Route
-    marks: Marks
+    marks: Placeholders
     expiry: Expiry
 
 
@@ -103,10 +103,10 @@ def build_template(
     No result is waited for: a result backend does not get the made-up id.
 
     Raises:
-        NotPlain: the message is not one that can be repeated.
+        NoTemplate: the message is not one that can be repeated.
         Exited: the entry's own code asked the process to end.
     """
-    marks = Marks.draw()
+    marks = Placeholders.draw()
     tape = _Tape(broker.channel)
     producer = _Recorder(tape, broker)
     copy = for_slot(entry, task_id=marks.task_id, header=marks.header, expires=_LATER)
@@ -114,9 +114,9 @@ def build_template(
         scheduler.apply_async(copy, producer=producer, advance=False)
     if len(tape.kept) != 1:
         msg = f"one run sends {len(tape.kept)} messages"
-        raise NotPlain(msg)
+        raise NoTemplate(msg)
     ((message, target),) = tape.kept
-    _put_marks(*_parts(message), marks)
+    _set_placeholders(*_parts(message), marks)
     return MessageTemplate(
         message=message,
         route=Route(
@@ -157,7 +157,7 @@ class _Recorder(Producer):
         del retry
         refusal = self._broker.declare([entity])
         if refusal is not None:
-            raise NotPlain(refusal)
+            raise NoTemplate(refusal)
         self.declared.append(entity)
         return True
 
@@ -169,8 +169,8 @@ def _parts(message: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return message.properties["application_headers"], message.properties
 
 
-def _put_marks(
-    headers: dict[str, Any], properties: dict[str, Any], marks: Marks
+def _set_placeholders(
+    headers: dict[str, Any], properties: dict[str, Any], marks: Placeholders
 ) -> None:
     expected = {
         "id": marks.task_id,
@@ -180,9 +180,9 @@ def _put_marks(
     for field, value in expected.items():
         if headers.get(field) != value:
             msg = f"header {field!r} is not written as protocol 2 does"
-            raise NotPlain(msg)
+            raise NoTemplate(msg)
     if properties.get("expiration") is None:
         msg = "the message has no expiration"
-        raise NotPlain(msg)
+        raise NoTemplate(msg)
     headers["expires"] = marks.expires
     properties["expiration"] = marks.expiration

@@ -24,8 +24,8 @@ from celery_pecker.publisher.dispatch import Dispatch, names_in
 from celery_pecker.publisher.lanes import (
     Lane,
     LaneRefused,
-    NotPlain,
-    Onlooker,
+    NoTemplate,
+    SignalReceivers,
     Verdict,
     entry_reason,
 )
@@ -67,7 +67,7 @@ class Publisher:
         self._scheduler = scheduler
         self._clock = clock
         self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
-        self._onlooker = Onlooker(app, scheduler)
+        self._onlooker = SignalReceivers(app, scheduler)
         self._suspects: set[str] = set()
         """Names of which one makes RabbitMQ close the channel."""
         self._lanes: dict[Kind, RedisLane | RabbitLane] = {
@@ -150,7 +150,7 @@ class Publisher:
         if slow:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
-        self._broker.heard()
+        self._broker.note_reply()
 
     def lane(self, name: str) -> Verdict:
         """Return the lane that an entry would take now, and why; for people."""
@@ -163,7 +163,7 @@ class Publisher:
                 Lane.SLOW, "one of some that made RabbitMQ close the channel"
             )
         lane = self._lanes.get(self._kind)
-        if lane is not None and (why := lane.shut_out()) is not None:
+        if lane is not None and (why := lane.why_refused()) is not None:
             return Verdict(Lane.SLOW, why)
         if known.message is not None:
             return Verdict(Lane.FAST, f"built once, sent by the {self._kind} lane")
@@ -186,19 +186,19 @@ class Publisher:
         watched = self._onlooker.reason() is not None
         shut: dict[int, bool] = {}
         lane = self._lanes.get(self._kind)
-        shut_out = lane is not None and lane.shut_out() is not None
+        why_refused = lane is not None and lane.why_refused() is not None
         tasks = self._app.tasks  # a cached property that takes a lock each time
         for known, dispatch in work:
-            message = lane.kept(token, dispatch.task_id) if lane is not None else None
-            kept = message is not None
-            if not (kept or watched or shut_out or dispatch.name in self._suspects):
+            message = lane.tried(token, dispatch.task_id) if lane is not None else None
+            tried = message is not None
+            if not (tried or watched or why_refused or dispatch.name in self._suspects):
                 message = self._message(known, tasks)
             if message is not None:
                 route = message.route
                 refused = shut.get(id(route))
                 if refused is None:
                     refused = shut[id(route)] = self._declare(route)
-                if kept or not refused:
+                if tried or not refused:
                     fast.append((message, dispatch))
                     continue
             slow.append((known.entry, dispatch))
@@ -246,7 +246,7 @@ class Publisher:
             shared = self._routes.setdefault(place, route)
             message: Any = lane.build(replace(template, route=shared))
             # What one entry's options break must break here, not in a batch of all.
-            lane.try_out(message, self._clock.now())
+            lane.check_message(message, self._clock.now())
             known.message = message
         except SchedulingError as error:
             cause = error.__context__
@@ -254,7 +254,7 @@ class Publisher:
                 self._broker.drop()
                 raise BrokerUnavailable(str(cause)) from error
             known.why_slow = str(cause)
-        except (NotPlain, Exited) as error:
+        except (NoTemplate, Exited) as error:
             known.why_slow = str(error)
         except (TypeError, ValueError, OverflowError, AMQPError) as error:
             known.why_slow = f"cannot be encoded: {error}"

@@ -18,7 +18,7 @@ from amqp.method_framing import frame_writer
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import NoTemplate
 from celery_pecker.publisher.message_template import MessageTemplate
 from celery_pecker.publisher.rabbitmq_message import RabbitMessage
 
@@ -62,14 +62,14 @@ class RabbitLane:
                 broker.side.exchange_declare(route.exchange, "direct", passive=True)
             except broker.refused_by as error:
                 broker.reopen()
-                raise NotPlain(str(error)) from error
+                raise NoTemplate(str(error)) from error
         return RabbitMessage.of(template)
 
-    def shut_out(self) -> str | None:
+    def why_refused(self) -> str | None:
         """Return why the broker refuses this lane: it never does."""
         return None
 
-    def try_out(self, message: RabbitMessage, now: datetime) -> None:
+    def check_message(self, message: RabbitMessage, now: datetime) -> None:
         """Fill a message in as a slot would; what is odd about its entry is raised."""
         message.render(SAMPLE, now)
 
@@ -136,7 +136,7 @@ class RabbitLane:
             broker.drop()
         return Sending(done=done, lost=lost, refused=refused, failure=failure)
 
-    def kept(self, _token: str, _task_id: str) -> None:
+    def tried(self, _token: str, _task_id: str) -> None:
         """Return None: a token says nothing to RabbitMQ."""
 
     def _write_ups(

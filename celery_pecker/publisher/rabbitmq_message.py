@@ -11,8 +11,12 @@ from amqp.serialization import dumps
 
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.expiry import Expiry
-from celery_pecker.publisher.lanes import NotPlain
-from celery_pecker.publisher.message_template import Marks, MessageTemplate, Route
+from celery_pecker.publisher.lanes import NoTemplate
+from celery_pecker.publisher.message_template import (
+    MessageTemplate,
+    Placeholders,
+    Route,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Properties:
     tail: bytes
 
     @classmethod
-    def of(cls, message: Any, marks: Marks) -> Properties:
+    def of(cls, message: Any, marks: Placeholders) -> Properties:
         """Cut up what py-amqp makes of the message's properties."""
         raw = message._serialize_properties()  # noqa: SLF001 (what its frame writer calls)
         table = dumps("F", (message.properties["application_headers"],))
@@ -38,8 +42,8 @@ class Properties:
         }
         return cls(
             raw[:start],
-            _with_places(table[4:], places, marks),
-            _with_places(raw[start + len(table) :], places, marks),
+            _with_placeholders(table[4:], places, marks),
+            _with_placeholders(raw[start + len(table) :], places, marks),
         )
 
     def fill(self, fields: dict[bytes, bytes]) -> bytes:
@@ -108,12 +112,14 @@ def _short(text: str) -> bytes:
     return bytes((len(octets),)) + octets
 
 
-def _with_places(octets: bytes, places: dict[bytes, bytes], marks: Marks) -> bytes:
+def _with_placeholders(
+    octets: bytes, places: dict[bytes, bytes], marks: Placeholders
+) -> bytes:
     octets = octets.replace(b"%", b"%%")
     for mark, place in places.items():
         octets = octets.replace(mark.replace(b"%", b"%%"), place)
     texts = (marks.task_id, marks.header, marks.expires, marks.expiration)
     if any(text.encode() in octets for text in texts):
         msg = "a part of the message holds the task's id in a text of its own"
-        raise NotPlain(msg)
+        raise NoTemplate(msg)
     return octets

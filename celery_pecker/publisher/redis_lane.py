@@ -25,11 +25,11 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
-from celery_pecker.publisher.lanes import LaneRefused, NotPlain
+from celery_pecker.publisher.lanes import LaneRefused, NoTemplate
 from celery_pecker.publisher.message_template import MessageTemplate
 from celery_pecker.publisher.redis_message import RedisMessage
 from celery_pecker.publisher.redis_script import RedisScript, ScriptRefused
-from celery_pecker.publisher.unsettled import Unsettled
+from celery_pecker.publisher.uncertain import UncertainBatch
 
 TOKEN_SECONDS = 600
 #: Batches of which it is remembered what was tried.
@@ -44,10 +44,10 @@ class RedisLane:
     def __init__(self, broker: BrokerConnection) -> None:
         self._broker = broker
         self._json = JSONEncoder()
-        self._open: dict[str, Unsettled] = {}
+        self._open: dict[str, UncertainBatch] = {}
         self._script = RedisScript(broker)
 
-    def shut_out(self) -> str | None:
+    def why_refused(self) -> str | None:
         """Return why Redis refuses scripts to us, for a minute after it did."""
         return self._script.refused
 
@@ -56,10 +56,10 @@ class RedisLane:
         channel, route = self._broker.channel, template.route
         if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
             msg = f"exchange {route.exchange!r} is of type {kind}"
-            raise NotPlain(msg)
+            raise NoTemplate(msg)
         return RedisMessage.of(template, channel)
 
-    def try_out(self, message: RedisMessage, now: datetime) -> None:
+    def check_message(self, message: RedisMessage, now: datetime) -> None:
         """Fill a message in as a slot would; what is odd about its entry is raised."""
         message.render(SAMPLE, self._json.encode({}), now)
 
@@ -77,7 +77,7 @@ class RedisLane:
         open_ = self._open.get(token)
         fresh = open_ is None
         if open_ is None:
-            open_ = Unsettled.of(work, place=self._place())
+            open_ = UncertainBatch.of(work, place=self._place())
         elif open_.place != self._place():
             msg = f"tried at {open_.place}, which is not the broker any more"
             raise PublishUncertain(msg)
@@ -102,7 +102,7 @@ class RedisLane:
             done |= {dispatch.task_id for _, dispatch in chunk}
         self._open.pop(token, None)
 
-    def kept(self, token: str, task_id: str) -> RedisMessage | None:
+    def tried(self, token: str, task_id: str) -> RedisMessage | None:
         """Return what was tried for this task under the token and not settled.
 
         It has to be tried by this lane again, whatever lane the entry has by now.
@@ -110,7 +110,7 @@ class RedisLane:
         open_ = self._open.get(token)
         return None if open_ is None else open_.messages.get(task_id)
 
-    def _keep(self, token: str, open_: Unsettled) -> None:
+    def _keep(self, token: str, open_: UncertainBatch) -> None:
         self._open[token] = open_
         if len(self._open) > UNSETTLED:
             # What was forgotten is refused by its token if it is tried again.
@@ -127,7 +127,7 @@ class RedisLane:
         self,
         work: Sequence[tuple[RedisMessage, Dispatch]],
         token: str,
-        open_: Unsettled,
+        open_: UncertainBatch,
         now: datetime,
     ) -> None:
         lists: dict[str, list[bytes]] = defaultdict(list)

@@ -12,7 +12,7 @@ from kombu.utils.json import dumps
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.expiry import Expiry
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import NoTemplate
 from celery_pecker.publisher.message_template import MessageTemplate, Route
 
 
@@ -42,14 +42,14 @@ class RedisMessage:
             marks.expiration: "%(expiration)s",
             marks.tag: "%(tag)s",
         }
-        dated = _with_places(dumps(message), places)
+        dated = _with_placeholders(dumps(message), places)
         message["headers"]["expires"] = None
         del message["properties"]["expiration"]
         return cls(
             route=route,
             priority=priority,
             expiry=template.expiry,
-            plain=_with_places(dumps(message), places),
+            plain=_with_placeholders(dumps(message), places),
             dated=dated,
         )
 
@@ -71,12 +71,12 @@ class RedisMessage:
         return text.encode("ascii")
 
 
-def _with_places(text: str, places: dict[str, str]) -> str:
+def _with_placeholders(text: str, places: dict[str, str]) -> str:
     text = text.replace("%", "%%")
     for mark, place in places.items():
         text = text.replace(mark, place)
     for mark in places:
         if mark.strip('"') in text:
             msg = "a part of the message holds the task's id in a text of its own"
-            raise NotPlain(msg)
+            raise NoTemplate(msg)
     return text

@@ -62,7 +62,9 @@ class SlowLane:
         self._broker = broker
         self._failures: list[BaseException] = []
         self._scheduler = _look_alike(scheduler, self._failures)
-        self._producer_type: Any = type("Watched", (_Watched, app.amqp.Producer), {})
+        self._producer_type: Any = type(
+            "Watched", (_RecordingProducer, app.amqp.Producer), {}
+        )
         self._suspects = suspects
 
     def send(self, work: Work) -> Outcome:
@@ -190,7 +192,7 @@ class Undeclarable(Exception):
     """The broker would not declare a queue or an exchange of the entry's."""
 
 
-class _Watched:
+class _RecordingProducer:
     """Laid over the app's producer: declares aside, keeps what breaks a connection."""
 
     def __init__(self, broker: BrokerConnection) -> None:

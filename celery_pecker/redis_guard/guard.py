@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.redis_guard import pool as pools
 from celery_pecker.redis_guard.client import keep_client
-from celery_pecker.redis_guard.held import SETTLED_BY_US, Fate, Held
+from celery_pecker.redis_guard.held import SETTLED_BY_US, Disposition, Held
 from celery_pecker.redis_guard.settlement import settle
 
 logger = logging.getLogger("celery_pecker.worker")
@@ -74,10 +74,10 @@ class RedisGuard:
         go_on()
         pools.put_back(pool, sent)
         for tag, held in self._held.items():
-            if held.fate not in SETTLED_BY_US:
+            if held.disposition not in SETTLED_BY_US:
                 keep = held.request is not None and pools.has(pool, held.request)
-                fate = Fate.KEPT if keep else Fate.BACK
-                self._held[tag] = replace(held, fate=fate)
+                disposition = Disposition.KEPT if keep else Disposition.BACK
+                self._held[tag] = replace(held, disposition=disposition)
                 if not keep:
                     self._handed.pop(tag, None)
 
@@ -110,17 +110,17 @@ class RedisGuard:
 
     def _ack(self, qos: Any, ack: Any, tag: str) -> None:
         if self._held:
-            self._conclude(qos, partial(ack, tag), tag, Fate.DONE)
+            self._conclude(qos, partial(ack, tag), tag, Disposition.DONE)
             return
         # As for nearly all messages: nothing to look up, nothing to settle
         try:
             ack(tag)
         except qos.channel.connection_errors as error:
-            self._conclude(qos, partial(_fail, error), tag, Fate.DONE)
+            self._conclude(qos, partial(_fail, error), tag, Disposition.DONE)
 
     def _reject(self, qos: Any, reject: Any, tag: str, requeue: bool = False) -> None:
-        fate = Fate.LAST if requeue else Fate.DONE
-        self._conclude(qos, partial(reject, tag, requeue=requeue), tag, fate)
+        disposition = Disposition.LAST if requeue else Disposition.DONE
+        self._conclude(qos, partial(reject, tag, requeue=requeue), tag, disposition)
 
     def _let_go(self, forget: Any, tag: str) -> None:
         # Acknowledged, or moved to another queue by who knows how
@@ -135,7 +135,7 @@ class RedisGuard:
             left = {
                 tag: held.message
                 for tag, held in self._held.items()
-                if held.fate not in SETTLED_BY_US
+                if held.disposition not in SETTLED_BY_US
             }
             qos._delivered.update(left)  # noqa: SLF001
         restore(stderr)
@@ -152,7 +152,9 @@ class RedisGuard:
                 recorded=recorded,
             )
 
-    def _conclude(self, qos: Any, send: Any, tag: str, fate: Fate) -> None:
+    def _conclude(
+        self, qos: Any, send: Any, tag: str, disposition: Disposition
+    ) -> None:
         self._handed.pop(tag, None)
         away: Exception | None = None
         if tag not in self._held:
@@ -165,7 +167,7 @@ class RedisGuard:
                 qos._quick_ack(tag)  # noqa: SLF001
                 away = error
         if tag in self._held:
-            self._held[tag] = replace(self._held[tag], fate=fate)
+            self._held[tag] = replace(self._held[tag], disposition=disposition)
         if self._held and self._qos is not None and away is None:
             # Also when this one went through: an earlier one may have failed for a
             # moment only, with no loss of the connection to follow.
@@ -177,15 +179,17 @@ class RedisGuard:
             logger.info("pecker: an acknowledgement waits for Redis: %s", away)
 
     def _settle(self) -> Counter[str]:
-        """Settle the messages whose fate is decided; count what was done."""
+        """Settle the messages whose disposition is decided; count what was done."""
         counts: Counter[str] = Counter()
-        due = [held for held in self._held.values() if held.fate in SETTLED_BY_US]
+        due = [
+            held for held in self._held.values() if held.disposition in SETTLED_BY_US
+        ]
         # The oldest is given back last, so that it is the first in its queue.
         due.reverse()
         try:
             for held, outcome in settle(self._qos.channel, due):
                 self._held.pop(held.tag, None)
-                counts[held.fate if outcome else "gone"] += 1
+                counts[held.disposition if outcome else "gone"] += 1
         except ResponseError as error:
             # Out of memory, read only, forbidden: they stay in `unacked`. Exiting
             # over it, as Celery would, helps nobody.
@@ -193,13 +197,13 @@ class RedisGuard:
         return counts
 
     def _report(self, counts: Counter[str]) -> None:
-        kept = sum(held.fate is Fate.KEPT for held in self._held.values())
+        kept = sum(held.disposition is Disposition.KEPT for held in self._held.values())
         logger.info(
             "pecker: reconnected to Redis; of the messages held when the connection "
             "broke %d went back to their queues, %d are acknowledged, %d still run "
             "here, %d are no longer ours, %d wait",
-            counts[Fate.BACK] + counts[Fate.LAST],
-            counts[Fate.DONE],
+            counts[Disposition.BACK] + counts[Disposition.LAST],
+            counts[Disposition.DONE],
             kept,
             counts["gone"],
             len(self._held) - kept,

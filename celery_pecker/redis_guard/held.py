@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Fate(StrEnum):
+class Disposition(StrEnum):
     """What becomes of a held message over the next connection."""
 
     OPEN = "open"
@@ -22,7 +22,7 @@ class Fate(StrEnum):
     """Rejected by a run that asks for another one: last in its queue."""
 
 
-SETTLED_BY_US = frozenset({Fate.DONE, Fate.BACK, Fate.LAST})
+SETTLED_BY_US = frozenset({Disposition.DONE, Disposition.BACK, Disposition.LAST})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Held:
     message: Any
     lost_at: float
     """Seconds since 1970, as kombu stamps deliveries: a later stamp is another's."""
-    fate: Fate = Fate.OPEN
+    disposition: Disposition = Disposition.OPEN
     request: Any = None
     """Celery's request, if the message was handed to the pool."""
     recorded: bool = True

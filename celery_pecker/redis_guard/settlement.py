@@ -9,17 +9,17 @@ from typing import Any
 
 from kombu.utils.json import dumps
 
-from celery_pecker.redis_guard.held import Fate, Held
+from celery_pecker.redis_guard.held import Disposition, Held
 
 BATCH = 100
 SCRIPT = files(__package__).joinpath("settle.lua").read_text(encoding="utf-8")
 
 # A queue is pushed to on the left and popped from on the right.
-PUSH = {Fate.BACK: "RPUSH", Fate.LAST: "LPUSH", Fate.DONE: ""}
+PUSH = {Disposition.BACK: "RPUSH", Disposition.LAST: "LPUSH", Disposition.DONE: ""}
 
 
 def settle(channel: Any, messages: Sequence[Held]) -> Iterator[tuple[Held, bool]]:
-    """Each message of a decided fate is settled over `channel`, exactly once.
+    """Settle each message with a decided disposition over `channel`, exactly once.
 
     Yields it with whether there was anything to settle, batch by batch, so that what
     was done is known if the connection breaks on the way. A message whose queue is
@@ -51,7 +51,7 @@ def _keys(
     channel: Any, held: Held, known: dict[tuple[str, str], list[str]]
 ) -> list[str] | None:
     queues: list[str] = []
-    if held.fate is not Fate.DONE:
+    if held.disposition is not Disposition.DONE:
         info = held.message.delivery_info
         route = (info["exchange"], info["routing_key"])
         if route not in known:
@@ -69,10 +69,10 @@ def _keys(
 
 def _arguments(held: Held) -> list[str]:
     payload = ""
-    if held.fate is not Fate.DONE:
+    if held.disposition is not Disposition.DONE:
         raw = held.message._raw  # noqa: SLF001 — see above
         raw.setdefault("headers", {})["redelivered"] = True
         raw["properties"].setdefault("delivery_info", {})["redelivered"] = True
         payload = dumps(raw)
     recorded = "1" if held.recorded else "0"
-    return [held.tag, repr(held.lost_at), recorded, PUSH[held.fate], payload]
+    return [held.tag, repr(held.lost_at), recorded, PUSH[held.disposition], payload]

@@ -22,7 +22,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.replica.parked import Parked
 from celery_pecker.replica.stored_instants import StoredInstants
@@ -148,7 +148,7 @@ class Alarms:
             return early
         database = self.databases[0]
         if not database.connected:
-            stand(database, app=self._settings.app)
+            check_schema(database, app=self._settings.app)
         if self._rounds.step():
             self._loops[1].wake()
         return self._settings.alarms_interval
@@ -219,7 +219,7 @@ def around(recurrence: Recurrence, until_us: int) -> tuple[int, int]:
     return last_us, following(last_us or until_us)
 
 
-def shut_of(gate: Any) -> Shut | None:
+def closed_databases_of(gate: Any) -> Shut | None:
     """Return what a gate says of what it lets nothing through to.
 
     None where it has no method ``shut()``: it holds entries back and says no more.

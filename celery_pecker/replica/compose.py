@@ -6,24 +6,24 @@ import gc
 from collections.abc import Callable
 
 from celery_pecker import tracing
-from celery_pecker.heartbeat import Heart
+from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.history import HistoryWriter, NoHistory, Recorder
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.publisher import Publisher
-from celery_pecker.replica.alarms import shut_of
+from celery_pecker.replica.alarms import closed_databases_of
 from celery_pecker.replica.claimant import Claimant
 from celery_pecker.replica.definitions import Definitions
 from celery_pecker.replica.dispatching import (
-    Both,
+    CombinedGate,
     Prepared,
-    Remembering,
+    RecordingGate,
     Runs,
     gate_of,
 )
 from celery_pecker.replica.replica import Replica
 from celery_pecker.replica.shared_history import SharedHistory
-from celery_pecker.schedules.fates import Fates
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
 from celery_pecker.schedules.stored_sync import StoredSync
@@ -35,7 +35,7 @@ def compose(
     runs: Runs | None = None,
     history: SharedHistory | None = None,
     ended: Callable[[str], None] = lambda _: None,
-    elsewhere: Callable[[], None] = lambda: None,
+    note_other_definitions: Callable[[], None] = lambda: None,
     freeze_heap: bool = True,
 ) -> Replica:
     """Return a replica, not yet started, of a claimant.
@@ -43,8 +43,9 @@ def compose(
     ``runs``: where slots run in this process, for a claimant of the kind 'local';
     None: they are published.
     ``history`` is another replica's, in the same process.
-    ``ended`` is called on the replica's thread if that ends untold, ``elsewhere`` when
-    it sees stored schedules that replicas of the other kind run.
+    ``ended`` is called on the replica's thread if that ends by itself,
+    ``note_other_definitions`` when it sees stored schedules that replicas of the other
+    kind run.
     """
     app, settings, pace = claimant.app, claimant.settings, claimant.pace
     repository, timekeeper = claimant.repository, claimant.timekeeper
@@ -61,18 +62,18 @@ def compose(
     )
     stored = StoredSync(
         *(claimant.agenda, repository.stored, timekeeper),
-        Definitions(app, destination, elsewhere),
+        Definitions(app, destination, note_other_definitions),
         every=pace.follow_every,
     )
-    fates = Fates(repository)
+    pending = PendingWrites(repository)
     sending = Sending(
         Prepared(
             destination,
             [claimant.beat_schedule.schedule[one.name] for one in claimant.entries],
-            _settle_heap if freeze_heap else lambda: None,
+            _freeze_heap if freeze_heap else lambda: None,
             clock=SYSTEM,
         ),
-        fates,
+        pending,
         timekeeper,
         stored,
         schema=settings.schema,
@@ -81,36 +82,36 @@ def compose(
         trace=tracing.hook(settings),
     )
     gate = gate_of(settings, app)
-    remembering = Remembering(gate)
+    remembering = RecordingGate(gate)
     service = Service(
         claimant.agenda,
         repository,
         timekeeper,
         sending,
-        fates,
-        remembering if runs is None else Both(remembering, runs),
+        pending,
+        remembering if runs is None else CombinedGate(remembering, runs),
         pace=pace,
         stored=stored,
         history=history or NoHistory(),
-        held=remembering.lately,
+        held=remembering.recent,
     )
     return Replica(
         claimant=claimant,
         service=service,
-        fates=fates,
+        pending=pending,
         databases=databases,
         destination=destination,
         runs=runs,
-        heart=Heart(settings, kind=claimant.kind, clock=SYSTEM),
+        heart=Heartbeat(settings, kind=claimant.kind, clock=SYSTEM),
         history=history,
         writer=writer,
-        shut=shut_of(gate),
-        held=remembering.lately,
+        shut=closed_databases_of(gate),
+        held=remembering.recent,
         ended=ended,
     )
 
 
-def _settle_heap() -> None:
+def _freeze_heap() -> None:
     """Leave all that was made at start out of later garbage collections.
 
     Celery and a thousand prepared messages are a heap that a full collection walks

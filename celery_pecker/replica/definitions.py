@@ -11,7 +11,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.replica.dispatching import Destination
 from celery_pecker.schedules.model import Entry, Message, StoredSchedule
-from celery_pecker.stored_schedules.timing import Timings
+from celery_pecker.stored_schedules.timings import Timings
 
 
 class Definitions:
@@ -21,10 +21,10 @@ class Definitions:
         self,
         app: Celery,
         destination: Destination,
-        elsewhere: Callable[[], None] = lambda: None,
+        note_other_definitions: Callable[[], None] = lambda: None,
     ) -> None:
         self._app = app
-        self.elsewhere = elsewhere
+        self.note_other_definitions = note_other_definitions
         self._destination = destination
         self._timings = Timings(app)
 

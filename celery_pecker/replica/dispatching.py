@@ -111,7 +111,7 @@ HELD_FOR = 10.0
 """Seconds for which what a gate held back counts as held: it is asked each second."""
 
 
-class Remembering:
+class RecordingGate:
     """A gate that remembers what it held back lately, for alarms on another thread."""
 
     def __init__(self, gate: Gate, *, clock: Clock = SYSTEM) -> None:
@@ -125,13 +125,13 @@ class Remembering:
         self._at.update(dict.fromkeys(held, self._clock.monotonic()))
         return held
 
-    def lately(self) -> set[str]:
+    def recent(self) -> set[str]:
         """Return what it held back within the last seconds."""
         since = self._clock.monotonic() - HELD_FOR
         return {name for name, at in [*self._at.items()] if at >= since}
 
 
-class Both:
+class CombinedGate:
     """A user's gate, and what cannot run here now."""
 
     def __init__(self, gate: Gate, runs: Runs) -> None:

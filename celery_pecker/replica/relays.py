@@ -7,14 +7,14 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from celery_pecker.heartbeat import Heart
+from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
@@ -94,7 +94,7 @@ class _Running:
         self.settings = settings
         self.database = Database.of(settings, role="relay")
         self.publisher = StoredPublisher(app, timeout=settings.broker_timeout)
-        self.heart = Heart(settings, kind=kind, clock=SYSTEM)
+        self.heart = Heartbeat(settings, kind=kind, clock=SYSTEM)
         self.relay = Relay(
             Batches(self.database, new_id(), hold=settings.outbox_hold),
             self.publisher,
@@ -152,7 +152,7 @@ class _Running:
         try:
             if not self.database.connected:
                 self.relay.reconnected()
-                stand(self.database, app=self._app_name)
+                check_schema(self.database, app=self._app_name)
             pause = self.relay.step()
             if self.relay.tally.broker is None and not self._stopped:
                 pause = min(pause, self.pushes.step())

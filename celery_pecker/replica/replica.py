@@ -9,18 +9,18 @@ from typing import Any
 
 from celery_pecker import signals
 from celery_pecker.alarms.evaluation import Held, Shut
-from celery_pecker.heartbeat import Heart
+from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.history import HistoryWriter
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.replica.claimant import Claimant
 from celery_pecker.replica.dispatching import Destination, Runs
 from celery_pecker.replica.shared_history import SharedHistory
-from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.service import Service
 
 LAST_BATCH = 0.4
@@ -57,12 +57,12 @@ class Replica:
 
     claimant: Claimant
     service: Service
-    fates: Fates
+    pending: PendingWrites
     databases: list[Database]
     destination: Destination
     runs: Runs | None
     """The destination, if slots run in this process; None: they are published."""
-    heart: Heart
+    heart: Heartbeat
     history: SharedHistory | None
     writer: HistoryWriter | None
     """None: it is another replica's, or nobody writes."""
@@ -142,9 +142,9 @@ class Replica:
         self.heart.beat()
         database = self.claimant.database
         if not database.connected:
-            stand(database, app=self.claimant.settings.app)
+            check_schema(database, app=self.claimant.settings.app)
         if self.runs is not None:
-            self.fates.count_missed(self.runs.take_missed())
+            self.pending.count_missed(self.runs.take_missed())
         return self.service.step()
 
     def _leave(self) -> None:

@@ -21,6 +21,6 @@ class SharedHistory:
         self.until = until
         self._writer.allow(min(one.until for one in self._all))
 
-    def another(self) -> SharedHistory:
+    def for_scheduler(self) -> SharedHistory:
         """Return the face of the same writer for another scheduler."""
         return SharedHistory(self._writer, self._all)

@@ -14,7 +14,7 @@ from celery_pecker.recurrence import RETRY
 from celery_pecker.schedules.bounds import following
 from celery_pecker.schedules.model import NEVER_US, StoredSchedule
 from celery_pecker.schedules.stored_rows import StoredRows
-from celery_pecker.stored_schedules.timing import Timings
+from celery_pecker.stored_schedules.timings import Timings
 
 READ_AT_ONCE = 200
 """Definitions that one look reads: a millisecond each, until they run or change."""

@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
 from celery_pecker.kernel.rendering import rendered
-from celery_pecker.runs.facts import RunFacts
+from celery_pecker.runs.run_facts import RunFacts
 from celery_pecker.sql import OURS
 
 NOT_OPEN = (

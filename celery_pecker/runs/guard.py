@@ -171,7 +171,7 @@ class Guard:
             if _is_mine(current(), run):
                 # A local run: whoever began it has done all else.
                 return ended_in_time(call)
-            return self._run_slot(task, run, call, asked=headers.is_asked(header))
+            return self._run_slot(task, run, call, asked=headers.is_requested(header))
         sender = headers.inherited(inherited, schema=self._schema)
         return call() if sender is None else self._run_subtask(task, sender, call)
 

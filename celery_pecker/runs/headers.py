@@ -61,7 +61,7 @@ def read(header: object, *, schema: str, attempt: int = 0) -> Run | None:
         return None
 
 
-def is_asked(header: object) -> bool:
+def is_requested(header: object) -> bool:
     """Return whether somebody asked for this run, beside the grid."""
     return isinstance(header, Mapping) and bool(header.get("asked"))
 

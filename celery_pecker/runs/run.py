@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from celery_pecker.runs.facts import RunFacts
 from celery_pecker.runs.fence import hold, write
+from celery_pecker.runs.run_facts import RunFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

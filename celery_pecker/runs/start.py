@@ -114,7 +114,7 @@ class Starter:
             return
         sent = self._clock.monotonic()
         try:
-            with self._connections.lend(
+            with self._connections.connection(
                 min(within, self._settings.database_timeout)
             ) as one:
                 ((now_us,),) = one.run("read_clock", now=None)
@@ -137,7 +137,7 @@ class Starter:
 
     def _ask(self, run: Run, within: float, *, asked: bool) -> Answer:
         lock_timeout = f"{max(int(within * LOCK_SHARE * 1000), 1)}ms"
-        with self._connections.lend(within) as database:
+        with self._connections.connection(within) as database:
 
             def ask() -> Answer:
                 (row,) = database.run(

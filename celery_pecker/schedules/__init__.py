@@ -9,7 +9,7 @@
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
 tables, ``sending`` to the broker; ``upkeep`` looks after what no wake-up shows,
 ``requested_runs`` after runs that people ask for (``request_timing`` decides),
-``unanswered_claims`` after answers that did not come, ``fates`` after what is
+``unanswered_claims`` after answers that did not come, ``pending_writes`` after what is
 still to be written; ``reporting`` says what was done; ``service`` does one step of it
 all in order.
 """

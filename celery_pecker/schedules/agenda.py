@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from celery_pecker.schedules.grid import latest
-from celery_pecker.schedules.model import Entry, Row, Win
+from celery_pecker.schedules.model import ClaimedSlot, Entry, Row
 
 STAGGER_US = 100_000
 UNSURE_US = 10_000_000
@@ -29,7 +29,7 @@ where somebody holds its row."""
 
 
 @dataclass(slots=True)
-class _Belief:
+class _LastKnown:
     entry: Entry
     stagger_us: int
     ahead_us: int
@@ -51,7 +51,7 @@ class Agenda:
 
     def __init__(self, entries: Iterable[Entry], *, slack_us: int) -> None:
         self._slack_us = slack_us
-        self._beliefs: dict[str, _Belief] = {}
+        self._beliefs: dict[str, _LastKnown] = {}
         self._heap: list[tuple[int, str]] = []
         for entry in entries:
             self._beliefs[entry.name] = self._belief(entry)
@@ -71,7 +71,7 @@ class Agenda:
         """Say whether it is an entry of this replica, of code or stored."""
         return name in self._beliefs
 
-    def put(self, entry: Entry, row: Row, now_us: int) -> None:
+    def add(self, entry: Entry, row: Row, now_us: int) -> None:
         """Take in a stored entry, new or edited; what it was before is forgotten.
 
         Who keeps its pace is not: an edit must not make all replicas contend. Nor is
@@ -83,15 +83,15 @@ class Agenda:
         if known is not None:
             belief.behind = known.behind
             belief.won_epoch, belief.won_us = known.won_epoch, known.won_us
-        self.learn({entry.name: row}, now_us)
+        self.update({entry.name: row}, now_us)
 
     def drop(self, name: str) -> None:
         """Forget an entry."""
         self._beliefs.pop(name, None)
 
-    def _belief(self, entry: Entry) -> _Belief:
+    def _belief(self, entry: Entry) -> _LastKnown:
         period_us = entry.period_us
-        return _Belief(
+        return _LastKnown(
             entry=entry,
             stagger_us=min((period_us or 10 * STAGGER_US) // 10, STAGGER_US),
             ahead_us=max(self._slack_us, period_us or 0),
@@ -128,7 +128,7 @@ class Agenda:
         """
         return self._beliefs[name].ahead_us
 
-    def learn(self, rows: Mapping[str, Row], now_us: int) -> None:
+    def update(self, rows: Mapping[str, Row], now_us: int) -> None:
         """Take in what the table says, by name."""
         for name, row in rows.items():
             belief = self._beliefs.get(name)
@@ -157,7 +157,7 @@ class Agenda:
                 entries.append(belief.entry)
         return entries
 
-    def soon(self, until_us: int) -> Iterator[str]:
+    def due_by(self, until_us: int) -> Iterator[str]:
         """Yield the names that are planned to wake by then, in no order.
 
         Walk the heap from its root: the work grows with what is due soon.
@@ -190,7 +190,7 @@ class Agenda:
         belief = self._beliefs[name]
         return self._due_us(belief, now_us), belief.era
 
-    def won(self, name: str, win: Win, now_us: int) -> None:
+    def won(self, name: str, win: ClaimedSlot, now_us: int) -> None:
         """Take in a slot that was won here: wake at the very instant next time."""
         belief = self._beliefs[name]
         belief.behind = False
@@ -230,13 +230,13 @@ class Agenda:
         for belief in self._beliefs.values():
             self._plan(belief, now_us)
 
-    def _plan(self, belief: _Belief, now_us: int) -> None:
+    def _plan(self, belief: _LastKnown, now_us: int) -> None:
         belief.lost = 0
         due_us = self._due_us(belief, now_us)
         delay_us = belief.stagger_us if belief.behind else 0
         self._wake(belief, due_us + delay_us)
 
-    def _due_us(self, belief: _Belief, now_us: int) -> int:
+    def _due_us(self, belief: _LastKnown, now_us: int) -> int:
         period_us, recurrence = belief.entry.period_us, belief.entry.recurrence
         next_us = 0
         if period_us is not None:
@@ -247,7 +247,7 @@ class Agenda:
                 belief.ahead_us = max(self._slack_us, next_us - belief.last_us)
         return now_us if belief.last_us > now_us + belief.ahead_us else next_us
 
-    def _wake(self, belief: _Belief, wake_us: int) -> None:
+    def _wake(self, belief: _LastKnown, wake_us: int) -> None:
         if belief.wake_us == wake_us:
             return
         belief.wake_us = wake_us

@@ -6,13 +6,13 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules import misfire
 from celery_pecker.schedules.bounds import following
 from celery_pecker.schedules.model import (
+    ClaimedSlot,
+    ClaimRequest,
     Delivery,
     Entry,
     Misfire,
     Orphan,
     Slot,
-    Wanted,
-    Win,
 )
 from celery_pecker.schedules.request_timing import REQUEST_TIMEOUT_US as ASKED_US
 
@@ -25,7 +25,9 @@ CLAIM_TIMEOUT_US = 300 * SECOND
 for which the broker remembers a token (publisher.redis_lane.TOKEN_SECONDS)."""
 
 
-def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | int:
+def claim_request(
+    entry: Entry, *, seen_us: int, ahead_us: int, now_us: int
+) -> ClaimRequest | int:
     """Return what to claim, or, where it is not due after all, when to ask again.
 
     A grid's slot is worked out by the claim itself. Of any other schedule it is worked
@@ -33,7 +35,7 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
     """
     recurrence = entry.recurrence
     if recurrence is None:
-        return Wanted(entry=entry, ahead_us=ahead_us)
+        return ClaimRequest(entry=entry, ahead_us=ahead_us)
 
     after = following(recurrence, seen_us, now_us)
 
@@ -52,7 +54,7 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
             instant_us, passed = misfire.choose(
                 after, instant_us, now_us, entry.policy.depth
             )
-    return Wanted(
+    return ClaimRequest(
         entry=entry,
         ahead_us=ahead_us,
         instant_us=instant_us,
@@ -61,7 +63,7 @@ def want(entry: Entry, *, seen_us: int, ahead_us: int, now_us: int) -> Wanted | 
     )
 
 
-def slot_of(entry: Entry, win: Win, sent_us: int) -> Slot:
+def slot_of(entry: Entry, win: ClaimedSlot, sent_us: int) -> Slot:
     """Name the slot of a win, and when it is too late to publish it.
 
     ``sent_us`` is the database's time from before the claim was sent: trust counts
@@ -106,8 +108,8 @@ def orphan_slot(entry: Entry, orphan: Orphan, sent_us: int) -> Slot:
     """Name a slot that somebody claimed and never confirmed, reclaimed here."""
     if orphan.asked:
         won = (orphan.due_us, orphan.era, orphan.epoch)
-        return asked_slot(entry, won, orphan.ends_us, sent_us)
-    win = Win(0, orphan.due_us, orphan.epoch, orphan.era, 0, paused=False)
+        return requested_slot(entry, won, orphan.ends_us, sent_us)
+    win = ClaimedSlot(0, orphan.due_us, orphan.epoch, orphan.era, 0, paused=False)
     return slot_of(entry, win, sent_us)
 
 
@@ -120,7 +122,7 @@ def still_runs(slot: Slot, now_us: int) -> bool:
     return slot.ends_us is None or now_us < slot.ends_us
 
 
-def asked_slot(
+def requested_slot(
     entry: Entry, won: tuple[int, int, int], ends_us: int | None, sent_us: int
 ) -> Slot:
     """Name a run that was asked for, won as (due_us, era, epoch)."""

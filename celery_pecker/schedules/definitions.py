@@ -22,6 +22,6 @@ class Definitions(Protocol):
         """Forget the message."""
         ...
 
-    def elsewhere(self) -> None:
+    def note_other_definitions(self) -> None:
         """Hear that there are schedules for the other kind of replicas."""
         ...

@@ -133,7 +133,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ClaimRequest:
     """One entry in a claim; ``instant_us`` and ``seen_us`` where it is no grid."""
 
     entry: Entry
@@ -144,7 +144,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Win:
+class ClaimedSlot:
     """A slot that a claim took."""
 
     nth: int

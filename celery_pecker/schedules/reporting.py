@@ -9,8 +9,8 @@ from celery_pecker import signals
 from celery_pecker.history import Historian, Report
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.fates import Fates
-from celery_pecker.schedules.model import Wanted, Win
+from celery_pecker.schedules.model import ClaimedSlot, ClaimRequest
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -22,12 +22,12 @@ class Reporting:
     def __init__(
         self,
         agenda: Agenda,
-        fates: Fates,
+        fates: PendingWrites,
         timekeeper: Timekeeper,
         history: Historian,
     ) -> None:
         self._agenda = agenda
-        self._fates = fates
+        self._pending = fates
         self._timekeeper = timekeeper
         self._history = history
         self._held: dict[str, int] = {}
@@ -37,10 +37,10 @@ class Reporting:
         """Announce that tables and broker are there."""
         logger.info("pecker: ready, %d entries, holder %s", len(self._agenda), holder)
 
-    def fates(self) -> None:
+    def report_slots(self) -> None:
         """Hand on what became of slots: a thousand take a millisecond."""
         at_us, note = self._timekeeper.now_us(), self._history.note
-        for slots, report, errors in self._fates.take():
+        for slots, report, errors in self._pending.take_reports():
             for slot in slots:
                 name = slot.entry.name
                 error = errors.get(name, "")
@@ -60,25 +60,25 @@ class Reporting:
     def woke(
         self,
         due: int,
-        wanted: Sequence[Wanted],
-        wins: Sequence[Win],
+        wanted: Sequence[ClaimRequest],
+        won: Sequence[ClaimedSlot],
         outcome: tuple[int, int],
         moments: tuple[float, float],
     ) -> None:
-        """Tell of one claim: (published, missed) when it was (sent, answered).
+        """Report one claim: (published, missed), and when it was (sent, answered).
 
         The log record has what was claimed as its ``wanted``, for filters that drop the
         lines of some entries.
         """
         (published, missed), (sent, claimed) = outcome, moments
         now, at_us = self._timekeeper.now(), self._timekeeper.at_us
-        first_us = min((win.due_us for win in wins), default=None)
+        first_us = min((win.due_us for win in won), default=None)
         late_us = 0 if first_us is None else max(at_us(now) - first_us, 0)
         woke = signals.Woke(
             due=due,
-            won=len(wins),
+            won=len(won),
             published=published,
-            missed=sum(win.passed for win in wins) + missed,
+            missed=sum(win.passed for win in won) + missed,
             claim_seconds=claimed - sent,
             publish_seconds=now - claimed,
             lateness_seconds=late_us / SECOND,

@@ -11,13 +11,13 @@ from celery_pecker.history.silent_processes import Seen
 from celery_pecker.kernel.clock import from_us, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import (
+    ClaimedSlot,
+    ClaimRequest,
     Delivery,
     Entry,
     Orphan,
     RequestedRun,
     Row,
-    Wanted,
-    Win,
 )
 from celery_pecker.schedules.stored_rows import StoredRows, columns
 
@@ -63,10 +63,10 @@ class Repository:
 
     def claim(
         self,
-        wanted: Sequence[Wanted],
+        requests: Sequence[ClaimRequest],
         *,
         until_us: int,
-    ) -> tuple[int | None, list[Win]]:
+    ) -> tuple[int | None, list[ClaimedSlot]]:
         """Take every slot that is due; return the database's time and the wins.
 
         Nothing is taken after ``until_us``. The time is None for a lost race.
@@ -76,24 +76,27 @@ class Repository:
             now=self._now(),
             holder=self.holder,
             until=from_us(until_us),
-            names=[one.entry.name for one in wanted],
-            periods=_column([one.entry.period_us for one in wanted]),
-            depths=_column([one.entry.policy.depth for one in wanted], usual=1),
-            instants=_column([_instant(one.instant_us) for one in wanted]),
-            seen=_column([_instant(one.seen_us) for one in wanted]),
-            passed=_column([one.passed for one in wanted], usual=0),
-            ahead=[one.ahead_us for one in wanted],
+            names=[one.entry.name for one in requests],
+            periods=_column([one.entry.period_us for one in requests]),
+            depths=_column([one.entry.policy.depth for one in requests], usual=1),
+            instants=_column([_instant(one.instant_us) for one in requests]),
+            seen=_column([_instant(one.seen_us) for one in requests]),
+            passed=_column([one.passed for one in requests], usual=0),
+            ahead=[one.ahead_us for one in requests],
             kept=_column(
-                [one.entry.policy.delivery is Delivery.AT_LEAST_ONCE for one in wanted],
+                [
+                    one.entry.policy.delivery is Delivery.AT_LEAST_ONCE
+                    for one in requests
+                ],
                 usual=False,
             ),
-            timeouts=_column([one.entry.policy.timeout_us for one in wanted]),
-            versions=_column([one.entry.version for one in wanted]),
+            timeouts=_column([one.entry.policy.timeout_us for one in requests]),
+            versions=_column([one.entry.version for one in requests]),
         )
         if not rows:
             return None, []
         [now_us] = [row[0] for row in rows if row[1] is None]
-        return now_us, [Win(*row[1:]) for row in rows if row[1] is not None]
+        return now_us, [ClaimedSlot(*row[1:]) for row in rows if row[1] is not None]
 
     def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
         """Return the database's time and the rows of these entries."""
@@ -143,9 +146,9 @@ class Repository:
             RequestedRun(*row[1:]) for row in rows if row[1] is not None
         ]
 
-    def take_asked(
+    def take_requested(
         self,
-        wanted: Sequence[tuple[RequestedRun, int | None]],
+        requests: Sequence[tuple[RequestedRun, int | None]],
         versions: Sequence[int | None],
         *,
         until_us: int,
@@ -160,11 +163,11 @@ class Repository:
             now=self._now(),
             until=from_us(until_us),
             holder=self.holder,
-            names=[one.name for one, _ in wanted],
-            dues=[from_us(one.due_us) for one, _ in wanted],
-            eras=[one.era for one, _ in wanted],
-            epochs=[one.task_epoch for one, _ in wanted],
-            deadlines=[_instant(ends_us) for _, ends_us in wanted],
+            names=[one.name for one, _ in requests],
+            dues=[from_us(one.due_us) for one, _ in requests],
+            eras=[one.era for one, _ in requests],
+            epochs=[one.task_epoch for one, _ in requests],
+            deadlines=[_instant(ends_us) for _, ends_us in requests],
             versions=_column([*versions]),
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
@@ -177,7 +180,9 @@ class Repository:
             epochs=[epoch for _, epoch in sent],
         )
 
-    def drop_asked(self, gone: Sequence[RequestedRun]) -> list[tuple[str, int, int]]:
+    def drop_requested(
+        self, gone: Sequence[RequestedRun]
+    ) -> list[tuple[str, int, int]]:
         """Remove runs, each only as it was read; return (name, due_us, era)."""
         rows = self._database.run(
             "drop_asked",
@@ -240,7 +245,7 @@ class Repository:
         rows = self._database.run("read_lives", renewal=renewal, now=self._now())
         return [(holder, seen_at) for holder, seen_at in rows]
 
-    def lose_runs(self, silent: Sequence[Seen]) -> int:
+    def report_lost_runs(self, silent: Sequence[Seen]) -> int:
         """Report the runs of these lives as lost; return of how many entries."""
         return self._database.change(
             "lose_runs",

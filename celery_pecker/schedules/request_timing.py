@@ -16,7 +16,7 @@ REQUEST_TIMEOUT_US = 300_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Send:
     """Send it now."""
 
     ends_us: int | None
@@ -39,7 +39,7 @@ class Drop:
 
 def decide(
     entry: Entry, asked: RequestedRun, *, busy_us: int, now_us: int
-) -> Take | Wait | Drop:
+) -> Send | Wait | Drop:
     """Say what becomes of a question.
 
     ``busy_us`` is the deadline of the last run that was asked for.
@@ -48,7 +48,7 @@ def decide(
         return Drop("asked for, and not possible in five minutes")
     timeout_us = entry.policy.timeout_us
     if timeout_us is None:
-        return Take(None)
+        return Send(None)
     next_us = _next(entry, asked, now_us)
     if next_us is None:
         return Drop("asked for, but nobody knows when its next slot comes")
@@ -57,7 +57,7 @@ def decide(
 
 def _between(
     asked: RequestedRun, next_us: int, timeout_us: int, *, busy_us: int, now_us: int
-) -> Take | Wait:
+) -> Send | Wait:
     """Find room between the last slot's deadline and the next slot."""
     free_us = asked.executed_us + timeout_us if asked.task_epoch else 0
     free_us = max(free_us, busy_us)
@@ -68,7 +68,7 @@ def _between(
     whole_us = min(timeout_us, next_us - max(free_us, asked.executed_us))
     if 2 * (ends_us - now_us) < whole_us or ends_us <= now_us:
         return Wait()
-    return Take(ends_us)
+    return Send(ends_us)
 
 
 def _next(entry: Entry, asked: RequestedRun, now_us: int) -> int | None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from celery_pecker.history import Report
 from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.claims import asked_slot
-from celery_pecker.schedules.fates import Fates
+from celery_pecker.schedules.claims import requested_slot
 from celery_pecker.schedules.model import RequestedRun, Slot
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.timekeeper import Timekeeper
@@ -38,7 +38,7 @@ class RequestedRuns:
         repository: Repository,
         timekeeper: Timekeeper,
         sending: Sending,
-        fates: Fates,
+        pending: PendingWrites,
         *,
         every: float,
         timeout: float,
@@ -48,7 +48,7 @@ class RequestedRuns:
         self._repository = repository
         self._timekeeper = timekeeper
         self._sending = sending
-        self._fates = fates
+        self._pending = pending
         self._every = every
         self._timeout = timeout
         self._recall = recall
@@ -64,17 +64,17 @@ class RequestedRuns:
         """Look later: what is taken now could not be sent."""
         self.next = self._timekeeper.now() + self._every
 
-    def go(self) -> bool:
+    def step(self) -> bool:
         """Look once, take and send what may be sent; whether there was anything."""
         self.postpone()
         time = self._timekeeper
         sent = time.now()
         now_us, waiting = self._repository.asked()
         time.observe(now_us, sent=sent)
-        time.tell()
+        time.handle_clock_step()
         over = [one for one in waiting if one.over(now_us)]
         if over:
-            self._repository.drop_asked(over)
+            self._repository.drop_requested(over)
         self._recall(one.name for one in waiting)
         ours = [one for one in waiting if self._agenda.knows(one.name)]
         take, give_up = self._sort(ours, now_us)
@@ -83,7 +83,7 @@ class RequestedRuns:
         slots = self._take(take, sent) if take else []
         if slots:
             logger.info("pecker: %d runs that were asked for", len(slots))
-            self._fates.note(slots, Report.ASKED)
+            self._pending.note(slots, Report.ASKED)
             self._sending.send(slots, time.now_us())
         return bool(take or give_up)
 
@@ -102,7 +102,7 @@ class RequestedRuns:
                 continue
             entry, busy_us = self._agenda.entry(one.name), busy.get(one.name, 0)
             decided = request_timing.decide(entry, one, busy_us=busy_us, now_us=now_us)
-            if isinstance(decided, request_timing.Take):
+            if isinstance(decided, request_timing.Send):
                 take[one.name] = one, decided.ends_us
             elif isinstance(decided, request_timing.Drop):
                 give_up.append((one, decided.reason))
@@ -112,7 +112,7 @@ class RequestedRuns:
 
     def _take(self, take: list[Taken], sent: float) -> list[Slot]:
         time = self._timekeeper
-        wins = self._repository.take_asked(
+        wins = self._repository.take_requested(
             take,
             [self._agenda.entry(one.name).version for one, _ in take],
             until_us=time.at_us(sent + self._timeout),
@@ -120,7 +120,7 @@ class RequestedRuns:
         ends = {one.name: ends_us for one, ends_us in take}
         sent_us = time.at_us(sent)
         return [
-            asked_slot(
+            requested_slot(
                 self._agenda.entry(name), (due_us, era, epoch), ends[name], sent_us
             )
             for name, due_us, epoch, era in wins
@@ -129,8 +129,8 @@ class RequestedRuns:
     def _give_up(self, drop: list[Dropped]) -> None:
         """Count what nobody else gave up before."""
         why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
-        for gone in self._repository.drop_asked([one for one, _ in drop]):
+        for gone in self._repository.drop_requested([one for one, _ in drop]):
             name, due_us, era = gone
             entry = self._agenda.entry(name)
-            slot = asked_slot(entry, (due_us, era, 0), None, sent_us=due_us)
+            slot = requested_slot(entry, (due_us, era, 0), None, sent_us=due_us)
             self._sending.miss([slot], why[gone], Report.MISSED)

@@ -20,8 +20,8 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import RunMode, Slot, task_id
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.publishing import NONE, Errors, Publisher, sample, shown
 from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.schedules.timekeeper import Timekeeper
@@ -43,7 +43,7 @@ class Sending:
     def __init__(  # noqa: PLR0913  # its parts, and what a header says
         self,
         publisher: Publisher,
-        fates: Fates,
+        pending: PendingWrites,
         timekeeper: Timekeeper,
         stored: StoredSync | None = None,
         *,
@@ -53,7 +53,7 @@ class Sending:
         trace: Callable[[Slot], str | None] | None = None,
     ) -> None:
         self._publisher = publisher
-        self._fates = fates
+        self._pending = pending
         self._timekeeper = timekeeper
         self._stored = stored
         self._schema = schema
@@ -158,9 +158,9 @@ class Sending:
         """Count slots that will have no message; `errors` are those of entries."""
         if not slots:
             return
-        self._fates.note(slots, report, errors)
+        self._pending.note(slots, report, errors)
         names = [slot.entry.name for slot in slots]
-        self._fates.count_missed(names)
+        self._pending.count_missed(names)
         logger.warning(
             "pecker: %d slots missed (%s): %s", len(names), reason, sample(names)
         )
@@ -232,18 +232,18 @@ class Sending:
                     slot.era,
                     slot.epoch,
                 )
-        self._fates.sent(slots)
+        self._pending.sent(slots)
 
     def refuse(
         self, slots: Sequence[Slot], reason: str, report: Report = Report.MISFIRED
     ) -> None:
         """Count slots that are not run, and let nobody else run them."""
         self.miss(slots, reason, report)
-        self._fates.confirm(slots)
+        self._pending.confirm(slots)
 
     def skip(self, slots: Sequence[Slot]) -> None:
         """Let slots pass that nobody wants to run: their entry is paused."""
-        self._fates.note(slots, Report.PAUSED)
+        self._pending.note(slots, Report.PAUSED)
 
     def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.

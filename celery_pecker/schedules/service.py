@@ -17,11 +17,10 @@ from celery_pecker.kernel.clock import chance
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.gate import Gate, held_by
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.schedules import misfire
+from celery_pecker.schedules import claims, misfire
 from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.claims import orphan_slot, slot_of, still_runs, want
-from celery_pecker.schedules.fates import Fates
-from celery_pecker.schedules.model import Entry, Slot, Wanted, Win
+from celery_pecker.schedules.model import ClaimedSlot, ClaimRequest, Entry, Slot
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.reporting import Reporting
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.schedules.requested_runs import RequestedRuns
@@ -32,6 +31,7 @@ from celery_pecker.schedules.unanswered_claims import UnansweredClaims
 from celery_pecker.schedules.upkeep import Pace, Upkeep
 
 logger = logging.getLogger("celery_pecker.beat")
+Requests = list[ClaimRequest]
 
 PREPARE_TIMEOUT = 0.1
 """Seconds of one step that building messages may take: a stop waits for them."""
@@ -50,7 +50,7 @@ class Service:
         repository: Repository,
         timekeeper: Timekeeper,
         sending: Sending,
-        fates: Fates,
+        pending: PendingWrites,
         gate: Gate,
         *,
         pace: Pace,
@@ -63,11 +63,11 @@ class Service:
         self._repository = repository
         self._time = timekeeper
         self._sending = sending
-        self._fates = fates
+        self._pending = pending
         self._gate = gate
         self._stored = stored
         self._timeout = pace.timeout
-        self._reporting = Reporting(agenda, fates, timekeeper, history or NoHistory())
+        self._reporting = Reporting(agenda, pending, timekeeper, history or NoHistory())
         self._upkeep = Upkeep(
             agenda,
             repository,
@@ -81,7 +81,7 @@ class Service:
             repository,
             timekeeper,
             sending,
-            fates,
+            pending,
             every=pace.look_every,
             timeout=pace.timeout,
             recall=stored.recall if stored is not None else lambda _: None,
@@ -119,7 +119,7 @@ class Service:
         else:
             self._failures += 1
         if self._stored is not None and self._stored.due:
-            self._stored.look()
+            self._stored.step()
         if self._requests.due:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:
@@ -139,7 +139,7 @@ class Service:
             self._ready = True
             self._reporting.ready(self._repository.holder)
         self._sending.retry(self._time.now_us())
-        self._reporting.fates()
+        self._reporting.report_slots()
         return not self._sending.waiting
 
     def _fire_all(self) -> None:
@@ -166,7 +166,7 @@ class Service:
                 self._agenda.wake_at(name, self._time.now_us())
             return
         now_us = self._time.now_us()
-        wanted: list[Wanted] = []
+        requests: Requests = []
         for entry in chunk:
             if entry.name in unready or not self._agenda.current(entry):
                 continue  # edited or removed meanwhile: it is planned anew, or gone
@@ -175,53 +175,51 @@ class Service:
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
                 self._agenda.wake_at(entry.name, now_us + pause_us)
                 continue
-            one = want(
+            one = claims.claim_request(
                 entry,
                 seen_us=self._agenda.last_us(entry.name),
                 ahead_us=self._agenda.ahead_us(entry.name),
                 now_us=now_us,
             )
-            if isinstance(one, Wanted):
-                wanted.append(one)
+            if isinstance(one, ClaimRequest):
+                requests.append(one)
             else:
                 self._agenda.wake_at(entry.name, one)
-        if not wanted:
+        if not requests:
             return
         sent = self._time.now()
-        now_us, wins = self._claim(wanted, sent)
+        now_us, taken = self._claim(requests, sent)
         claimed = self._time.now()
-        slots, unknown = self._sort(wanted, wins, self._time.at_us(sent), now_us)
-        before = self._fates.missed
+        slots, unknown = self._sort(requests, taken, self._time.at_us(sent), now_us)
+        before = self._pending.missed
         published = self._sending.send(slots, self._time.now_us(), prepared=True)
-        missed = self._fates.missed - before
+        missed = self._pending.missed - before
         # Nothing may come between claim and publish; the rest has time now.
-        self._time.tell()
-        self._reporting.woke(due, wanted, wins, (published, missed), (sent, claimed))
+        self._time.handle_clock_step()
+        self._reporting.woke(due, requests, taken, (published, missed), (sent, claimed))
         if unknown:
-            self._time.learn(unknown)
+            self._time.refresh(unknown)
 
-    def _claim(self, wanted: list[Wanted], sent: float) -> tuple[int, list[Win]]:
+    def _claim(self, requests: Requests, sent: float) -> tuple[int, list[ClaimedSlot]]:
         try:
-            now_us, wins = self._repository.claim(
-                wanted, until_us=self._time.at_us(sent + self._timeout)
+            now_us, taken = self._repository.claim(
+                requests, until_us=self._time.at_us(sent + self._timeout)
             )
         except DatabaseUnavailable:
-            self._unanswered.note([one.entry for one in wanted], self._time.at_us(sent))
+            self._unanswered.note([r.entry for r in requests], self._time.at_us(sent))
             raise
         if now_us is not None:
             self._time.observe(now_us, sent=sent)
-        return now_us or self._time.now_us(), wins
+        return now_us or self._time.now_us(), taken
 
     def _sort(
-        self, wanted: list[Wanted], wins: list[Win], sent_us: int, now_us: int
+        self, requests: Requests, taken: list[ClaimedSlot], sent_us: int, now_us: int
     ) -> tuple[list[Slot], list[str]]:
         """Return the slots to publish, and names whose row must be read."""
-        won = {win.nth - 1: win for win in wins}
-        slots: list[Slot] = []
-        refused: list[Slot] = []
-        paused: list[Slot] = []
+        won = {win.nth - 1: win for win in taken}
+        slots, refused, paused = list[Slot](), list[Slot](), list[Slot]()
         unknown: list[str] = []
-        for nth, one in enumerate(wanted):
+        for nth, one in enumerate(requests):
             entry, win = one.entry, won.get(nth)
             if win is None:
                 if self._agenda.lost(entry.name, now_us):
@@ -230,7 +228,7 @@ class Service:
             self._agenda.won(entry.name, win, now_us)
             runs = misfire.runs(entry.policy, win.due_us, now_us)
             which = paused if win.paused else slots if runs else refused
-            which.append(slot_of(entry, win, sent_us))
+            which.append(claims.slot_of(entry, win, sent_us))
         if refused:
             self._sending.refuse(refused, "found after their grace or deadline")
         if paused:
@@ -239,39 +237,40 @@ class Service:
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        self._reporting.fates()
+        self._reporting.report_slots()
         slots = self._unanswered.resolve()
         if slots:
             logger.info("pecker: %d slots won by a claim without answer", len(slots))
             self._sending.send(slots, self._time.now_us())
-            self._reporting.fates()
-        self._fates.write()
+            self._reporting.report_slots()
+        self._pending.write()
 
     def _answer(self, *, deliverable: bool) -> None:
         """Send what people asked for."""
         if not deliverable or self._stopping:
             self._requests.postpone()
             return
-        if self._requests.go():
+        if self._requests.step():
             self._settle()
 
     def _round(self, *, deliverable: bool) -> None:
         sent = self._time.now()
-        orphans = self._upkeep.go(reclaim=deliverable)
+        orphans = self._upkeep.step(reclaim=deliverable)
         if orphans:
             logger.warning("pecker: %d unconfirmed slots are sent again", len(orphans))
             now_us, sent_us = self._time.now_us(), self._time.at_us(sent)
             slots: list[Slot] = []
             over: list[Slot] = []
             for one in orphans:
-                slot = orphan_slot(self._agenda.entry(one.name), one, sent_us)
+                slot = claims.orphan_slot(self._agenda.entry(one.name), one, sent_us)
                 tired = one.attempt > MOST_ATTEMPTS
-                (slots if not tired and still_runs(slot, now_us) else over).append(slot)
+                runs = not tired and claims.still_runs(slot, now_us)
+                (slots if runs else over).append(slot)
             why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
             self._sending.refuse(over, why)
             self._sending.send(slots, self._time.now_us())
             self._settle()
-        self._upkeep.keep_house()
+        self._upkeep.refresh_tables()
 
     def _prepare(self, idle: float) -> float:
         """Use idle seconds to build messages; return those that are left."""

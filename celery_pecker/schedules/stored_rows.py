@@ -22,20 +22,20 @@ class Page:
     """Transactions have lower numbers than before: it is another server's state."""
     last: str | None
     """The name with which a full page of all ended; None: it was the last."""
-    elsewhere: bool
+    other_kind: bool
     """Whether it had rows of the other kind of replicas."""
     rows: list[StoredSchedule]
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]]) -> Page:
         """Read the rows of a statement's answer."""
-        now_us, snapshot, went_back, last, elsewhere = rows[0][:5]
+        now_us, snapshot, went_back, last, other_kind = rows[0][:5]
         return cls(
             now_us=now_us,
             snapshot=snapshot,
             went_back=went_back,
             last=last,
-            elsewhere=elsewhere,
+            other_kind=other_kind,
             rows=[_stored(row) for row in rows if row[5] is not None],
         )
 

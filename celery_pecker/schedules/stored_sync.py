@@ -86,7 +86,7 @@ class StoredSync:
         """How many rows are parked."""
         return len(self._parked)
 
-    def look(self) -> None:
+    def step(self) -> None:
         """Take in one page of what is new; the rest follows at once."""
         self.next = self._time.now() + self._every
         if self._loading is None and self._connection == self._rows.connection:
@@ -131,7 +131,7 @@ class StoredSync:
         room = BUILT - len(self._built)
         if room <= 0:
             return False
-        soon = self._agenda.soon(self._time.now_us() + AHEAD_US)
+        soon = self._agenda.due_by(self._time.now_us() + AHEAD_US)
         stored = self._agenda.stored
         missing = (one for one in soon if one not in self._built and stored(one))
         names = [*dict.fromkeys(islice(missing, min(FEW, room)))]
@@ -195,8 +195,8 @@ class StoredSync:
         elif load.connection != self._rows.connection:
             self._loading, self.next = None, 0.0  # pages of two servers, perhaps
             return
-        if page.elsewhere:
-            self._definitions.elsewhere()
+        if page.other_kind:
+            self._definitions.note_other_definitions()
         for row in page.rows:
             load.seen.add(row.name)
             self._apply(row, page.now_us)
@@ -223,7 +223,7 @@ class StoredSync:
         known_as = (known.version, known.edit) if known else self._parked.get(name)
         gone = row.over or row.local != self._local
         if gone and not row.over:
-            self._definitions.elsewhere()
+            self._definitions.note_other_definitions()
         if known_as == (row.version, row.edit) and not gone:
             return
         if gone:
@@ -234,7 +234,7 @@ class StoredSync:
             self._park(row, error or "it has no row in pecker_tasks")
             return
         self._forget(name)
-        self._agenda.put(entry, row.row, now_us)
+        self._agenda.add(entry, row.row, now_us)
         if row.once_us is not None:
             done_us = max(row.once_us, now_us) + DONE_US
             heappush(self._single, (done_us, name, row.version))

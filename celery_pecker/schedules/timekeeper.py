@@ -57,7 +57,7 @@ class Timekeeper:
             instant_us, sent=sent, received=self._clock.monotonic()
         )
 
-    def tell(self) -> None:
+    def handle_clock_step(self) -> None:
         """Say if the clock was stepped, and plan anew: not between claim and publish.
 
         Wake-ups are in the database's time, so only a step back changes what is due;
@@ -76,10 +76,10 @@ class Timekeeper:
         sent = self._clock.monotonic()
         now_us, rows = self._repository.read(names)
         self.observe(now_us, sent=sent)
-        self.tell()
+        self.handle_clock_step()
         return now_us, rows
 
-    def learn(self, names: Sequence[str]) -> list[str]:
+    def refresh(self, names: Sequence[str]) -> list[str]:
         """Bring the agenda up to date with the table.
 
         Return entries of code for which a stored definition counts in the table.
@@ -91,7 +91,7 @@ class Timekeeper:
             self._repository.enroll(missing)
             now_us, missed = self.read(missing)
             rows |= missed
-        self._agenda.learn(rows, now_us)
+        self._agenda.update(rows, now_us)
         return [
             name
             for name, row in rows.items()

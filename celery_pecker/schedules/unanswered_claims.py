@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import slot_of
-from celery_pecker.schedules.model import Entry, Slot, Win
+from celery_pecker.schedules.model import ClaimedSlot, Entry, Slot
 from celery_pecker.schedules.timekeeper import Timekeeper
 
 
@@ -57,10 +57,10 @@ class UnansweredClaims:
             epoch, due_us = self._agenda.last_win(entry.name)
             won = row.epoch > epoch and row.executed_us != due_us
             if row.holder == self._holder and won:
-                win = Win(0, row.executed_us, row.epoch, row.era, 0, row.paused)
+                win = ClaimedSlot(0, row.executed_us, row.epoch, row.era, 0, row.paused)
                 self._agenda.won(entry.name, win, now_us)
                 if not row.paused:
                     slots.append(slot_of(entry, win, doubt.sent_us))
             else:
-                self._agenda.learn({entry.name: row}, now_us)
+                self._agenda.update({entry.name: row}, now_us)
         return slots

@@ -106,13 +106,13 @@ class Upkeep:
                     len(changed),
                     sample(changed),
                 )
-            self._timekeeper.learn(chunk)
+            self._timekeeper.refresh(chunk)
         self.next = self._timekeeper.now() + self._every
         self._announce()
         for _ in range(0, len(names), CHUNK):
             self._declare()
 
-    def go(self, *, reclaim: bool) -> list[Orphan]:
+    def step(self, *, reclaim: bool) -> list[Orphan]:
         """Make a round; return slots of others that are to be sent again."""
         self.next = self._timekeeper.now() + self._every
         if self._cursor >= len(self._names):
@@ -120,11 +120,11 @@ class Upkeep:
         self._timekeeper.read(())  # a short round trip tells the time best
         chunk = self._names[self._cursor : self._cursor + CHUNK]
         known = [name for name in chunk if self._agenda.knows(name)]
-        self._take_over(self._timekeeper.learn(known))
+        self._take_over(self._timekeeper.refresh(known))
         self._cursor += CHUNK
         return self._orphans() if reclaim else []
 
-    def keep_house(self) -> None:
+    def refresh_tables(self) -> None:
         """Renew what people see: after a round, so that nothing waits for it."""
         self._announce()
         names = len(self._agenda.declared)
@@ -147,8 +147,8 @@ class Upkeep:
         if not self._silent_processes.due(self._timekeeper.now()):
             return
         seen = self._repository.read_lives(renewal=RENEWAL)
-        silent = self._silent_processes.look(self._timekeeper.now(), seen)
-        if silent and self._repository.lose_runs(silent):
+        silent = self._silent_processes.update(self._timekeeper.now(), seen)
+        if silent and self._repository.report_lost_runs(silent):
             logger.warning(
                 "pecker: %d processes have not shown life for a minute: their runs are"
                 " lost (celery -A proj pecker tasks)",

@@ -8,12 +8,13 @@ part of the caller's own.
 Where things are
     ``schedule_from_json``  a schedule from JSON that people can read
     ``schedule_to_json``    the same JSON from a schedule
-    ``timing``              when a stored schedule is due: for replicas, edits and
+    ``timings``             when a stored schedule is due: for replicas, edits and
                             people
     ``definition``          the one validator
     ``anchor``              where slots count from after an edit
+    ``edit_plan``           what an edit writes
     ``edits``               the statements, in any transaction; ``sql/stored.sql``
-    ``reading``             rows as people see them
+    ``rows``                rows as people see them
     ``app``                 ``Schedules``: what people call
     ``fields``              the fields of a form, as texts
 

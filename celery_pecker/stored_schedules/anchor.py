@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from celery_pecker.schedules import bounds, misfire
 from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import Entry
-from celery_pecker.stored_schedules.timing import following
+from celery_pecker.stored_schedules.timings import following
 
 RECENT_US = 60_000_000
 """How far back a run is asked for at most. Schedulers give it up five minutes after its

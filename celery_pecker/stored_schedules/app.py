@@ -22,11 +22,11 @@ from celery_pecker.stored_schedules.checks import (
     check_version,
     refuse,
 )
-from celery_pecker.stored_schedules.deciding import Edit
 from celery_pecker.stored_schedules.definition import Definition, Validator
+from celery_pecker.stored_schedules.edit_plan import Edit
 from celery_pecker.stored_schedules.edits import Edits, Outcomes
 from celery_pecker.stored_schedules.model import Changes, Rows, ScheduleRow
-from celery_pecker.stored_schedules.timing import Timings, next_runs
+from celery_pecker.stored_schedules.timings import Timings, next_runs
 
 Seconds = float | timedelta
 Instant = datetime | str

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from celery_pecker.declarations import enter_tied
+from celery_pecker.declarations import add_entries
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.stored_schedules.checks import (
@@ -15,8 +15,8 @@ from celery_pecker.stored_schedules.checks import (
     check_version,
     refuse,
 )
-from celery_pecker.stored_schedules.deciding import Edit
 from celery_pecker.stored_schedules.definition import Definition, Validator
+from celery_pecker.stored_schedules.edit_plan import Edit
 from celery_pecker.stored_schedules.edits import MOST
 
 POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
@@ -32,7 +32,7 @@ class Arguments:
     def code(self) -> Mapping[str, Any]:
         """Return the entries that this app's ``beat_schedule`` declares."""
         self._app.finalize()
-        enter_tied(self._app)
+        add_entries(self._app)
         entries: Mapping[str, Any] = self._app.conf.beat_schedule
         return entries
 

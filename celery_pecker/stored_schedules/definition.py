@@ -15,7 +15,7 @@ from typing import Any
 from celery_pecker.declarations import storable
 from celery_pecker.stored_schedules import schedule_to_json
 from celery_pecker.stored_schedules.checks import check_name, checked_json, refuse
-from celery_pecker.stored_schedules.timing import Timings
+from celery_pecker.stored_schedules.timings import Timings
 
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")

@@ -2,7 +2,7 @@
 
 Flows are written once, for what blocks and for what is awaited: they yield statements
 and are sent their rows. An edit locks the hot rows, reads what there is, decides what
-is written (``deciding``), and writes all of it in one statement. Where nobody is at an
+is written (``edit_plan``), and writes all of it in one statement. Where nobody is at an
 entry it takes no lock first: what was read is compared in the statement that writes.
 """
 
@@ -24,18 +24,18 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
-from celery_pecker.stored_schedules.deciding import (
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.edit_plan import (
     RIVALS,
-    Decided,
-    Deciding,
     Edit,
+    EditPlanner,
+    PlannedEdit,
     check_version,
 )
-from celery_pecker.stored_schedules.definition import Definition
 from celery_pecker.stored_schedules.model import Change, Changes, Rows, ScheduleRow
-from celery_pecker.stored_schedules.reading import Current, Reading
 from celery_pecker.stored_schedules.renaming import Renaming
-from celery_pecker.stored_schedules.timing import Timings
+from celery_pecker.stored_schedules.rows import Current, Reading
+from celery_pecker.stored_schedules.timings import Timings
 
 PARTS = tuple(one.name for one in fields(Definition))
 """Of a definition, as a row has them too."""
@@ -53,7 +53,7 @@ class Edits:
         self._schema = schema
         self._app_name = app_name
         self._reading = Reading(timings)
-        self._deciding = Deciding(timings, self._reading)
+        self._deciding = EditPlanner(timings, self._reading)
         self.rename = Renaming(self._reading, self._current, self._statement).rename
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
@@ -223,7 +223,7 @@ class Edits:
             raise Misconfigured(message)
         return currents
 
-    def _write(self, edits: Sequence[Decided]) -> Flow[dict[str, ScheduleRow]]:
+    def _write(self, edits: Sequence[PlannedEdit]) -> Flow[dict[str, ScheduleRow]]:
         """Return what was written of these, by name."""
         rows = [one.values for one in edits]
         text = json.dumps(rows, default=datetime.isoformat, ensure_ascii=False)

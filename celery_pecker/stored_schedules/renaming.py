@@ -21,15 +21,15 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.schedules.model import Entry
 from celery_pecker.stored_schedules import anchor
-from celery_pecker.stored_schedules.deciding import (
+from celery_pecker.stored_schedules.definition import Definition
+from celery_pecker.stored_schedules.edit_plan import (
     RIVALS,
     Edit,
     check_version,
     refuse_code,
 )
-from celery_pecker.stored_schedules.definition import Definition
 from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.reading import Current, Reading
+from celery_pecker.stored_schedules.rows import Current, Reading
 
 Ask = Callable[[str, Mapping[str, object]], Statement]
 Read = Callable[[Sequence[str]], Flow[list[Current]]]

@@ -103,7 +103,7 @@ class EmbeddedPostgres(EmbeddedServer):
         lines = (self.data / "postmaster.pid").read_text().splitlines()
         return lines[:1] == [str(self.pid)] and lines[7:8] == ["ready   "]
 
-    def _bequeath(self) -> None:
+    def _remove_leftovers(self) -> None:
         # A killed postmaster leaves the small System V segment that guards its data
         # directory; only its next start would remove it. Line 7: key and id.
         left = self._directory and self.data / "postmaster.pid"

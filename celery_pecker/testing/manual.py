@@ -26,8 +26,8 @@ from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.definitions import Definitions
-from celery_pecker.schedules.fates import Fates
 from celery_pecker.schedules.model import Entry
+from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
 from celery_pecker.schedules.service import Service
@@ -151,18 +151,18 @@ class ManualPecker:
                 *(agenda, repository.stored, timekeeper, definitions),
                 every=pace.follow_every,
             )
-        fates = Fates(repository)
+        pending = PendingWrites(repository)
         self.service = Service(
             agenda,
             repository,
             timekeeper,
             Sending(
-                *(self.publisher, fates, timekeeper, self.stored),
+                *(self.publisher, pending, timekeeper, self.stored),
                 schema=schema,
                 holder=str(holder),
                 skew=2.0,
             ),
-            fates,
+            pending,
             gate or OpenGate(),
             pace=pace,
             stored=self.stored,

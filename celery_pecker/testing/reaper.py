@@ -26,7 +26,7 @@ DIES_WITHIN = 30.0
 """Seconds that what was killed may need on a busy machine."""
 
 
-def family(pid: int) -> list[int]:
+def process_tree(pid: int) -> list[int]:
     """Return the process and its children, parent first.
 
     PostgreSQL makes each backend the leader of a group of its own, so that a signal
@@ -67,11 +67,11 @@ def send(pid: int, signum: int) -> None:
 
 def thaw(pid: int) -> None:
     """Let the process and its children run (again)."""
-    for member in reversed(family(pid)):
+    for member in reversed(process_tree(pid)):
         send(member, signal.SIGCONT)
 
 
-def slay(pid: int) -> None:
+def kill_tree(pid: int) -> None:
     """Kill the process and its children; none outlives another for long.
 
     Frozen first: a postmaster that sees a backend die would start crash recovery, and
@@ -79,7 +79,7 @@ def slay(pid: int) -> None:
     they need a while to die, and the next start would be refused.
     """
     send(pid, signal.SIGSTOP)
-    members = family(pid)
+    members = process_tree(pid)
     for member in members:
         send(member, signal.SIGKILL)
     deadline = time.monotonic() + DIES_WITHIN
@@ -112,7 +112,7 @@ def bury(pid: int, ending: int, directory: str) -> None:
         deadline = time.monotonic() + GRACE
         while not _gone(pid) and time.monotonic() < deadline:
             time.sleep(0.02)
-        slay(pid)
+        kill_tree(pid)
     shutil.rmtree(directory, ignore_errors=True)
 
 

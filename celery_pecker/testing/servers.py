@@ -147,7 +147,7 @@ class EmbeddedServer:
         process, self._process = self._process, None
         if process is not None:
             if process.poll() is None:
-                reaper.slay(process.pid)
+                reaper.kill_tree(process.pid)
             process.wait(ENDS_WITHIN)
         self._frozen = False
         self._tell("0")
@@ -160,7 +160,7 @@ class EmbeddedServer:
     def freeze(self) -> None:
         """Stop the process and its children: connections stay, none answers."""
         reaper.send(self.pid, signal.SIGSTOP)
-        for member in reaper.family(self.pid):
+        for member in reaper.process_tree(self.pid):
             reaper.send(member, signal.SIGSTOP)
         self._frozen = True
 
@@ -172,7 +172,7 @@ class EmbeddedServer:
     def close(self) -> None:
         """End the server and remove its directory; may be called again."""
         self._end(self.ending)
-        self._bequeath()
+        self._remove_leftovers()
         if self._directory is not None:
             shutil.rmtree(self._directory)
             self._directory = None
@@ -194,7 +194,7 @@ class EmbeddedServer:
         """Say whether *this* process answers, not another one on the port."""
         raise NotImplementedError
 
-    def _bequeath(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Leave nothing of the ended server outside its directory."""
 
     # The child
@@ -272,7 +272,7 @@ class EmbeddedServer:
                 process.wait(ENDS_WITHIN)
             except subprocess.TimeoutExpired:
                 # A backend held by a debugger, say. Killed, it recovers at its start.
-                reaper.slay(process.pid)
+                reaper.kill_tree(process.pid)
                 process.wait(ENDS_WITHIN)
         self._frozen = False
         self._tell("0")

@@ -18,7 +18,7 @@ from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.kernel.schema_check import StartRefused, stand
+from celery_pecker.kernel.schema_check import StartRefused, check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, sends_events
 from celery_pecker.pools import kind_of
@@ -75,7 +75,7 @@ class Replicas:
         made = compose(
             Claimant.of(app, beat_schedule, settings, kind="worker"),
             ended=_end,
-            elsewhere=self._begin_local,
+            note_other_definitions=self._begin_local,
             freeze_heap=self._freeze_heap,
         )
         if len(made.entries) == len(beat_schedule.schedule):
@@ -119,7 +119,7 @@ class Replicas:
         local = compose(
             claimant,
             runs=runner,
-            history=made.history.another() if made.history is not None else None,
+            history=made.history.for_scheduler() if made.history is not None else None,
             ended=_end,
             freeze_heap=self._freeze_heap,
         )
@@ -186,7 +186,7 @@ def _look(settings: Settings) -> None:
     """
     database = Database.of(settings)
     try:
-        stand(database, app=settings.app)
+        check_schema(database, app=settings.app)
     except DatabaseUnavailable as error:
         logger.warning("pecker: the worker starts without its schedules: %s", error)
     finally:

@@ -182,7 +182,7 @@ class _Eager:
         )
         for number, one in enumerate(planned):
             self._run_shard(number, one, work)
-            outcomes.bear(self._options)
+            outcomes.check_failed(self._options)
         if processor.post_process is None:
             value: Any = outcomes.counts()
         else:

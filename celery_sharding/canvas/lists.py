@@ -99,7 +99,7 @@ class Outcomes:
                     picks=[*step.retry[0]],
                 )
 
-    def bear(self, options: Options) -> None:
+    def check_failed(self, options: Options) -> None:
         """Raise TooManyFailed where more items failed than the job bears."""
         allowed = policy_of(options).allowed(sum(self.totals))
         failed = sum(self.failed) + self.whole

@@ -51,7 +51,7 @@ class ShardedSignature(Signature):
 
     _freeze = freeze
 
-    def keep_sources_apart(self) -> None:
+    def move_sources(self) -> None:
         """Move Sources from its arguments to its headers, but those among items."""
         args = self.args
         first = 1 if args and inline.holds(args[0]) else 0
@@ -172,5 +172,5 @@ def _as_signature(candidate: Any) -> Signature:
         if isinstance(candidate, Signature)
         else Signature.from_dict({**candidate})
     )
-    task_options.one_task(made)
+    task_options.check_task(made)
     return made

@@ -108,7 +108,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             first, *others = made.args
             if isinstance(first, Iterator):
                 made["args"] = (inline.Replay(first), *others)
-        made.keep_sources_apart()
+        made.move_sources()
         return made
 
     subtask = signature
@@ -221,7 +221,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             unlimited = runner.unlimited(app, self, request)
             begin = partial(runner.begin, app) if unlimited else None
             worker = executor_of(app)
-            return stages.conduct(
+            return stages.run_stage(
                 app, self.processor, request, worker=worker, begin=begin
             )
         except DatabaseUnavailable as error:

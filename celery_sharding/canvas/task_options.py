@@ -19,7 +19,7 @@ CANVASES = {"chain", "group", "chord", "xmap", "xstarmap", "chunks"}
 """Kinds of signatures that are no single task."""
 
 
-def one_task(signature: Mapping[str, Any]) -> None:
+def check_task(signature: Mapping[str, Any]) -> None:
     """Refuse what is no task: each item of it would fail."""
     kind = signature.get("subtask_type")
     if kind in CANVASES:

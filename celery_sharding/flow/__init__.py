@@ -24,7 +24,7 @@ from celery_sharding.flow.actions import (
     set_concurrency,
     set_options,
 )
-from celery_sharding.flow.next_step import close, go_on, serving, summon
+from celery_sharding.flow.next_step import close, go_on, send_open_tickets, serving
 
 __all__ = [
     "cancel",
@@ -36,8 +36,8 @@ __all__ = [
     "rerun",
     "resume",
     "retry_failed",
+    "send_open_tickets",
     "serving",
     "set_concurrency",
     "set_options",
-    "summon",
 ]

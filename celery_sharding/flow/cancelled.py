@@ -9,7 +9,7 @@ from celery.app.task import Context
 from celery.states import REVOKED
 from kombu.exceptions import OperationalError
 
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.errors import JobCancelled
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
@@ -34,7 +34,7 @@ def report_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) ->
     error = JobCancelled(f"the job {task_id} of {delivery.task} was cancelled")
     backend = getattr(app.tasks.get(delivery.task), "backend", None) or app.backend
     request = context(delivery)
-    failed = survive(
+    failed = call_logging_errors(
         f"reporting to Celery that {task_id} was cancelled",
         backend.mark_as_failure,
         task_id,

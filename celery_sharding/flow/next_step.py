@@ -37,13 +37,13 @@ def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
     again.
     """
     settings = ShardingSettings.read(app.conf)
-    ledger.tickets.lapse(job)
+    ledger.tickets.end_expired(job)
     stands = ledger.outcomes.advance(job)
     if stands is None:
         return None
     report_progress(app, ledger, job, stands.stage)
     if stands.stage is Stage.SHARDING:
-        summon(app, ledger, job, settings, even=stands.even)
+        send_open_tickets(app, ledger, job, settings, even=stands.even)
     else:
         send(app, ledger, job, settings)
     return stands.stage
@@ -59,11 +59,11 @@ def close(app: Any, ledger: Ledger, hold: Hold) -> Advanced | None:
     stands = ledger.outcomes.advance(hold.job, hold)
     if stands is not None and stands.stage is Stage.SHARDING:
         report_progress(app, ledger, hold.job, stands.stage)
-        summon(app, ledger, hold.job, settings)
+        send_open_tickets(app, ledger, hold.job, settings)
     return stands
 
 
-def summon(
+def send_open_tickets(
     app: Any,
     ledger: Ledger,
     job: int,
@@ -79,10 +79,10 @@ def summon(
     resend = settings.resend
     where: dict[str | None, list[tuple[int, int, int]]] = {}
     if even:
-        for one in ledger.placements.summon(job, slots=slots, resend=resend):
+        for one in ledger.placements.to_publish(job, slots=slots, resend=resend):
             where.setdefault(one.queue, []).append((job, one.ticket, one.seq))
     else:
-        tickets = ledger.tickets.summon(job, slots=slots, resend=resend)
+        tickets = ledger.tickets.to_publish(job, slots=slots, resend=resend)
         where[None] = [(job, ticket, seq) for ticket, seq in tickets]
     count = sum(map(len, where.values()))
     stands = ledger.outcomes.threshold(job) if count else None

@@ -15,7 +15,7 @@ from typing import Any
 
 from celery.app.task import Context
 
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.failure import stored
 from celery_sharding.ledger import Ledger, at
@@ -66,7 +66,9 @@ class _Reports:
                         self.running = False
                         return
                 continue
-            survive(f"reporting the progress of {stands.task_id}", _store, app, stands)
+            call_logging_errors(
+                f"reporting the progress of {stands.task_id}", _store, app, stands
+            )
             self.waiting.task_done()
 
 

@@ -12,7 +12,7 @@ from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.flower import payloads
-from celery_sharding.ledger import Ledger, own_ledger
+from celery_sharding.ledger import Ledger, ledger_of_thread
 from celery_sharding.messages import WORK
 from celery_sharding.overview import take_snapshot
 
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 def ledger_of(source: Source) -> Ledger:
     """Return this thread's own ledger."""
-    return own_ledger(source.settings, role="flower")
+    return ledger_of_thread(source.settings, role="flower")
 
 
 def asked(source: Source, question: Callable[[Ledger], Answer]) -> Answer:

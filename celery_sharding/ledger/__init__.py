@@ -20,6 +20,6 @@ is first needed.
 
 from __future__ import annotations
 
-from celery_sharding.ledger.per_thread import Ledger, at, own_ledger
+from celery_sharding.ledger.per_thread import Ledger, at, ledger_of_thread
 
-__all__ = ["Ledger", "at", "own_ledger"]
+__all__ = ["Ledger", "at", "ledger_of_thread"]

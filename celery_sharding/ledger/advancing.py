@@ -34,7 +34,7 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Standing:
+class _JobState:
     """What there is to decide upon."""
 
     stage: Stage
@@ -111,12 +111,12 @@ class Advancing(Repository):
                 self._change("decide_followers", job=job)
         return decided
 
-    def _standing(self, job: int) -> _Standing | None:
+    def _standing(self, job: int) -> _JobState | None:
         rows = self._run("stand_job", job=job)
         if not rows:
             return None
         stage, layer, total, options, failed, is_open, following = rows[0]
-        return _Standing(
+        return _JobState(
             stage=Stage(stage),
             layer=layer,
             total=total,
@@ -126,7 +126,7 @@ class Advancing(Repository):
             following=following,
         )
 
-    def _refused(self, job: int, standing: _Standing) -> bool:
+    def _refused(self, job: int, standing: _JobState) -> bool:
         """Fail the job if more failed than may; return whether."""
         policy = policy_of(from_json(standing.options))
         allowed = policy.allowed(standing.total)
@@ -152,7 +152,7 @@ class Advancing(Repository):
             stages=(Stage.SHARDING,),
         )
 
-    def _close(self, job: int, standing: _Standing, hold: Hold | None) -> bool:
+    def _close(self, job: int, standing: _JobState, hold: Hold | None) -> bool:
         """Close the layer; return whether this did, of several that saw its end."""
         if standing.following is None:
             return self._change_one(

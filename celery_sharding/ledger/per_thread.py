@@ -75,7 +75,7 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def own_ledger(settings: Settings, *, role: str = "runner") -> Ledger:
+def ledger_of_thread(settings: Settings, *, role: str = "runner") -> Ledger:
     """Return this thread's own ledger, not connected before it is first asked.
 
     After a fork the parent's connection is abandoned, not closed: both would use
@@ -113,4 +113,4 @@ def at(app: Any, *, role: str = "runner") -> Ledger:
     settings = _settings.get(app)
     if settings is None:
         settings = _settings[app] = Settings.read(app.conf, main=app.main)
-    return own_ledger(settings, role=role)
+    return ledger_of_thread(settings, role=role)

@@ -50,16 +50,16 @@ class Placements(Repository):
             owners=[owner for _, owner in owners],
         )
 
-    def disown(self, job: int, hostname: str) -> int:
+    def release_worker(self, job: int, hostname: str) -> int:
         """Free what was assigned to that worker; return how many shards."""
         return self._change("disown_shards", job=job, hostname=hostname)
 
-    def summon(
+    def to_publish(
         self, job: int, *, slots: int | None, resend: float
     ) -> list[AddressedTicket]:
         """Return tickets that are to be published, each to a worker with open shards.
 
-        As many as `Tickets.summon` would; never to a worker that has none of its own.
+        As many as `Tickets.to_publish`; never to a worker that has none of its own.
         """
         rows = self._run(
             "summon_owned", job=job, slots=slots, resend=resend, fresh=FRESH

@@ -22,7 +22,7 @@ pecker_database_timeout, and no more of a plan is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTurn:
+class PlanLease:
     """This process plans the job, as long as it renews its lease."""
 
     job: int
@@ -67,7 +67,7 @@ class _Some:
 class Plans(Repository):
     """Jobs at stage planning."""
 
-    def begin(self, task_id: str, holder: str, lease: float) -> PlanTurn | None:
+    def begin(self, task_id: str, holder: str, lease: float) -> PlanLease | None:
         """Return the turn of whoever is to plan now.
 
         None: the job is planned already or being planned, follows another, or there is
@@ -78,7 +78,7 @@ class Plans(Repository):
             return None
         job, epoch, task, call, options, run, attempts, deadline_in = row
         arguments = decode(call)
-        return PlanTurn(
+        return PlanLease(
             job=job,
             epoch=epoch,
             holder=holder,
@@ -94,13 +94,13 @@ class Plans(Repository):
             lease=lease,
         )
 
-    def renew(self, turn: PlanTurn, lease: float) -> bool:
+    def renew(self, turn: PlanLease, lease: float) -> bool:
         """Renew the turn for that many seconds; return whether it goes on."""
         return self._change_one(
             "renew_plan", job=turn.job, epoch=turn.epoch, lease=lease
         )
 
-    def write(self, turn: PlanTurn, shards: Iterable[Planned]) -> Written:
+    def write(self, turn: PlanLease, shards: Iterable[Planned]) -> Written:
         """Write the whole plan and let the job go on, or write nothing.
 
         Shards are numbered from 0 in their order; they are taken one by one and not
@@ -142,7 +142,9 @@ class Plans(Repository):
                 bodies=[body for _, body in stored],
             )
 
-    def _end(self, turn: PlanTurn, items: Counter[int], parts: Counter[int]) -> Written:
+    def _end(
+        self, turn: PlanLease, items: Counter[int], parts: Counter[int]
+    ) -> Written:
         written = Written(
             total=items.total(),
             layers=max(parts, default=-1) + 1,
@@ -173,7 +175,7 @@ class Plans(Repository):
         return written
 
 
-def _another(turn: PlanTurn) -> str:
+def _another(turn: PlanLease) -> str:
     return (
         f"job {turn.task_id} is not planned here any more: its epoch is not"
         f" {turn.epoch}, or its stage not planning; nothing was written"

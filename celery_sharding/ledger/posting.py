@@ -17,7 +17,7 @@ anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostTurn:
+class PostLease:
     """This process runs Post, as long as it renews its lease."""
 
     job: int
@@ -54,7 +54,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class PlannedEdit:
     """Where a job is, and its outcome if it has one."""
 
     task_id: str
@@ -82,7 +82,7 @@ class Posting(Repository):
 
     def begin_post(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
-    ) -> PostTurn | None:
+    ) -> PostLease | None:
         """Return the turn of whoever is to run Post now.
 
         None: another does, the job is paused or not there yet, or not any more.
@@ -95,7 +95,7 @@ class Posting(Repository):
             return None
         job, epoch, task, call, options, run, attempts, total, done, failed = row
         arguments = decode(call)
-        return PostTurn(
+        return PostLease(
             job=job,
             task_id=task_id,
             epoch=epoch,
@@ -131,7 +131,7 @@ class Posting(Repository):
 
     def post_done(
         self,
-        turn: PostTurn,
+        turn: PostLease,
         value: bytes | None,
         *,
         error: Mapping[str, Any] | None = None,
@@ -202,13 +202,13 @@ class Posting(Repository):
         rows = self._run("stage_of_job", task_id=task_id)
         return (Stage(rows[0][0]), rows[0][1]) if rows else None
 
-    def decided(self, task_id: str) -> Decided | None:
+    def decided(self, task_id: str) -> PlannedEdit | None:
         """Return a job's outcome, if it has one; None: there is no such job."""
         rows = self._run("read_outcome", task_id=task_id)
         if not rows:
             return None
         stage, outcome, value, error = rows[0]
-        return Decided(
+        return PlannedEdit(
             task_id=task_id,
             stage=Stage(stage),
             outcome=None if outcome is None else Outcome(outcome),

@@ -141,7 +141,7 @@ class Tickets(Repository):
         )
         return row is not None
 
-    def summon(
+    def to_publish(
         self, job: int, *, slots: int | None, resend: float
     ) -> list[tuple[int, int]]:
         """Return tickets and numbers that are to be published: as many as are of use.
@@ -159,7 +159,7 @@ class Tickets(Repository):
         """Mark tickets as sent once more whose message nobody took; return them.
 
         At most so many; those of paused and ended jobs lie idle. Jobs whose shards
-        belong to workers are left out: `placements.summon` knows where to send theirs.
+        belong to workers are left out: `placements.to_publish` returns theirs.
         """
         rows = self._run("resend_tickets", resend=resend, most=most)
         return [Overdue(*row) for row in rows]
@@ -176,7 +176,7 @@ class Tickets(Repository):
             seqs=[seq for _, seq in tickets],
         )
 
-    def lapse(self, job: int | None = None, *, most: int = 100) -> list[int]:
+    def end_expired(self, job: int | None = None, *, most: int = 100) -> list[int]:
         """End holds whose lease is over, of one job or of any; return the jobs.
 
         Their shards may be claimed again, go on from their cursor, and count a death.

@@ -97,7 +97,7 @@ class Executor:
         return f"{self.hostname}:{process}:"
 
 
-def enlist(
+def register_process(
     app: Any, hostname: str, pool: str, *, limited: bool = False, spawns: bool = False
 ) -> Executor:
     """Return the executor that this process, and its children, are from now on.
@@ -114,7 +114,7 @@ def enlist(
     return executor
 
 
-def enlist_spawned() -> None:
+def register_spawned_process() -> None:
     """Make this fresh interpreter a process of its worker's pool, for every app."""
     memory = shared_memory.join(MEMORY)
     if memory is not None:
@@ -127,7 +127,11 @@ def executor_of(app: Any) -> Executor:
     if _spawned:
         return _spawned[-1]
     executor = _executors.get(app)
-    return executor if executor is not None else enlist(app, socket.gethostname(), "")
+    return (
+        executor
+        if executor is not None
+        else register_process(app, socket.gethostname(), "")
+    )
 
 
 _executors: WeakKeyDictionary[Any, Executor] = WeakKeyDictionary()

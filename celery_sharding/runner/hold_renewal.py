@@ -94,9 +94,11 @@ class HoldRenewal:
         now = monotonic()
         if hung_item.due <= now:
             return (
-                user_code.survive("taking a hung item", hung_item.take, ledger)
+                user_code.call_logging_errors(
+                    "taking a hung item", hung_item.take, ledger
+                )
                 is not None
             )
-        if holding.renew_at <= now and holding.mine:
+        if holding.renew_at <= now and holding.is_held:
             return holding.renew(ledger) is None
-        return not holding.mine
+        return not holding.is_held

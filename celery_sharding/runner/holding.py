@@ -108,7 +108,7 @@ class Holding:
                     self._waiting.wait(RETRY_INTERVAL)
                     continue
                 self._written(reply)
-                self.hear(reply, sent)
+                self.apply_reply(reply, sent)
             self._due = monotonic() + self._flush
             return self.stop
 
@@ -167,7 +167,7 @@ class Holding:
 
     # Replies of the ledger
 
-    def hear(self, reply: HoldReply, sent: float) -> None:
+    def apply_reply(self, reply: HoldReply, sent: float) -> None:
         """Take the ledger's reply to a question that was sent at that moment."""
         if not reply.held:
             self._lose("another has it")
@@ -200,7 +200,7 @@ class Holding:
             reply = ledger.tickets.renew(self.hold, self.lease)
         except DatabaseUnavailable:
             return None
-        self.hear(reply, sent)
+        self.apply_reply(reply, sent)
         return reply
 
     @property
@@ -209,7 +209,7 @@ class Holding:
         return self._trust.opened + self.lease / PARTS
 
     @property
-    def mine(self) -> bool:
+    def is_held(self) -> bool:
         """Whether nobody else can have the ticket."""
         return self.stop is not Stop.LOST and not self._trust.closed(monotonic())
 

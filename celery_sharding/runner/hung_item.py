@@ -66,7 +66,7 @@ class HungItem:
             if (
                 self.due > monotonic()
                 or self._shard_run is not shard_run
-                or not holding.mine
+                or not holding.is_held
             ):
                 return
             steps = shard_run.abandon()

@@ -39,7 +39,11 @@ class Loader:
         self._bodies: Mapping[int, bytes] = (
             ledger.shards.items(job, sorted({*stored})) if stored else {}
         )
-        torn = [one for one in records if _torn(one) or one.done > one.returned]
+        torn = [
+            one
+            for one in records
+            if _ended_in_failed_call(one) or one.done > one.returned
+        ]
         self._pending = ledger.shards.pending(job, torn) if torn else {}
         self._conf = conf
 
@@ -49,7 +53,7 @@ class Loader:
         pending = self._pending.get(record.shard, ())
         retry = [place for place, code in pending if code is not Code.DIED]
         known = Known(
-            retry=retry if _torn(record) else (),
+            retry=retry if _ended_in_failed_call(record) else (),
             failed=frozenset(place for place, _ in pending),
             counted=record.reference is None or record.picks is not None,
         )
@@ -76,6 +80,6 @@ class Loader:
         return whole[record.lo : record.hi]
 
 
-def _torn(record: Shard) -> bool:
+def _ended_in_failed_call(record: Shard) -> bool:
     """Return whether items of it that have ended are to be retried in the end."""
     return record.cursor > record.done + record.failed

@@ -92,7 +92,7 @@ class Running:
     def run(self) -> Stop:
         """Call until nothing is left, or no item may be begun."""
         shard_run = self._shard_run
-        self._accuse()
+        self._record_failed_process()
         shard_run.finish()  # if only its end was not written
         while shard_run.stop is None and self._whole is None:
             shard_run.begin_call()
@@ -106,7 +106,7 @@ class Running:
                 self._raised(error, began)
         return self._close()
 
-    def _accuse(self) -> None:
+    def _record_failed_process(self) -> None:
         """Record what killed the processes before this one, if it is known."""
         shard_run = self._shard_run
         guilty = shard_run.window.guilty
@@ -116,7 +116,7 @@ class Running:
         if guilty == WHOLE:
             self._whole = (KILLS.format(deaths=deaths, what="this shard"), Code.DIED)
             return
-        shard_run.blame(guilty, KILLS.format(deaths=deaths, what="this item"))
+        shard_run.fail_item(guilty, KILLS.format(deaths=deaths, what="this item"))
 
     def _returned(self, value: Any, began: int, *, intact: bool) -> None:
         shard_run = self._shard_run

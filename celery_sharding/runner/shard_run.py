@@ -339,7 +339,7 @@ class ShardRun:
         self.buffer.drop_results(self.at - 1)
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
 
-    def blame(self, index: int, error: str) -> None:
+    def fail_item(self, index: int, error: str) -> None:
         """End an item, which is not run: processes before this one died over it."""
         self.at = index + 1
         self.fail(error, Code.DIED)

@@ -67,11 +67,11 @@ class Runner:
         )
         if processor is None or wake is not None:
             if processor is None and turn.options.placement is Placement.EVEN:
-                ledger.placements.disown(job, executor.hostname)
+                ledger.placements.release_worker(job, executor.hostname)
             ledger.tickets.rest(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:
-            flow.summon(self._app, ledger, job, self._settings)
+            flow.send_open_tickets(self._app, ledger, job, self._settings)
         owns_message = shards > 0
         return self._hold(
             ledger, executor, turn, processor, opened, owns_message=owns_message

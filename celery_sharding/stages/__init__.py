@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from celery_sharding.stages.abandoning import headers_of
 from celery_sharding.stages.delivery import delivered
-from celery_sharding.stages.job_messages import conduct
+from celery_sharding.stages.job_messages import run_stage
 from celery_sharding.stages.notifying import notify
 
-__all__ = ["conduct", "delivered", "headers_of", "notify"]
+__all__ = ["delivered", "headers_of", "notify", "run_stage"]

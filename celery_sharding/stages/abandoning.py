@@ -14,7 +14,7 @@ from typing import Any
 
 from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
 
-from celery_pecker.kernel.user_code import BY_SIGNAL, survive
+from celery_pecker.kernel.user_code import BY_SIGNAL, call_logging_errors
 from celery_sharding.errors import DatabaseUnavailable, JobFailed
 from celery_sharding.ledger import Ledger
 
@@ -77,7 +77,7 @@ def leaving(ledger: Ledger, job: int, epoch: int) -> Iterator[None]:
     except BaseException as error:
         if ends(error):
             what = f"leaving the stage of job {job}"
-            survive(what, ledger.outcomes.leave, job, epoch, counts=True)
+            call_logging_errors(what, ledger.outcomes.leave, job, epoch, counts=True)
         raise
 
 
@@ -89,7 +89,7 @@ def headers_of(headers: Mapping[str, Any], error: DatabaseUnavailable) -> Any:
     return {**headers, LEFT: [error.job, error.epoch, before + 1]}
 
 
-def free_left(ledger: Ledger, headers: Mapping[str, Any]) -> None:
+def free_abandoned(ledger: Ledger, headers: Mapping[str, Any]) -> None:
     """Free the stage that a message names as left."""
     job, epoch, times = headers.get(LEFT) or (0, 0, 0)
     if 0 < times <= MOST:

@@ -16,7 +16,7 @@ from celery.backends.base import BaseKeyValueStoreBackend, DisabledBackend
 from celery.exceptions import Ignore
 
 from celery_pecker.kernel.clock import monotonic
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.flow.failure import raised
@@ -110,7 +110,7 @@ def answers(app: Any, task: str, task_id: str) -> bool:
     if not isinstance(backend, BaseKeyValueStoreBackend):
         return True
     what = f"asking the result backend before {task_id} is reported"
-    if survive(what, backend.get_state, task_id) is not None:
+    if call_logging_errors(what, backend.get_state, task_id) is not None:
         return False
     with _turn:
         until = _until.get(task_id)
@@ -132,7 +132,9 @@ def forget(app: Any, task: str, task_id: str) -> None:
     backend = getattr(app.tasks.get(task), "backend", None) or app.backend
     if isinstance(backend, DisabledBackend):
         return
-    survive(f"forgetting the former result of {task_id}", backend.forget, task_id)
+    call_logging_errors(
+        f"forgetting the former result of {task_id}", backend.forget, task_id
+    )
 
 
 def delivered(

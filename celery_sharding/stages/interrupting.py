@@ -72,9 +72,9 @@ class Interruption:
             self.wanted = True
             if self._scope is not None and self._scope.budget is not None:
                 self._scope.budget.at = monotonic()
-                hasten = getattr(self._enforced, "hasten", None)
-                if hasten is not None:
-                    hasten()
+                check_now = getattr(self._enforced, "hasten", None)
+                if check_now is not None:
+                    check_now()
 
     def check(self) -> None:
         """Raise DeadlineExceeded if the code is to end."""

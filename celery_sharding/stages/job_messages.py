@@ -12,11 +12,11 @@ from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.stages import delivery, planning, posting
-from celery_sharding.stages.abandoning import free_left
+from celery_sharding.stages.abandoning import free_abandoned
 from celery_sharding.stages.interrupting import Worker
 
 
-def conduct(
+def run_stage(
     app: Any,
     processor: Processor,
     request: Any,
@@ -39,7 +39,7 @@ def conduct(
     headers = request.headers or {}
     if headers.get(SENT_BY) != RESENT:
         ledger.submissions.reached(task_id, from_request(request))
-    free_left(ledger, headers)
+    free_abandoned(ledger, headers)
     stands = ledger.outcomes.stage_of(task_id)
     if stands is None:
         raise Ignore

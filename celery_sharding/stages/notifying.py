@@ -9,7 +9,7 @@ from typing import Any
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 
 from celery_pecker.kernel.clock import monotonic
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
 from celery_sharding.flow.holder import holder_name
@@ -75,7 +75,7 @@ def _call_all(
         while stands is not None and stands.notified < stands.due and not renewal.lost:
             if not ledger.outcomes.notified(job, stands.notified + 1, holder):
                 break
-            failed = survive(
+            failed = call_logging_errors(
                 f"Notify of {stands.task} ({task_id})",
                 _call,
                 ledger,

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery_pecker import deadline
 from celery_pecker.kernel.errors import LeaseLost
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import (
     DatabaseUnavailable,
@@ -20,7 +20,7 @@ from celery_sharding.errors import (
 from celery_sharding.flow import go_on, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.plans import PlanTurn, Written
+from celery_sharding.ledger.plans import PlanLease, Written
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Job, Outcome, Placement
@@ -86,7 +86,7 @@ def plan(
     limit = ShardingSettings.read(app.conf).plan_limit
     with leaving(ledger, turn.job, turn.epoch), Spool(limit) as spool, renewal:
         call = _Call(app, processor, turn, ledger, interruption)
-        failure = survive(
+        failure = call_logging_errors(
             f"PreProcess of {turn.task} ({task_id})",
             copy_context().run,
             call.cut_into,
@@ -104,7 +104,7 @@ def plan(
     return written is not None
 
 
-def _stopped(app: Any, ledger: Ledger, turn: PlanTurn, renewal: LeaseRenewal) -> bool:
+def _stopped(app: Any, ledger: Ledger, turn: PlanLease, renewal: LeaseRenewal) -> bool:
     """Leave the job to another worker unless it is decided; return False."""
     ledger.close()  # it may have been in the middle of a statement
     if not renewal.lost:
@@ -121,7 +121,7 @@ class _Call:
         self,
         app: Any,
         processor: Processor,
-        turn: PlanTurn,
+        turn: PlanLease,
         ledger: Ledger,
         interruption: Interruption,
     ) -> None:
@@ -213,7 +213,7 @@ def _with_items(ledger: Ledger, argument: Any) -> Any:
 
 
 def _write(
-    ledger: Ledger, turn: PlanTurn, spool: Spool, renewal: LeaseRenewal
+    ledger: Ledger, turn: PlanLease, spool: Spool, renewal: LeaseRenewal
 ) -> Written | None:
     """Return the plan that stands. A ledger that does not answer is asked again."""
     for last in [False] * (TRIES - 1) + [True]:
@@ -229,7 +229,7 @@ def _write(
     return None
 
 
-def _fail(app: Any, ledger: Ledger, turn: PlanTurn, failure: BaseException) -> bool:
+def _fail(app: Any, ledger: Ledger, turn: PlanLease, failure: BaseException) -> bool:
     """Fail the job, unless another process has it by now; return whether."""
     reason = reason_of(judged(failure, f"PreProcess of {turn.task}"))
     with ledger.plans.bounded(BRIEFLY):

@@ -9,12 +9,12 @@ from typing import Any
 
 from celery.exceptions import Ignore
 
-from celery_pecker.kernel.user_code import survive
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, JobFailed
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import PostTurn
+from celery_sharding.ledger.posting import PostLease
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Job
@@ -72,7 +72,7 @@ def post(
 
 
 def _run(
-    ledger: Ledger, processor: Processor, turn: PostTurn
+    ledger: Ledger, processor: Processor, turn: PostLease
 ) -> tuple[bytes | None, Exception | None]:
     """Return what Post returned, encoded, or what it raised."""
     if turn.attempts > BEGUN:
@@ -85,7 +85,7 @@ def _run(
     if processor.post_process is None:
         returned.append({"total": turn.total, "done": turn.done, "failed": turn.failed})
     else:
-        error = survive(
+        error = call_logging_errors(
             f"PostProcess of {turn.task} ({turn.task_id})",
             lambda: returned.append(_call(ledger, processor, turn)),
         )
@@ -99,7 +99,7 @@ def _run(
         return None, refused
 
 
-def _call(ledger: Ledger, processor: Processor, turn: PostTurn) -> Any:
+def _call(ledger: Ledger, processor: Processor, turn: PostLease) -> Any:
     job = Job(
         id=turn.task_id,
         task=turn.task,
@@ -117,7 +117,7 @@ def _call(ledger: Ledger, processor: Processor, turn: PostTurn) -> Any:
 
 def _written(
     ledger: Ledger,
-    turn: PostTurn,
+    turn: PostLease,
     body: bytes | None,
     failure: Exception | None,
     lease: float,

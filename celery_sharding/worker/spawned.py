@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from celery import signals
 
-from celery_sharding.runner.executor import enlist_spawned
+from celery_sharding.runner.executor import register_spawned_process
 
 
-def _enlist(**_: object) -> None:
-    enlist_spawned()
+def _register(**_: object) -> None:
+    register_spawned_process()
 
 
 signals.worker_process_init.connect(
-    _enlist, dispatch_uid="celery_sharding.worker.spawned", weak=False
+    _register, dispatch_uid="celery_sharding.worker.spawned", weak=False
 )

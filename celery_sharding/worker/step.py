@@ -16,7 +16,7 @@ from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.pools import kind_of, spawns
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.runner.executor import Executor, enlist
+from celery_sharding.runner.executor import Executor, register_process
 from celery_sharding.worker.children import Children
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Presence:
             except DatabaseUnavailable as error:
                 logger.debug("sharding: the ledger does not answer: %s", error)
 
-        user_code.survive("reporting this executor", report)
+        user_code.call_logging_errors("reporting this executor", report)
 
     def _replace(self) -> None:
         """Have the pool replace dead processes now: its own look may be 5 s away."""
@@ -142,7 +142,7 @@ class ShardingStep(bootsteps.StartStopStep):
         fresh = kind == "prefork" and spawns(parent)
         if fresh:
             parent.app.conf.include = (*parent.app.conf.include, SPAWNED)
-        self._executor: Executor = enlist(
+        self._executor: Executor = register_process(
             parent.app,
             parent.hostname,
             kind,

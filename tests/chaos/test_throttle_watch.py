@@ -15,7 +15,7 @@ from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from example_project.processes import ProcessContainer
 from tests.chaos import throttle_watcher
 from tests.integration.throttle.watch.backend import LOCK, at_work
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.store.redis import RedisStore
 
@@ -150,7 +150,7 @@ def test_a_redis_that_forgot_everything_hears_the_word_again(watch: Watch) -> No
     eventually(lambda: watch.factor() < WHOLE, timeout=30)
     watch.redis.kill()
     watch.redis.start()
-    eventually(lambda: watch.factor() < WHOLE, timeout=30, ignoring=(Away,))
+    eventually(lambda: watch.factor() < WHOLE, timeout=30, ignoring=(StoreUnavailable,))
     eventually(lambda: len(watch.asking()) == 1, timeout=30.0)
 
 

@@ -14,7 +14,7 @@ from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.testing.manual import ManualPecker
 from tests.docs.pages import ROOT, steps
@@ -56,7 +56,7 @@ def test_a_scheduler_runs_under_the_documented_rights(
     }
     dsn = as_role(empty_dsn, role)
     database = Database(dsn, schema=SCHEMA, timeout=10.0)
-    stand(database, app="proj")
+    check_schema(database, app="proj")
     database.close()
     with ManualPecker(app, dsn=dsn, schema=SCHEMA) as pecker:
         assert {run.name for run in pecker.pass_time(3600)} == {"quick", "hourly"}

@@ -35,7 +35,7 @@ GUARDS = (
     Guard(
         "django: an edit is part of the request's transaction",
         STORE,
-        "if project.elsewhere(alias) is not None:",
+        "if project.why_without_tables(alias) is not None:",
         "if True:",
         f"{TESTS}::test_an_edit_is_part_of_the_requests_transaction",
     ),

@@ -147,8 +147,8 @@ GUARDS = (
     Guard(
         "stored: code takes its name over once more after it was away",
         "celery_pecker/schedules/upkeep.py",
-        "        self._take_over(self._timekeeper.learn(known))\n",
-        "        self._timekeeper.learn(known)\n",
+        "        self._take_over(self._timekeeper.refresh(known))\n",
+        "        self._timekeeper.refresh(known)\n",
         f"{RULES}::test_code_that_was_away_takes_its_name_over_once_more",
     ),
     Guard(

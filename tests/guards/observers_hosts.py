@@ -15,7 +15,7 @@ GUARDS = (
     Guard(
         "observers: one that cannot replace a host that has grown ends no other",
         PROCESSES,
-        "                if code == CANNOT_START and self._large is None:\n",
+        "                if code == CANNOT_START and self._replaced_process is None:\n",
         "                if code == CANNOT_START:\n",
         f"{GROWN}::test_one_that_cannot_start_ends_no_other",
     ),
@@ -29,7 +29,7 @@ GUARDS = (
     Guard(
         "observers: one is started beside a host that has grown, and knows that",
         PROCESSES,
-        '"follows": self._large is None}',
+        '"follows": self._replaced_process is None}',
         '"follows": True}',
         f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
     ),
@@ -112,10 +112,10 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that died is missed while what it forked lives",
-        "celery_pecker/observers/hosts/heard.py",
+        "celery_pecker/observers/hosts/host_process.py",
         "        elif self._process.poll() is not None:\n",
         "        elif self._process is None:\n",
-        "tests/unit/observers/test_heard.py",
+        "tests/unit/observers/test_host_process.py",
     ),
     Guard(
         "observers: a process that died is missed while what it forked lives",
@@ -136,7 +136,7 @@ GUARDS = (
     Guard(
         "observers: code that holds up the event loop has failed by that",
         "celery_pecker/observers/hosts/host.py",
-        "            self._lives.blamed(life, error)\n",
+        "            self._lives.fail_blocking(life, error)\n",
         "",
         "tests/unit/observers/test_looks.py"
         "::test_code_that_holds_up_the_event_loop_has_failed_by_that",

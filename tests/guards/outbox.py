@@ -153,7 +153,7 @@ GUARDS = (
     Guard(
         "outbox: who watches the sending sees each message",
         "celery_pecker/outbox/copies.py",
-        "            or Onlooker(app).reason() is not None\n",
+        "            or SignalReceivers(app).reason() is not None\n",
         "",
         f"{MANY}::test_who_watches_sees_each_message",
     ),
@@ -501,8 +501,8 @@ GUARDS = (
     Guard(
         "outbox: what is done in Flower is done in the outbox that was chosen",
         "celery_pecker/flower/reader.py",
-        "await self._lane(place, places[place]).tell(act, name, by)",
-        "await self._main.tell(act, name, by)",
+        "await self._lane(place, places[place]).write(act, name, by)",
+        "await self._main.write(act, name, by)",
         "tests/integration/flower/test_outbox.py",
     ),
     # Django's admin
@@ -621,7 +621,8 @@ GUARDS = (
     Guard(
         "outbox: a run that a task's options forbid counts an attempt",
         "celery_pecker/outbox/runs/messages.py",
-        "                    if service.turn_away(ref, task.name, str(error)):\n",
+        "                    if service.count_failed_start("
+        "ref, task.name, str(error)):\n",
         "                    if True:\n",
         f"{UNTIL_DONE}::test_what_a_task_cannot_say_is_refused_at_the_run",
     ),

@@ -628,7 +628,7 @@ GUARDS = (
     ),
     Guard(
         "a run that was sent rests until its deadline",
-        "celery_pecker/schedules/fates.py",
+        "celery_pecker/schedules/pending_writes.py",
         "done = self._rested if rests else self._confirmed",
         "done = self._confirmed",
         ASKED,
@@ -782,14 +782,14 @@ GUARDS = (
     ),
     Guard(
         "deadline: a strike that was swallowed comes again",
-        "celery_pecker/deadline/striker.py",
+        "celery_pecker/deadline/interrupter.py",
         "if self.budget is budget and handled and now - self.since < CLEAN_UP:",
         "if self.budget is budget:",
         STRIKES,
     ),
     Guard(
         "deadline: a loop that swallows every exception is ended",
-        "celery_pecker/deadline/striker.py",
+        "celery_pecker/deadline/interrupter.py",
         "monotonic() > whole.at + LAST",
         "False",
         STRIKES,
@@ -918,7 +918,7 @@ GUARDS = (
     ),
     Guard(
         "deadline: a clean-up is not struck in its middle",
-        "celery_pecker/deadline/striker.py",
+        "celery_pecker/deadline/interrupter.py",
         "if self.budget is budget and handled and now",
         "if False and handled and now",
         STRIKES,

@@ -654,7 +654,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: what a dead holder was to try again is tried again",
         "celery_sharding/runner/loading.py",
-        "            retry=retry if _torn(record) else (),\n",
+        "            retry=retry if _ended_in_failed_call(record) else (),\n",
         "",
         f"{WORK}::test_what_a_dead_holder_was_to_try_again_is_tried_again",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.guards.guard import Guard
 
 ANCHOR = "celery_pecker/stored_schedules/anchor.py"
-DECIDING = "celery_pecker/stored_schedules/deciding.py"
+DECIDING = "celery_pecker/stored_schedules/edit_plan.py"
 SQL = "celery_pecker/sql/stored.sql"
 SLOTS = "tests/integration/stored_schedules/test_anchoring.py"
 WRITES = "tests/integration/stored_schedules/test_edits.py"
@@ -102,8 +102,8 @@ GUARDS = (
     Guard(
         "stored: an edit of our own is one transaction",
         "celery_pecker/adapters/calls.py",
-        "own.together(several)",
-        "own.together(False)",
+        "own.transaction(several)",
+        "own.transaction(False)",
         f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
     ),
     Guard(

@@ -242,7 +242,7 @@ GUARDS = (
         "throttle: a mistake ends no exchange",
         "throttle/exchange/exchanger.py",
         'self._once.call("the exchange", None, self.turn)',
-        "self.turn()",
+        "self.run_once()",
         EXCHANGE,
     ),
     # What is given out

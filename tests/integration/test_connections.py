@@ -52,7 +52,7 @@ def make(dsn: str) -> Iterator[Make]:
 
 def used(connections: Connections) -> int:
     """Run a statement; return the process on the server's side that ran it."""
-    with connections.lend() as database:
+    with connections.connection() as database:
         read(database)
         return backend(database)
 
@@ -91,13 +91,13 @@ def test_where_places_are_few_the_next_one_waits_no_longer_than_it_may(
     connections = make()
     with ExitStack() as stack:
         for _ in range(MAX_CONNECTIONS):
-            stack.enter_context(connections.lend(30.0))
+            stack.enter_context(connections.connection(30.0))
         with (
             pytest.raises(DatabaseUnavailable, match=r"free within 0\.010 s"),
-            connections.lend(0.01),
+            connections.connection(0.01),
         ):
             pass
-    with connections.lend(30.0) as database:
+    with connections.connection(30.0) as database:
         assert len(read(database)) == 1
 
 
@@ -108,15 +108,15 @@ def test_a_place_goes_to_who_has_waited_longest(make: Make) -> None:
     got: list[str] = []
 
     def wait(name: str) -> None:
-        with connections.lend(30.0):
+        with connections.connection(30.0):
             got.append(name)
 
     with ThreadPoolExecutor() as pool:
-        with connections.lend(30.0):
+        with connections.connection(30.0):
             for nth, name in enumerate(("first", "second"), 1):
                 pool.submit(wait, name)
                 eventually(lambda: len(places._queue) == nth, 30.0)  # noqa: B023  # now
-        with connections.lend(30.0):
+        with connections.connection(30.0):
             got.append("the one that had it")
     assert got == ["first", "second", "the one that had it"]
 
@@ -124,9 +124,9 @@ def test_a_place_goes_to_who_has_waited_longest(make: Make) -> None:
 def test_who_stops_waiting_for_a_place_takes_none_along(make: Make) -> None:
     """Later ones have it."""
     connections = make(most=1)
-    with connections.lend(30.0):
+    with connections.connection(30.0):
         for _ in range(2):
-            with pytest.raises(DatabaseUnavailable), connections.lend(0.01):
+            with pytest.raises(DatabaseUnavailable), connections.connection(0.01):
                 pass
     assert used(connections) == used(connections)
 
@@ -136,10 +136,10 @@ def test_a_child_of_a_fork_has_all_places_also_after_a_close(
 ) -> None:
     """Who has them, and the lock, are threads that the child does not have."""
     connections = make(most=1)
-    with connections.lend(30.0):
+    with connections.connection(30.0):
         monkeypatch.setattr(os, "getpid", lambda: -1)
         connections.close()
-        with connections.lend(0.01):
+        with connections.connection(0.01):
             pass
 
 
@@ -150,11 +150,11 @@ def test_waiting_in_the_queue_is_counted_by_itself(make: Make) -> None:
     places: Any = connections._places
 
     def ask() -> int:
-        with connections.lend(30.0, queue=60.0) as database:
+        with connections.connection(30.0, queue=60.0) as database:
             return backend(database)
 
     with ThreadPoolExecutor() as pool:
-        with connections.lend(30.0) as database:
+        with connections.connection(30.0) as database:
             asked = pool.submit(ask)
             eventually(lambda: len(places._queue) == 1, 30.0)
             clock.ahead = 40.0
@@ -167,7 +167,7 @@ def test_without_places_blocks_nest_and_few_connections_stay(make: Make) -> None
     connections = make(most=None)
     many = max(MAX_CONNECTIONS, MAX_IDLE) + 1
     with ExitStack() as stack:
-        lent = [stack.enter_context(connections.lend()) for _ in range(many)]
+        lent = [stack.enter_context(connections.connection()) for _ in range(many)]
         for database in lent:
             read(database)
     assert sum(database.connected for database in lent) == MAX_IDLE
@@ -179,7 +179,7 @@ def test_a_connection_whose_statement_failed_is_not_used_again(make: Make) -> No
     lent = []
 
     def fail() -> None:
-        with connections.lend() as database:
+        with connections.connection() as database:
             lent.append(database)
             read(database)
             raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
     TooManyRows,
 )
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.testing import EmbeddedPostgres, eventually, free_port
 from celery_pecker.testing.manual import ManualPecker, entries_of
@@ -362,7 +362,7 @@ def test_a_server_that_takes_no_writes_is_an_absence(dsn: str, make: Make) -> No
     database = make(make_conninfo(dsn, options="-c default_transaction_read_only=on"))
     read(database)
     with pytest.raises(PeckerError) as caught:
-        stand(database, app="test")
+        check_schema(database, app="test")
     assert isinstance(caught.value, DatabaseUnavailable)
     assert "read-only" in str(caught.value)
     assert not database.connected

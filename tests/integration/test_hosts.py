@@ -18,7 +18,7 @@ from celery_pecker.kernel import hosts
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.testing import EmbeddedPostgres
 from tests.proxy import Proxy
 
@@ -68,7 +68,7 @@ def after(port: int, dsn: str, **more: Any) -> str:
 def hurried(dsn: str, seconds: float = 1.0) -> Database:
     """Return what the start check asks through."""
     database = Database(dsn, schema="public", timeout=2.0)
-    database.hurry(seconds)
+    database.limit_wait(seconds)
     return database
 
 
@@ -206,4 +206,4 @@ def test_a_host_that_became_read_only_is_left_for_another(
     with closing(hurried(after(demoted, dsn), 5.0)) as database:
         with pytest.raises(DatabaseUnavailable, match="read-only"):
             database.change("enroll", names=["a"], now=None)
-        stand(database, app="test")
+        check_schema(database, app="test")

@@ -16,7 +16,7 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
 )
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from tests.integration.test_migrations import run
 
 
@@ -36,29 +36,29 @@ def seam(dsn: str, schema: str = "public") -> Iterator[Database]:
 def refused(database: Database, app: str = "shop") -> str:
     """Return what the refusal says."""
     with pytest.raises(Misconfigured) as caught:
-        stand(database, app=app)
+        check_schema(database, app=app)
     assert not database.connected, "the next step would go on over it"
     return str(caught.value)
 
 
 def test_the_first_app_owns_the_schema_and_may_come_again(database: Database) -> None:
     """Every replica, at every connection."""
-    stand(database, app="shop")
-    stand(database, app="shop")
+    check_schema(database, app="shop")
+    check_schema(database, app="shop")
 
 
 def test_a_second_app_on_one_schema_is_refused_and_both_are_named(
     database: Database, dsn: str
 ) -> None:
     """Entries of one name would share a row; a schema of its own is the way out."""
-    stand(database, app="shop")
+    check_schema(database, app="shop")
     said = refused(database, app="billing")
     for word in ("pecker_schema 'public'", "'shop'", "'billing'", "pecker_app"):
         assert word in said
     assert run(dsn, "select app from pecker_owner") == [("shop",)]
     migrate(dsn, schema="billing")
     [other] = seam(dsn, "billing")
-    stand(other, app="billing")
+    check_schema(other, app="billing")
     other.close()
 
 
@@ -90,7 +90,7 @@ def test_tables_that_are_not_there_are_told_with_the_command(dsn: str) -> None:
     """Setting, schema, database, command."""
     [elsewhere] = seam(dsn, "elsewhere")
     with pytest.raises(SchemaOutdated) as caught:
-        stand(elsewhere, app="shop")
+        check_schema(elsewhere, app="shop")
     elsewhere.close()
     for word in ("pecker_schema", "'elsewhere'", "celery -A proj pecker migrate"):
         assert word in str(caught.value)
@@ -110,4 +110,4 @@ def test_a_standby_is_an_absence_not_a_refusal(
 
     monkeypatch.setattr(database, "run", as_standby)
     with pytest.raises(DatabaseUnavailable, match="is a standby"):
-        stand(database, app="shop")
+        check_schema(database, app="shop")

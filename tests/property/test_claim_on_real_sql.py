@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
+from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
 from celery_pecker.schedules.repository import Repository
 from tests.oracle.grid import claimable
 from tests.profiles import examples
@@ -157,7 +157,7 @@ class Claims(RuleBasedStateMachine):
             name: [*row] for name, row in self.rows.items()
         }
 
-    def _wanted(self, name: str, depth: int) -> Wanted:
+    def _wanted(self, name: str, depth: int) -> ClaimRequest:
         entry = Entry(
             name=name,
             task="t",
@@ -165,7 +165,7 @@ class Claims(RuleBasedStateMachine):
             period_us=PERIODS[name],
             policy=Policy(delivery=Delivery.AT_MOST_ONCE, depth=depth),
         )
-        return Wanted(entry=entry, ahead_us=max(SLACK, PERIODS[name]))
+        return ClaimRequest(entry=entry, ahead_us=max(SLACK, PERIODS[name]))
 
 
 def test_claims_are_exact_whatever_the_order_and_the_clock(

@@ -22,10 +22,10 @@ from celery_pecker.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.rendering import render
 from celery_pecker.sql import statements
-from celery_pecker.stored_schedules import reading
-from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.edit_plan import Edit
 from celery_pecker.stored_schedules.renaming import Renaming
-from celery_pecker.stored_schedules.timing import Timings
+from celery_pecker.stored_schedules.rows import Current, Reading
+from celery_pecker.stored_schedules.timings import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 from tests.integration.schedules.stored import Destination, edit, follower
 from tests.profiles import examples
@@ -169,12 +169,12 @@ class World:
             sql = render(statements()[label], "public")
             return Statement(label, sql, {**params, **now})
 
-        def read(names: Sequence[str]) -> Flow[list[reading.Current]]:
+        def read(names: Sequence[str]) -> Flow[list[Current]]:
             rows = yield ask("read_stored", {"now": None, "names": names})
-            return [reading.Current(*row) for row in rows]
+            return [Current(*row) for row in rows]
 
         app = Celery("edits", set_as_current=False)
-        return Renaming(reading.Reading(Timings(app)), read, ask)
+        return Renaming(Reading(Timings(app)), read, ask)
 
     def _executed_us(self, name: str) -> int:
         row = self.sql.execute(

@@ -168,7 +168,7 @@ class Ledgers(RuleBasedStateMachine):
 
     def summon(self, slots: int | None) -> None:
         """Messages are sent; together with who holds they are no more than may be."""
-        found = self.own.tickets.summon(self.job, slots=slots, resend=RESEND)
+        found = self.own.tickets.to_publish(self.job, slots=slots, resend=RESEND)
         assert not (found and self.paused)
         held = sum(state == "held" for _, state in self.tickets.values())
         limit = self.concurrency if slots is None else min(self.concurrency, slots + 1)
@@ -253,7 +253,7 @@ class Ledgers(RuleBasedStateMachine):
             for ticket, (_, state) in self.tickets.items()
             if state == "held" and self.until[ticket] <= self.at
         }
-        ended = self.own.tickets.lapse(self.job)
+        ended = self.own.tickets.end_expired(self.job)
         assert ended == ([self.job] if over else [])
         for ticket in over:
             self._end(ticket, died=True)

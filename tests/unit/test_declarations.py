@@ -13,8 +13,8 @@ from celery_pecker.declarations import (
     PeckerEntry,
     check_beat_schedule,
     entries,
+    record_duplicates,
     refuse_duplicates,
-    watch_for_duplicates,
 )
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy, RunMode
@@ -343,8 +343,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Celery:
     """Give an app whose periodic tasks are watched, as on the command line."""
     klass: Any = Celery
     monkeypatch.setattr(klass, "_add_periodic_task", klass._add_periodic_task)
-    watch_for_duplicates()
-    watch_for_duplicates()
+    record_duplicates()
+    record_duplicates()
     app = Celery("test", set_as_current=False)
     app.conf.update(
         beat_schedule={"set": {"task": "t", "schedule": timedelta(5), "args": [1]}}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from celery_pecker.heartbeat import Heart, folder, living
+from celery_pecker.heartbeat import Heartbeat, folder, live_schedulers
 from celery_pecker.kernel.settings import Settings
 
 
@@ -38,20 +38,22 @@ def settings(tmp_path: Path) -> Settings:
 def test_a_scheduler_lives_while_it_beats(settings: Settings) -> None:
     """Old is dead, unless it was told to stop; in its own process the same is known."""
     clock = Hands()
-    hearts = [Heart(settings, kind=kind, clock=clock) for kind in ("worker", "local")]
-    assert living(settings, clock=clock) == []
+    hearts = [
+        Heartbeat(settings, kind=kind, clock=clock) for kind in ("worker", "local")
+    ]
+    assert live_schedulers(settings, clock=clock) == []
     assert not hearts[0].beats
     for heart in hearts:
         heart.beat()
     clock.seconds += 4.0
     hearts[1].beat()
-    found = {life.kind: life for life in living(settings, clock=clock)}
+    found = {life.kind: life for life in live_schedulers(settings, clock=clock)}
     assert {life.pid for life in found.values()} == {os.getpid()}
     assert (found["worker"].age, found["local"].age) == (4.0, 0.0)
     assert not found["worker"].stale
 
     clock.seconds += 6.5
-    found = {life.kind: life for life in living(settings, clock=clock)}
+    found = {life.kind: life for life in live_schedulers(settings, clock=clock)}
     assert found["worker"].stale
     assert not found["local"].stale
     assert (hearts[0].beats, hearts[1].beats) == (False, True)
@@ -59,23 +61,23 @@ def test_a_scheduler_lives_while_it_beats(settings: Settings) -> None:
     for heart in hearts:
         heart.stop()
         heart.stop()
-    assert living(settings, clock=clock) == []
+    assert live_schedulers(settings, clock=clock) == []
 
 
 def test_patience_grows_with_what_a_turn_may_wait_for(settings: Settings) -> None:
     """Who waits 20 s for PostgreSQL does not turn every five."""
     clock = Hands()
     patient = replace(settings, database_timeout=20.0)
-    Heart(patient, kind="beat", clock=clock).beat()
+    Heartbeat(patient, kind="beat", clock=clock).beat()
     clock.seconds += 30.0
-    assert not living(patient, clock=clock)[0].stale
-    assert living(settings, clock=clock)[0].stale
+    assert not live_schedulers(patient, clock=clock)[0].stale
+    assert live_schedulers(settings, clock=clock)[0].stale
 
 
 def test_a_beat_is_written_once_a_second(settings: Settings) -> None:
     """And a file that somebody removed is there again."""
     clock = Hands()
-    heart = Heart(settings, kind="beat", clock=clock)
+    heart = Heartbeat(settings, kind="beat", clock=clock)
     heart.beat()
     [path] = folder(settings).iterdir()
     text = path.read_text()
@@ -94,17 +96,19 @@ def test_a_dead_process_is_forgotten_and_other_apps_are_others(
 ) -> None:
     """Its file is removed by whoever looks."""
     clock = Hands()
-    heart = Heart(settings, kind="beat", clock=clock)
+    heart = Heartbeat(settings, kind="beat", clock=clock)
     heart.beat()
     [path] = folder(settings).iterdir()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait(30)
     dead = path.with_name(path.name.replace(str(os.getpid()), str(ended.pid)))
     dead.write_text(path.read_text())
-    assert [life.pid for life in living(settings, clock=clock)] == [os.getpid()]
+    assert [life.pid for life in live_schedulers(settings, clock=clock)] == [
+        os.getpid()
+    ]
     assert not dead.exists()
     for other in (replace(settings, app="a_b"), replace(settings, schema="other")):
-        assert living(other, clock=clock) == []
+        assert live_schedulers(other, clock=clock) == []
 
 
 def test_a_folder_that_refuses_stops_nobody(
@@ -112,7 +116,7 @@ def test_a_folder_that_refuses_stops_nobody(
 ) -> None:
     """It is said once; links are not followed."""
     clock = Hands()
-    heart = Heart(settings, kind="beat", clock=clock)
+    heart = Heartbeat(settings, kind="beat", clock=clock)
     heart.beat()
     [path] = folder(settings).iterdir()
     path.unlink()
@@ -122,7 +126,7 @@ def test_a_folder_that_refuses_stops_nobody(
         heart.beat()
     assert not (tmp_path / "elsewhere").exists()
     assert caplog.text.count("no heartbeat for probes") == 1
-    assert living(settings, clock=clock) == []
+    assert live_schedulers(settings, clock=clock) == []
 
 
 def test_what_somebody_put_there_harms_nobody(
@@ -130,7 +134,7 @@ def test_what_somebody_put_there_harms_nobody(
 ) -> None:
     """A pipe would hold up the scheduler for ever; a hard link is another's file."""
     clock = Hands()
-    heart = Heart(settings, kind="beat", clock=clock)
+    heart = Heartbeat(settings, kind="beat", clock=clock)
     heart.beat()
     [path] = folder(settings).iterdir()
     precious = tmp_path / "precious"
@@ -148,10 +152,10 @@ def test_what_somebody_put_there_harms_nobody(
 def test_a_process_of_the_same_id_is_another(settings: Settings) -> None:
     """Where containers start anew over a folder that stays, ids come again soon."""
     clock = Hands()
-    Heart(settings, kind="beat", clock=clock).beat()
+    Heartbeat(settings, kind="beat", clock=clock).beat()
     [path] = folder(settings).iterdir()
     text, born, _ = path.read_text().split("\n")
     path.write_text(f"{text}\n{born}9\n")
     clock.seconds += 60.0
-    assert living(settings, clock=clock) == []
+    assert live_schedulers(settings, clock=clock) == []
     assert not path.exists()

@@ -179,7 +179,7 @@ def test_it_backs_off_further_with_each_failure_and_begins_anew_after_a_good_ste
     steps = Steps(OSError(), OSError(), OSError(), 7.0, OSError(), 0.0)
     backoff = Backoff(first=1.0, most=100.0, spread=0.0)
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=backoff)
-    assert [loop.turn() for _ in range(5)] == [1.0, 2.0, 4.0, 7.0, 1.0]
+    assert [loop.run_once() for _ in range(5)] == [1.0, 2.0, 4.0, 7.0, 1.0]
 
 
 def test_no_wake_ends_a_back_off() -> None:
@@ -200,7 +200,7 @@ def test_no_wake_ends_a_back_off() -> None:
     backoff = Backoff(first=30.0, most=30.0, spread=0.0)
     loop = Loop(steps, name="test", clock=Instants(), backoff=backoff)
     loop._wakeup = Hurried()  # type: ignore[assignment]  # woken at every sleep
-    assert loop.turn() == 30.0
+    assert loop.run_once() == 30.0
     loop._sleep(30.0)
     assert slept == [30.0, 20.0, 10.0, 1.0]
 
@@ -232,9 +232,9 @@ def test_a_failure_is_logged_at_once_and_then_once_a_minute(
     )
     loop = Loop(steps, name="test", clock=Instants(), backoff=SOON)
     for _ in range(4):
-        loop.turn()
+        loop.run_once()
     now[0] = 60.0
-    loop.turn()
+    loop.run_once()
     lines = [one.getMessage() for one in caplog.records]
     assert ["one" in lines[0], "key" in lines[1], "three" in lines[2]] == [True] * 3
     assert len(lines) == 3
@@ -252,7 +252,7 @@ def test_another_error_is_logged_although_one_of_its_type_was(
     steps = Steps(refused, locked, refused)
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=SOON)
     for _ in range(3):
-        loop.turn()
+        loop.run_once()
     assert len(caplog.records) == 2
 
 
@@ -264,8 +264,8 @@ def test_an_outage_is_one_line_and_a_bug_is_a_traceback(
     steps = Steps(away, ZeroDivisionError("a bug"), 0.0)
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=SOON)
     with caplog.at_level(logging.DEBUG, logger="celery_pecker.kernel.loop"):
-        loop.turn()
-        loop.turn()
+        loop.run_once()
+        loop.run_once()
     outage, bug = caplog.records
     assert (outage.levelno, outage.exc_info) == (logging.WARNING, None)
     assert "claim_due got no answer" in outage.getMessage()
@@ -305,7 +305,7 @@ def test_it_says_when_it_last_turned_well() -> None:
     loop = Loop(steps, name="test", clock=SYSTEM, backoff=SOON)
     turned = []
     for _ in range(3):
-        loop.turn()
+        loop.run_once()
         turned.append(loop.turned)
     assert turned[0] is None
     assert turned[1] is not None

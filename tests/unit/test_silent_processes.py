@@ -21,7 +21,7 @@ def test_a_row_that_stays_the_same_for_a_minute_is_silent() -> None:
     silence, now, answers = SilentProcesses(), 1000.0, []
     while now <= 1000.0 + SILENT:
         renewed = THEN + timedelta(seconds=now)
-        answers.append(silence.look(now, [(ONE, THEN), (TWO, renewed)]))
+        answers.append(silence.update(now, [(ONE, THEN), (TWO, renewed)]))
         now += LOOK_INTERVAL
     assert answers == [[], [], [], [], [(ONE, THEN)]]
 
@@ -29,15 +29,15 @@ def test_a_row_that_stays_the_same_for_a_minute_is_silent() -> None:
 def test_who_has_not_looked_meanwhile_knows_nothing() -> None:
     """It was frozen, or PostgreSQL was away: the workers may have been as well."""
     silence = SilentProcesses()
-    assert not silence.look(0.0, [(ONE, THEN)])
-    assert not silence.look(SILENT + LONGEST_GAP, [(ONE, THEN)])
-    assert not silence.look(SILENT + LONGEST_GAP + 1, [(ONE, THEN)])
+    assert not silence.update(0.0, [(ONE, THEN)])
+    assert not silence.update(SILENT + LONGEST_GAP, [(ONE, THEN)])
+    assert not silence.update(SILENT + LONGEST_GAP + 1, [(ONE, THEN)])
 
 
 def test_looks_have_a_pace() -> None:
     """The first is due at once."""
     silence = SilentProcesses()
     assert silence.due(0.0)
-    silence.look(0.0, [])
+    silence.update(0.0, [])
     assert not silence.due(LOOK_INTERVAL - 1)
     assert silence.due(LOOK_INTERVAL)

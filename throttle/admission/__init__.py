@@ -1,7 +1,7 @@
 """How much a worker lets in: pure arithmetic under a lock, no I/O, no threads.
 
 `Accounts` is asked before each task (`admit`) and learns every 100 ms what was counted
-(`observe`) and what the store answered (`heard`).
+(`observe`) and what the store answered (`update`).
 
 Where things are
     ``accounts``   all databases of a process: who asks, which policy is in force

@@ -106,7 +106,7 @@ class Account:
         """Return the policy in force; None: the store is there."""
         return self.limit.policy if now - self._heard > STALE else None
 
-    def heard(self, seen: Seen, now: float) -> bool:
+    def update(self, seen: Seen, now: float) -> bool:
         """Take what the store says of this database; return whether it opens anything.
 
         A greater share, an answer after none, or a turn: what is held need not wait
@@ -333,7 +333,7 @@ class Account:
         at, part = self._waits
         return part if now - at < WAITS else 0.0
 
-    def want(self, now: float) -> float:
+    def demand(self, now: float) -> float:
         """Return how much of the limit it could use now."""
         waiting = self.limit.fraction(self.waiting)
         holders = self.seen.holders if self.seen is not None else 1

@@ -128,14 +128,14 @@ class Accounts:
             for name, account in self._accounts.items():
                 account.observe(reading.databases.get(name, NOTHING), now)
 
-    def heard(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: Answer | None, now: float) -> None:
         """Take the store's answer; None: there was none. `now` is when it was asked."""
         if answer is None:
             return
         with self._lock:
             for name, seen in answer.databases.items():
                 account = self._accounts.get(name)
-                if account is not None and account.heard(seen, now):
+                if account is not None and account.update(seen, now):
                     self._opened = True
 
     def opened(self) -> bool:
@@ -161,10 +161,10 @@ class Accounts:
 
     # What it says
 
-    def want(self, database: str) -> float:
+    def demand(self, database: str) -> float:
         """Return how much of the limit it could use now; may be above 1."""
         with self._lock:
-            return self._account(database).want(self._clock())
+            return self._account(database).demand(self._clock())
 
     def remaining(self, database: str) -> float:
         """Return the operations that could come in now."""
@@ -179,7 +179,7 @@ class Accounts:
         limit = account.limit
         with self._lock:
             return Holding(
-                want=account.want(self._clock()),
+                want=account.demand(self._clock()),
                 limit=Amount(limit.operations, limit.seconds or 0.0),
                 turn=account.turn(self._clock()),
                 admitted=account.admitted,

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from throttle.cli.context import NO, UNKNOWN, Context, as_json
 from throttle.cli.formatting import visible
-from throttle.errors import Away, Misconfigured, ThrottleError
+from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
 from throttle.model import Limit
 from throttle.overview.judge import counted
 from throttle.overview.sampling import where
@@ -92,7 +92,7 @@ def _parsed(option: str, text: str, kind: type) -> Any:
 def _looked_at(what: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
-    except Away as error:
+    except StoreUnavailable as error:
         return Finding(what=what, verdict="unknown", message=str(error))
     except ThrottleError as error:
         return Finding(what=what, verdict="fail", message=str(error))

@@ -14,7 +14,7 @@ from celery_pecker.console.documents import plain
 from celery_pecker.console.exits import NO, UNKNOWN
 from celery_pecker.kernel.errors import PeckerError
 from throttle.clock import Monotonic, monotonic, pause
-from throttle.errors import Away, ThrottleError
+from throttle.errors import StoreUnavailable, ThrottleError
 from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
 from throttle.store import CheckedStore
@@ -50,7 +50,7 @@ of_database = click.option(
 class Context(CommandContext):
     """One call of one command."""
 
-    no_answer = (Away,)
+    no_answer = (StoreUnavailable,)
     failures = (ThrottleError, PeckerError)
 
     @classmethod

@@ -7,7 +7,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.service.options import NO_TORNADO, listening
 from throttle.cli.context import Context
-from throttle.errors import Away, Misconfigured
+from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.settings import PREFIX
 from throttle.store.redis import RedisStore
 
@@ -63,7 +63,7 @@ def serve(
         )
         try:
             store.check()
-        except Away as error:
+        except StoreUnavailable as error:
             click.echo(f"not yet: {error}", err=True)
         try:
             listener = Listener(**options)  # type: ignore[arg-type]  # the options

@@ -44,7 +44,7 @@ class Listening(Protocol):
         """Learn what this process counted."""
         ...
 
-    def heard(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: Answer | None, now: float) -> None:
         """Learn what the store answered to what was asked at `now`; None: nothing."""
         ...
 
@@ -209,7 +209,7 @@ class Exchanger:
             self.snapshot = Snapshot(answer, sent, away=False)
             self._answered.set()
         if self._accounts is not None:
-            self._accounts.heard(answer, sent)
+            self._accounts.update(answer, sent)
             if answer is not None and now >= self._keep_at:
                 self._keep(self._accounts, now)
         if self._heard is not None:

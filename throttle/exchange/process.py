@@ -17,7 +17,7 @@ from enum import Enum, auto
 from multiprocessing.util import Finalize, register_after_fork
 from typing import Any
 
-from throttle.errors import Away, Misconfigured
+from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.exchange.backlog import Snapshot
 from throttle.exchange.exchanger import Counts, Exchanger
 from throttle.meter import meter
@@ -181,7 +181,7 @@ def asking(settings: Settings) -> ProcessExchange:
         store = open_store(settings)
         try:
             store.check()
-        except Away as error:
+        except StoreUnavailable as error:
             logger.warning(
                 "throttle: each limit's policy decides until there is an answer: %s",
                 error,

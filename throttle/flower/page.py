@@ -47,7 +47,7 @@ def source(app: Celery) -> Source:
         settings = Settings.read(app.conf)
     except Misconfigured as error:
         raise Unreadable(str(error)) from error
-    if not settings.asked_for:
+    if not settings.enabled:
         raise Unreadable(UNLIMITED)
     return Source(settings)
 

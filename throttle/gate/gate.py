@@ -105,7 +105,7 @@ class Gate:
         clock: Monotonic = monotonic,
     ) -> None:
         settings = settings_of(where)
-        if not settings.asked_for:
+        if not settings.enabled:
             message = (
                 "a gate needs throttle_limits, what each database bears per second:"
                 " {'main': 5000}"

@@ -20,7 +20,7 @@ from tornado.web import Application, RequestHandler
 from celery_pecker.service.listener import END_TIMEOUT, Listener, make_server
 from celery_pecker.service.threads import Threads
 from throttle.clock import Monotonic, monotonic, new_id
-from throttle.errors import Away, Misconfigured
+from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.model import Store
 from throttle.service import pages
 from throttle.service.state import Cycles, ServiceState, ViewCache
@@ -78,7 +78,7 @@ PAGES = {
 }
 
 
-class Crowded(Away):
+class Crowded(StoreUnavailable):
     """Too many questions at once: this one was not asked."""
 
 

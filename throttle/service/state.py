@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from celery_pecker.service.threads import InFlight, Threads
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import (
     NOTHING,
     TICK,
@@ -40,13 +40,13 @@ class ViewCache:
         self._away: str | None = None
 
     async def views(self) -> Mapping[str, View]:
-        """Return what is known, at most a tick old; raises Away."""
+        """Return what is known, at most a tick old; raises StoreUnavailable."""
         if self._looking is None and self._clock() - self._at >= TICK:
             self._looking = asyncio.create_task(self._look())
         if self._looking is not None:
             await asyncio.shield(self._looking)
         if self._away is not None:
-            raise Away(self._away)
+            raise StoreUnavailable(self._away)
         return self._views
 
     async def _look(self) -> None:
@@ -55,7 +55,7 @@ class ViewCache:
         try:
             self._views = await self._lane.run(self._store.look)
             self._away = None
-        except Away as error:
+        except StoreUnavailable as error:
             self._away = str(error)
         finally:
             self._at, self._looking = at, None
@@ -134,7 +134,7 @@ class ServiceState:
         """Return a database's traffic and the factor in force; None: not known now."""
         try:
             view = (await self.view_cache.views()).get(name)
-        except Away:
+        except StoreUnavailable:
             return None, 1.0
         if view is None:
             return NOTHING, 1.0

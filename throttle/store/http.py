@@ -1,8 +1,9 @@
 """The service before Redis, as a store: for processes that may not reach Redis.
 
-One connection is kept. What is slow, away, or no service at all is `Away`, within the
-time that is set for the whole exchange: a server that sends a byte now and then is
-as far away as one that sends nothing. Threads may share a store; they take turns.
+One connection is kept. What is slow, away, or no service at all is `StoreUnavailable`,
+within the time that is set for the whole exchange: a server that sends a byte now and
+then is as far away as one that sends nothing. Threads may share a store; they take
+turns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from throttle.clock import Monotonic, monotonic
-from throttle.errors import Away, Misconfigured, TokenRefused
+from throttle.errors import Misconfigured, StoreUnavailable, TokenRefused
 from throttle.model import Answer, Report, View
 from throttle.store import wire
 from throttle.store.fields import Malformed, document
@@ -57,7 +58,7 @@ class HttpStore:
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
-        """Check that the service takes the token; else raise Misconfigured or Away."""
+        """Check the token; raise Misconfigured or StoreUnavailable."""
         try:
             reply = self._ask("GET", "/v1/databases", timeout=AT_START)
         except TokenRefused as error:
@@ -135,7 +136,7 @@ class HttpStore:
             yield
         except Malformed as error:
             message = f"{self.url} answers what is no throttle service's: {error}"
-            raise Away(message) from error
+            raise StoreUnavailable(message) from error
 
     def _ask(
         self,
@@ -153,7 +154,7 @@ class HttpStore:
             self._drop()
         if not self._turn.acquire(timeout=seconds):
             message = f"{self.url} is still busy with another question"
-            raise Away(message)
+            raise StoreUnavailable(message)
         try:
             status, reply = self._asked(method, path, payload, seconds, retry=retry)
         finally:
@@ -180,7 +181,7 @@ class HttpStore:
         except (OSError, HTTPException, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the throttle service at {self.url} does not answer: {reason}"
-            raise Away(message) from error
+            raise StoreUnavailable(message) from error
 
     def _once(
         self, method: str, path: str, payload: bytes | None, seconds: float
@@ -221,7 +222,7 @@ class HttpStore:
             message = f"it answers {status}"
             raise Malformed(message)
         message = f"the throttle service at {self.url} answers {status}: {why or ''}"
-        raise Away(message)
+        raise StoreUnavailable(message)
 
 
 def _check_port(url: str) -> None:

@@ -22,7 +22,7 @@ class CheckedStore(Store, Protocol):
     """A store that says what is wrong with its address."""
 
     def check(self) -> None:
-        """Check that it can be used; raise Misconfigured or Away."""
+        """Check that it can be used; raise Misconfigured or StoreUnavailable."""
         ...
 
 

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from throttle.admission import Accounts
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.hold import Hold
 from throttle.model import Target
 from throttle.route import Route, load
@@ -34,7 +34,7 @@ class Runtime:
         self.store = open_store(settings)
         try:
             self.store.check()
-        except Away as error:
+        except StoreUnavailable as error:
             logger.warning(
                 "throttle: each limit's policy decides until there is an answer: %s",
                 error,

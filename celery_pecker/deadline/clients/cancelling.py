@@ -22,7 +22,7 @@ AT_ONCE = 8
 _free = threading.BoundedSemaphore(AT_ONCE)
 
 
-def cancel_elsewhere(pgconn: Any) -> None:
+def cancel_in_thread(pgconn: Any) -> None:
     """Ask the server from another thread, unless too many are being asked."""
     if not capabilities.has_cancel_safe():  # older libpq waits without bound
         return

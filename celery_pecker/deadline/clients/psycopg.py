@@ -32,7 +32,7 @@ from celery_pecker.deadline.budget import (
     current,
     timeout,
 )
-from celery_pecker.deadline.clients.cancelling import cancel_elsewhere
+from celery_pecker.deadline.clients.cancelling import cancel_in_thread
 from celery_pecker.kernel import hosts
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
@@ -133,7 +133,7 @@ class Connection(hosts.Connection[Row]):
                 raise budget.exceeded() from error
             raise
         except BaseException as error:
-            if not isinstance(error, psycopg.Error):  # struck in the middle
+            if not isinstance(error, psycopg.Error):  # interrupted
                 self._leave_if_busy()
             raise
         finally:
@@ -198,7 +198,7 @@ class Connection(hosts.Connection[Row]):
 
     def _leave(self) -> None:
         """Close the connection now; PostgreSQL is asked elsewhere to cancel."""
-        cancel_elsewhere(self.pgconn)
+        cancel_in_thread(self.pgconn)
         self.pgconn.finish()
 
 

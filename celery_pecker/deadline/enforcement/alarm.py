@@ -11,11 +11,15 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
-from celery_pecker.deadline import striker
+from celery_pecker.deadline import interrupter
 from celery_pecker.deadline.budget import EXTRA_TIMEOUT, Budget, DeadlineExceeded
-from celery_pecker.deadline.enforcement.watchdog import Killer
+from celery_pecker.deadline.enforcement.watchdog import ProcessKiller
+from celery_pecker.deadline.interrupter import (
+    INTERRUPT_INTERVAL,
+    Interrupter,
+    Interrupts,
+)
 from celery_pecker.deadline.scopes import Scope
-from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
 from celery_pecker.kernel.clock import monotonic
 
 SOON = 1e-6
@@ -30,7 +34,7 @@ and looks at signals only after them.
 AT_ONCE = 0.0005
 """Until the next ring, when this one came while our own code ran."""
 OUR_DEPTH = 6
-"""How deep our own code calls from where it must not be struck."""
+"""How deep our own code calls from where it must not be interrupted."""
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 
@@ -38,13 +42,13 @@ _Handler = Callable[[int, FrameType | None], Any] | int | None
 class Alarm:
     """Rings at the deadline in force; who had the timer before has it again after."""
 
-    def __init__(self, killer: Killer | None = None) -> None:
+    def __init__(self, killer: ProcessKiller | None = None) -> None:
         self._killer = killer
         self._live = False
         self._own: Budget | None = None
         self._next = float("inf")
-        self._strikes = Strikes()
-        self._token: Token[Striker | None] | None = None
+        self._interrupts = Interrupts()
+        self._token: Token[Interrupter | None] | None = None
         self._before: _Handler = signal.SIG_DFL
         self._their_next: float | None = None
         self._their_interval = 0.0
@@ -53,9 +57,9 @@ class Alarm:
         self._own = budgets.current.get()
         if self._killer is not None:
             self._killer.__enter__()
-        if isinstance(striker.current.get(), Alarm):
+        if isinstance(interrupter.current.get(), Alarm):
             return self  # a run in a run: the outer timer serves both
-        self._token = striker.current.set(self)
+        self._token = interrupter.current.set(self)
         self._before = signal.signal(signal.SIGALRM, self._ring)
         left, self._their_interval = signal.getitimer(signal.ITIMER_REAL)
         self._their_next = monotonic() + left if left else None
@@ -78,11 +82,11 @@ class Alarm:
                 left = max(SOON, self._their_next - monotonic())
                 signal.setitimer(signal.ITIMER_REAL, left, self._their_interval)
         if self._token is not None:
-            striker.current.reset(self._token)
+            interrupter.current.reset(self._token)
             self._token = None
         if self._killer is not None:
             self._killer.__exit__(kind, error, trace)
-        striker.soften(error)
+        interrupter.raise_as_exceeded(error)
 
     def changed(self, budget: Budget | None) -> None:
         """Ring earlier if need be. An early ring costs less than a later setting."""
@@ -94,7 +98,7 @@ class Alarm:
         ):
             self._set(budget.at)
 
-    def hasten(self) -> None:
+    def check_now(self) -> None:
         """Look at the deadline now: another thread has moved it nearer."""
         signal.setitimer(signal.ITIMER_REAL, SOON, BY_ITSELF)
 
@@ -132,16 +136,16 @@ class Alarm:
         if budget.patient(now):
             self._ring_in(EXTRA_TIMEOUT)
             return
-        self._ring_in(STRIKE_INTERVAL)
-        if self._strikes.due(budget, handled=_handles_one()):
-            raise striker.blow(budget, self._own)
+        self._ring_in(INTERRUPT_INTERVAL)
+        if self._interrupts.due(budget, handled=_handles_interrupt()):
+            raise interrupter.error_for(budget, self._own)
 
 
-def _handles_one() -> bool:
-    """Return whether the interrupted code is busy with an earlier strike."""
+def _handles_interrupt() -> bool:
+    """Return whether the interrupted code is busy with an earlier interrupt."""
     error: BaseException | None = sys.exc_info()[1]
     while error is not None:
-        if isinstance(error, (DeadlineExceeded, striker.Enough)):
+        if isinstance(error, (DeadlineExceeded, interrupter.FinalInterrupt)):
             return True
         error = error.__context__
     return False
@@ -166,10 +170,10 @@ UNTOUCHABLE = frozenset(
         Alarm.changed,
         Alarm._set,  # noqa: SLF001 — its own
         Alarm._ring_in,  # noqa: SLF001
-        Killer.__enter__,
-        Killer.__exit__,
+        ProcessKiller.__enter__,
+        ProcessKiller.__exit__,
         Scope.__enter__,
         Scope.__exit__,
     )
 )
-"""What must run to its end: a strike in it would outlive the block."""
+"""What must run to its end: an interrupt in it would outlive the block."""

@@ -10,14 +10,18 @@ from weakref import ref
 from gevent import get_hub, getcurrent
 
 from celery_pecker.deadline import budget as budgets
-from celery_pecker.deadline import striker
+from celery_pecker.deadline import interrupter
 from celery_pecker.deadline.budget import Budget
-from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
+from celery_pecker.deadline.interrupter import (
+    INTERRUPT_INTERVAL,
+    Interrupter,
+    Interrupts,
+)
 from celery_pecker.kernel.clock import monotonic
 
 
-class Thrower:
-    """Strikes the greenlet that entered it, whenever that waits in the hub."""
+class GreenletInterrupter:
+    """Raises in the greenlet that entered it, whenever that waits in the hub."""
 
     def __init__(self) -> None:
         self._greenlet: Any = getcurrent()
@@ -25,12 +29,12 @@ class Thrower:
         self._budget: Budget | None = None
         self._timer: Any = None
         self._last: ref[BaseException] | None = None
-        self._strikes = Strikes()
-        self._token: Token[Striker | None] | None = None
+        self._interrupts = Interrupts()
+        self._token: Token[Interrupter | None] | None = None
 
     def __enter__(self) -> Self:
         self._own = self._budget = budgets.current.get()
-        self._token = striker.current.set(self)
+        self._token = interrupter.current.set(self)
         self._set()
         return self
 
@@ -43,16 +47,16 @@ class Thrower:
         self._budget = self._own = None
         self._set()
         if self._token is not None:
-            striker.current.reset(self._token)
-        striker.soften(error)
+            interrupter.current.reset(self._token)
+        interrupter.raise_as_exceeded(error)
 
     def changed(self, budget: Budget | None) -> None:
-        """Strike at this deadline from now on."""
+        """Interrupt at this deadline from now on."""
         if getcurrent() is self._greenlet:
             self._budget = budget or self._own
             self._set()
 
-    def hasten(self) -> None:
+    def check_now(self) -> None:
         """Look at the deadline now: another greenlet has moved it nearer."""
         self._set()
 
@@ -64,9 +68,9 @@ class Thrower:
         if self._budget is not None:
             left = max(0.0, (at or self._budget.at) - monotonic())
             self._timer = get_hub().loop.timer(left)
-            self._timer.start(self._strike)
+            self._timer.start(self._interrupt)
 
-    def _strike(self) -> None:
+    def _interrupt(self) -> None:
         """Throw, in the hub: nothing of the greenlet runs while this decides."""
         budget = self._budget
         if budget is None or self._greenlet.dead:
@@ -75,12 +79,12 @@ class Thrower:
         if budget.at > now:
             self._set()
             return
-        self._set(now + STRIKE_INTERVAL)
+        self._set(now + INTERRUPT_INTERVAL)
         if budget.patient(now):
             return
         # whoever handles an exception holds it; one that was swallowed is gone
         handled = self._last is not None and self._last() is not None
-        if self._strikes.due(budget, handled=handled):
-            error = striker.blow(budget, self._own)
+        if self._interrupts.due(budget, handled=handled):
+            error = interrupter.error_for(budget, self._own)
             self._last = ref(error)
             self._greenlet.throw(error)

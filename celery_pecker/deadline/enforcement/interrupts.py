@@ -13,15 +13,19 @@ from contextvars import Token
 from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
-from celery_pecker.deadline import striker
+from celery_pecker.deadline import interrupter
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
 from celery_pecker.deadline.enforcement.watchdog import WATCHDOG
-from celery_pecker.deadline.striker import STRIKE_INTERVAL, Striker, Strikes
+from celery_pecker.deadline.interrupter import (
+    INTERRUPT_INTERVAL,
+    Interrupter,
+    Interrupts,
+)
 from celery_pecker.kernel.clock import monotonic
 
 
-class Interrupts:
-    """Strikes the thread that entered it, once its deadline is over."""
+class ThreadInterrupter:
+    """Raises in the thread that entered it, once its deadline is over."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -30,12 +34,12 @@ class Interrupts:
         self._pending = False
         self._own: Budget | None = None
         self._budget: Budget | None = None
-        self._strikes = Strikes()
-        self._token: Token[Striker | None] | None = None
+        self._interrupts = Interrupts()
+        self._token: Token[Interrupter | None] | None = None
 
     def __enter__(self) -> Self:
         self._own = self._budget = budgets.current.get()
-        self._token = striker.current.set(self)
+        self._token = interrupter.current.set(self)
         WATCHDOG.start()
         self._live = True
         if self._own is not None:
@@ -48,10 +52,10 @@ class Interrupts:
             self._budget = None
             self._take_back()
         if self._token is not None:
-            striker.current.reset(self._token)
+            interrupter.current.reset(self._token)
 
     def changed(self, budget: Budget | None) -> None:
-        """Put another deadline in force; take back a strike for the last one."""
+        """Put another deadline in force; take back an interrupt for the last one."""
         if threading.get_ident() != self._thread or not self._live:
             return
         with self._lock:
@@ -61,11 +65,11 @@ class Interrupts:
             WATCHDOG.add(self._budget.at, self)
 
     def due(self) -> float | None:
-        """Strike, if the deadline is over; return when to look next."""
+        """Interrupt, if the deadline is over; return when to look next."""
         if not self._live:
             return None
         if not self._lock.acquire(blocking=False):
-            return monotonic() + STRIKE_INTERVAL
+            return monotonic() + INTERRUPT_INTERVAL
         try:
             budget = self._budget
             if budget is None:
@@ -74,11 +78,11 @@ class Interrupts:
             if now < budget.at:
                 return None  # whoever changed it has asked for a call of its own
             if budget.patient(now):
-                return now + STRIKE_INTERVAL
-            if self._strikes.due(budget, handled=self._handles_one()):
+                return now + INTERRUPT_INTERVAL
+            if self._interrupts.due(budget, handled=self._handles_interrupt()):
                 self._pending = True
                 _put(self._thread, DeadlineExceeded)
-            return now + STRIKE_INTERVAL
+            return now + INTERRUPT_INTERVAL
         finally:
             self._lock.release()
 
@@ -87,7 +91,7 @@ class Interrupts:
             self._pending = False
             _put(self._thread, None)
 
-    def _handles_one(self) -> bool:
+    def _handles_interrupt(self) -> bool:
         current: Any = sys._current_exceptions().get(self._thread)  # noqa: SLF001 — documented
         # Python 3.11 gives the triple of sys.exc_info()
         error: Any = current[1] if isinstance(current, tuple) else current

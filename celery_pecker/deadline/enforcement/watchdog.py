@@ -30,7 +30,7 @@ class Watch(Protocol):
 class Watchdog:
     """Calls each watch at its instant, on a thread of its own.
 
-    Whoever adds a watch may be struck in the middle of it, and must not take a lock
+    Code that adds a watch may be interrupted in the middle, and must not take a lock
     along: so they only append to a queue and set a flag.
     """
 
@@ -42,7 +42,7 @@ class Watchdog:
         self._failed = OnceAMinute(logger, prefix="pecker: ", level=logging.ERROR)
 
     def start(self) -> None:
-        """Start the thread; for those who cannot be struck yet."""
+        """Start the thread; for code that cannot be interrupted yet."""
         with self._starting:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -77,7 +77,7 @@ if hasattr(os, "register_at_fork"):  # a child has neither the thread nor its ru
     os.register_at_fork(after_in_child=WATCHDOG.__init__)  # type: ignore[misc]
 
 
-class Killer:
+class ProcessKiller:
     """Kills this process if the block has not ended a grace after its deadline."""
 
     def __init__(self, grace: float) -> None:

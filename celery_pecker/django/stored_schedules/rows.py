@@ -14,7 +14,7 @@ from celery_pecker.django.stored_schedules.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.reading import Current
+from celery_pecker.stored_schedules.rows import Current
 
 
 def hot(**where: Any) -> Any:

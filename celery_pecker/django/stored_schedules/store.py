@@ -16,7 +16,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
 from celery_pecker.stored_schedules.app import Schedules
 from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.reading import Reading
+from celery_pecker.stored_schedules.rows import Reading
 
 MAX_BY = 200
 """Characters of who made an edit."""
@@ -91,11 +91,11 @@ class Store:
         with self._joined() as connection:
             if connection is not None:
                 tables: Any = Alias(databases.alias(), databases.schema())
-                Overview(tables).ask(name, by=self.by)
+                Overview(tables).request_run(name, by=self.by)
                 return True
             database = Database.of(project.app_settings(), role="django")
             try:
-                Overview(database).ask(name, by=self.by)
+                Overview(database).request_run(name, by=self.by)
             finally:
                 database.close()
             return True
@@ -104,7 +104,7 @@ class Store:
     def _joined(self) -> Iterator[Any]:
         """Give the connection to join, or None; a refusal leaves the block usable."""
         alias = databases.alias()
-        if project.elsewhere(alias) is not None:
+        if project.why_without_tables(alias) is not None:
             yield None
             return
         with transaction.atomic(using=alias):

@@ -26,7 +26,7 @@ LAST_WORDS = 1.0
 """Seconds in which what a process wrote before its end is read."""
 
 
-class Died(Exception):
+class ProcessDied(Exception):
     """The process of an observer ended without a word."""
 
 
@@ -64,7 +64,7 @@ class InProcess:
         """The id of the process."""
         return self._process.pid
 
-    def trust(self, until: float) -> None:
+    def trust_until(self, until: float) -> None:
         """Say until when the host trusts its lease, by the monotonic clock."""
         self._write(f"trust {until!r}")
 
@@ -105,7 +105,9 @@ class InProcess:
             self._process.stdin.close()
         last = self._last
         self._ended(
-            Died(f"its process ended with {code}") if last is None else _error(last)
+            ProcessDied(f"its process ended with {code}")
+            if last is None
+            else _error(last)
         )
 
 
@@ -130,9 +132,11 @@ def main() -> None:
         unreachable=observer.options.unreachable,
         save=lambda _ident, _epoch, text: reply({"state": json.loads(text)}),
     )
-    threading.Thread(target=_obey, args=[lease, trust], daemon=True).start()
+    threading.Thread(target=_handle_command, args=[lease, trust], daemon=True).start()
     what = f"observer {claimed.name!r}"
-    error = user_code.survive(what, observer.function, lease, **claimed.args)
+    error = user_code.call_logging_errors(
+        what, observer.function, lease, **claimed.args
+    )
     reply(
         {
             "error": None if error is None else user_code.shown(error),
@@ -152,7 +156,7 @@ def _error(message: dict[str, Any]) -> Exception | None:
     return Failed(message["error"])
 
 
-def _obey(lease: Lease, trust: Trust) -> None:
+def _handle_command(lease: Lease, trust: Trust) -> None:
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
         if word == "trust":

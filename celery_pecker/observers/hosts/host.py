@@ -45,7 +45,7 @@ PRUNE_INTERVAL = 60.0
 """Seconds."""
 
 
-class HeldUp(Exception):
+class EventLoopBlocked(Exception):
     """The code of an observer did not let the event loop turn."""
 
 
@@ -133,7 +133,7 @@ class Host:
 
         The database may be away, gone for good, or refuse its role.
         """
-        if self._leaving and self._waited_in_vain():
+        if self._leaving and self._give_up_waiting():
             self._over()
 
     def step(self) -> float:
@@ -163,7 +163,7 @@ class Host:
             return self._drain(pulse)
         self._drained_at = None
         if not pulse.waiting:
-            self._seen.nothing_waits()
+            self._seen.reset()
         if pulse.waiting or pulse.orphans or self._looks % SURVEYS == 0:
             self._balance()
         self._prune()
@@ -187,9 +187,11 @@ class Host:
         since = monotonic() - self._lives.turned
         if life is not None and self._joined and since > HANGS * self._plan.lease:
             self._gave_up = True
-            error = HeldUp(f"it held up the event loop of its host for {since:.1f} s")
+            error = EventLoopBlocked(
+                f"it held up the event loop of its host for {since:.1f} s"
+            )
             error.add_note(self._lives.stack())  # for the log
-            self._lives.blamed(life, error)
+            self._lives.fail_blocking(life, error)
         if self._gave_up:
             self._report()
             self._abort()
@@ -207,7 +209,7 @@ class Host:
             self._notices()
         self._report()
         if pulse.orders:
-            self._obey()
+            self._handle_commands()
 
     def _join(self) -> None:
         plan = self._plan
@@ -277,7 +279,7 @@ class Host:
             if (ident in written or not known) and cursors.get(ident) == cursor:
                 del cursors[ident]
 
-    def _obey(self) -> None:
+    def _handle_commands(self) -> None:
         """End what people asked to end, or to begin anew."""
         stops, restarts, strange = [], [], []
         for order in self._tables.orders():
@@ -309,7 +311,7 @@ class Host:
             self._begin(retaken, spread=True)
         load = self._lives.weight
         now = monotonic()
-        self._seen.look(survey, mine.kinds, now)
+        self._seen.add(survey, mine.kinds, now)
         self._settles = self._seen.settling(survey, now)
         if self._settles:
             return
@@ -352,7 +354,7 @@ class Host:
             self._joined, self._gone = False, True
             self._over()
             return self._plan.look
-        if self._leaving and self._lives.stuck and self._waited_in_vain():
+        if self._leaving and self._lives.stuck and self._give_up_waiting():
             self._over()
         if not self._lives.by_id:
             # It lost its trust while it drained: what it still holds ends as the rest.
@@ -369,7 +371,7 @@ class Host:
         self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
         return quick / 4 if lives else quick
 
-    def _waited_in_vain(self) -> bool:
+    def _give_up_waiting(self) -> bool:
         waited = monotonic() - (self._left_at or monotonic())
         return waited > 2 * self._plan.lease
 

@@ -22,7 +22,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
 from celery_pecker.observers.hosts.events import Events
@@ -122,7 +122,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     def step() -> float:
         nonlocal checked
         if not checked:
-            stand(database, app=settings.app)
+            check_schema(database, app=settings.app)
             checked = True
         return host.step()
 

@@ -138,7 +138,7 @@ class Lives:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # documented
         return "".join(traceback.format_stack(frame))
 
-    def blamed(self, life: Life, error: BaseException) -> None:
+    def fail_blocking(self, life: Life, error: BaseException) -> None:
         """Report a failure of code that has not ended; its host is about to."""
         self.outcomes.append(self._verdict(life, error))
 
@@ -164,7 +164,7 @@ class Lives:
             if self._trusted != self._trust.until:
                 self._trusted = self._trust.until
                 for process in [*self._processes]:
-                    process.trust(self._trusted)
+                    process.trust_until(self._trusted)
             if self.by_id and self._trust.left() <= 0:
                 self.fence("its host could not renew the lease", everybody=False)
             await asyncio.sleep(TURN_INTERVAL)
@@ -252,9 +252,9 @@ class Lives:
                 life.timer.cancel()
             self._ended(life)
             return
-        self._insist(life)
+        self._cancel_until_ended(life)
 
-    def _insist(self, life: Life) -> None:
+    def _cancel_until_ended(self, life: Life) -> None:
         """Cancel what runs, again and again: code may swallow it."""
         if life.ended or life.running is None:
             return
@@ -267,7 +267,7 @@ class Lives:
             return
         life.running.cancel()
         grace = max(life.observer.options.stop_grace, INSIST_AT_LEAST)
-        asyncio.get_running_loop().call_later(grace, self._insist, life)
+        asyncio.get_running_loop().call_later(grace, self._cancel_until_ended, life)
 
     def _returned(self, life: Life, error: BaseException | None) -> None:
         life.running = None

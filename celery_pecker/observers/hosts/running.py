@@ -70,7 +70,7 @@ class InThread:
         loop = asyncio.get_running_loop()
 
         def run() -> None:
-            error = user_code.survive(
+            error = user_code.call_logging_errors(
                 f"observer {lease.name!r}", function, lease, **args
             )
             if not loop.is_closed():

@@ -15,7 +15,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import chance, monotonic
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.settings import PREFIX, Settings
-from celery_pecker.observers.hosts.heard import Heard
+from celery_pecker.observers.hosts.host_process import HostProcess
 
 logger = logging.getLogger(__name__)
 
@@ -70,10 +70,10 @@ class SupervisedHost:
         self.config = config
         self._limit: int | None = config["conf"].get(LIMIT)
         self._backoff = Backoff(first=0.1, most=10.0)
-        self._process: Heard | None = None
-        self._large: Heard | None = None
+        self._process: HostProcess | None = None
+        self._replaced_process: HostProcess | None = None
         """Hands over to the process that was started in its place."""
-        self._seeing_off: threading.Thread | None = None
+        self._draining: threading.Thread | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._deaths = 0
@@ -116,7 +116,7 @@ class SupervisedHost:
             while not self._stopping.is_set():
                 begun = monotonic()
                 try:
-                    code = self._live()
+                    code = self._supervise()
                 except OSError as error:  # no more processes or files
                     code = error
                 if code is None:
@@ -124,7 +124,7 @@ class SupervisedHost:
                 if self._stopping.is_set():
                     return
                 # One that has grown runs, and others too: they are not ended for this.
-                if code == CANNOT_START and self._large is None:
+                if code == CANNOT_START and self._replaced_process is None:
                     self.failed = True
                     return
                 self._deaths += 1
@@ -138,35 +138,35 @@ class SupervisedHost:
                 )
                 self._stopping.wait(wait)
         finally:
-            if self._seeing_off is not None:
-                self._seeing_off.join()
+            if self._draining is not None:
+                self._draining.join()
             self._ended.set()
 
-    def _live(self) -> int | OSError | None:
+    def _supervise(self) -> int | OSError | None:
         """Hear a host until it has ended; return its exit code, None: it has grown."""
         # One that has grown is alive: no outage may let its successor bury it.
-        config = {**self.config, "follows": self._large is None}
-        process = self._process = Heard(config)
+        config = {**self.config, "follows": self._replaced_process is None}
+        process = self._process = HostProcess(config)
         if self._stopping.is_set():  # whoever asked may not have seen the process
             process.signal(signal.SIGTERM)
         relieved = False
-        while process.hear():
-            large = self._large
+        while process.wait_for_beat():
+            large = self._replaced_process
             if large is not None and process.node and not relieved:
                 large.signal(signal.SIGTERM)
                 relieved = True
             if self._has_grown(process):
                 self._replaced += 1
-                self._large = process
-                self._seeing_off = threading.Thread(
-                    target=self._see_off, args=[process], daemon=True
+                self._replaced_process = process
+                self._draining = threading.Thread(
+                    target=self._drain_replaced, args=[process], daemon=True
                 )
-                self._seeing_off.start()
+                self._draining.start()
                 return None
         self._process = None
-        return self._over(process)
+        return self._end(process)
 
-    def _has_grown(self, process: Heard) -> bool:
+    def _has_grown(self, process: HostProcess) -> bool:
         """Return whether another process is to take its place.
 
         One that is above the limit from its start on would be replaced for ever: it
@@ -176,7 +176,7 @@ class SupervisedHost:
             self._limit is None
             or process.memory <= self._limit
             or monotonic() - process.begun < LIVED
-            or self._large is not None
+            or self._replaced_process is not None
             or self._stopping.is_set()
         ):
             return False
@@ -190,14 +190,14 @@ class SupervisedHost:
         )
         return True
 
-    def _see_off(self, process: Heard) -> None:
+    def _drain_replaced(self, process: HostProcess) -> None:
         """Hear one that is to be replaced until it has ended."""
         try:
-            while process.hear():
+            while process.wait_for_beat():
                 pass
-            code = self._over(process)
+            code = self._end(process)
         finally:
-            self._large = None
+            self._replaced_process = None
         if code and not self._stopping.is_set():
             logger.warning(
                 "pecker: host %s of observers ended (%s) while it handed over",
@@ -205,7 +205,7 @@ class SupervisedHost:
                 code,
             )
 
-    def _over(self, process: Heard) -> int:
+    def _end(self, process: HostProcess) -> int:
         """End a process; say that its host is dead: nobody waits for its lease then."""
         code = process.end()
         if not process.node:
@@ -230,6 +230,6 @@ class SupervisedHost:
         return code
 
     def _signal(self, number: signal.Signals) -> None:
-        for process in (self._process, self._large):
+        for process in (self._process, self._replaced_process):
             if process is not None:
                 process.signal(number)

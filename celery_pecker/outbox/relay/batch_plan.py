@@ -32,7 +32,7 @@ def plan(
     rows: Iterable[Row],
     *,
     read: Callable[[Row], StoredMessage],
-    goes_together: Callable[[StoredMessage], bool],
+    is_batchable: Callable[[StoredMessage], bool],
     tries: int,
 ) -> Plan:
     """Sort the rows of a batch.
@@ -40,7 +40,7 @@ def plan(
     Args:
         rows: As they are stored.
         read: Raises ValueError for a row that cannot be read.
-        goes_together: Whether the broker's way to take many takes this one.
+        is_batchable: Whether the broker's way to take many takes this one.
         tries: How often the batch was taken over.
 
     """
@@ -52,7 +52,7 @@ def plan(
             parts.parked[row.id] = f"it cannot be read: {error}"
             continue
         suspect = tries >= SUSPECT_TRIES
-        fits = not suspect and goes_together(message)
+        fits = not suspect and is_batchable(message)
         (parts.together if fits else parts.alone).append(message)
     return parts
 

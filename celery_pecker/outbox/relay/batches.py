@@ -149,7 +149,7 @@ class Batches:
             number=number, token=token, epoch=epoch, ids=ids, alone=alone, tries=tries
         )
 
-    def mend_holds(self) -> int:
+    def shorten_holds(self) -> int:
         """Shorten holds from before the database's clock stepped back."""
         return self._database.change("mend_outbox_holds", now=self._now())
 
@@ -217,7 +217,7 @@ class Batches:
             number=number, token=token, epoch=batch.epoch, ids=[*apart], alone=True
         )
 
-    def lapse(self, batch: Batch, *, wait: float) -> None:
+    def release_for_retry(self, batch: Batch, *, wait: float) -> None:
         """Give a batch back, to be tried again after so many seconds."""
         self._database.change_one(
             "lapse_outbox_batch",

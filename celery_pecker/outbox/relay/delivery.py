@@ -73,7 +73,7 @@ class Delivery:
             plan = batch_plan.plan(
                 self._batches.read(batch),
                 read=self._read,
-                goes_together=self._publisher.goes_together,
+                is_batchable=self._publisher.is_batchable,
                 tries=batch.tries,
             )
         except BrokerUnavailable as error:
@@ -161,7 +161,7 @@ class Delivery:
             self.sent += len(pushed.sent)
         self._count(pushed)
         if rest is not None and pushed.broken is not None:
-            self._batches.lapse(rest, wait=batch_plan.wait(batch.tries))
+            self._batches.release_for_retry(rest, wait=batch_plan.wait(batch.tries))
         return rest, apart
 
     def _count(self, pushed: Pushed) -> None:

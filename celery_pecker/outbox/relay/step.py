@@ -130,7 +130,7 @@ class Relay:
         self._others = self._batches.announce(
             host=socket.gethostname(), pid=os.getpid(), tally=self.tally
         )
-        self._batches.mend_holds()
+        self._batches.shorten_holds()
         self._upkeep_at = now
 
     def _reclaim(self, *, mine: bool) -> Batch | None:

@@ -63,7 +63,7 @@ def first_step(attempt: int, after: int | None) -> Step:
     return Step.EMERGENCY if after is not None and attempt > after else Step.TASK
 
 
-def falls_to_emergency(attempt: int, after: int | None) -> bool:
+def runs_emergency(attempt: int, after: int | None) -> bool:
     """Say whether the emergency follows a failure of the task in the same run."""
     return after is not None and attempt == after
 

@@ -111,7 +111,9 @@ class Messages:
         if ref is not None:
             why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
             name = str(headers.get("task", ""))
-            self._parking.submit(self._give_up, Service.turn_away, ref, name, why)
+            self._parking.submit(
+                self._give_up, Service.count_failed_start, ref, name, why
+            )
 
     def _give_up(
         self,
@@ -182,7 +184,7 @@ class Messages:
                     known = options.read(task, attempts=service.attempts)
                 except Misconfigured as error:
                     wrong = error
-                    if service.turn_away(ref, task.name, str(error)):
+                    if service.count_failed_start(ref, task.name, str(error)):
                         break
                     continue
                 started, verdict = service.start(ref, known)
@@ -247,7 +249,7 @@ class _Attempt:
                 return result
             if isinstance(
                 error, (Ignore, DeadlineExceeded)
-            ) or not holds.falls_to_emergency(self._number, after):
+            ) or not holds.runs_emergency(self._number, after):
                 raise error  # out of time: the next attempt is the emergency
             logger.warning(
                 "pecker: attempt %d of %s[%s] failed: its emergency completion is"

@@ -96,7 +96,7 @@ class Pushes:
             except ValueError as error:
                 refused[row.id] = f"it cannot be read: {error}"
                 continue
-            fits = self._publisher.goes_together(message)
+            fits = self._publisher.is_batchable(message)
             (together if fits else alone).append(message)
         broken: BaseException | None = None
         if together:

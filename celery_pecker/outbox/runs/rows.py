@@ -33,7 +33,7 @@ class Pushed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class StartedRun:
     """A run that has started."""
 
     id: int
@@ -46,10 +46,10 @@ class Begun:
     task: str = ""
 
 
-class Taken(NamedTuple):
+class ClaimReply(NamedTuple):
     """The answer of a worker's claim."""
 
-    begun: list[Begun]
+    begun: list[StartedRun]
     parked: list[tuple[int, str]]
     """Ids and tasks of rows whose last attempt has not reported its end."""
 
@@ -93,7 +93,7 @@ class Rows:
         )
         return [Row._make(row) for row in rows]
 
-    def start(self, ref: RowRef, options: Options) -> tuple[Begun | None, str]:
+    def start(self, ref: RowRef, options: Options) -> tuple[StartedRun | None, str]:
         """Start the run of a message, or say why not: gone, repeated or parked."""
         [(attempt, raised, hold, verdict)] = self._database.run(
             "start_outbox_run",
@@ -107,9 +107,11 @@ class Rows:
         )
         if attempt is None:
             return None, str(verdict)
-        return Begun(id=ref.row, attempt=attempt, epoch=raised, hold=hold), str(verdict)
+        return StartedRun(id=ref.row, attempt=attempt, epoch=raised, hold=hold), str(
+            verdict
+        )
 
-    def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> Taken:
+    def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> ClaimReply:
         """Start the runs of rows of mode 2 that are due."""
         rows = self._database.run(
             "take_outbox_runs",
@@ -126,11 +128,13 @@ class Rows:
                 parked.append((row, task))
             else:
                 begun.append(
-                    Begun(id=row, attempt=attempt, epoch=epoch, hold=hold, task=task)
+                    StartedRun(
+                        id=row, attempt=attempt, epoch=epoch, hold=hold, task=task
+                    )
                 )
-        return Taken(begun, parked)
+        return ClaimReply(begun, parked)
 
-    def end(self, begun: Begun, *, emergency: bool) -> bool:
+    def end(self, begun: StartedRun, *, emergency: bool) -> bool:
         """Delete the row of a run that succeeded; False: it is not this run's."""
         [(gone,)] = self._database.run(
             "end_outbox_run",

@@ -16,7 +16,7 @@ from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.rows import GONE, Begun, Rows
+from celery_pecker.outbox.runs.rows import GONE, Rows, StartedRun
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -36,7 +36,7 @@ Answer = TypeVar("Answer")
 class Started:
     """A run that has started here. Moments are of the monotonic clock."""
 
-    begun: Begun
+    begun: StartedRun
     ends: float
     """By when the run must have ended."""
     held: float
@@ -78,7 +78,7 @@ class Service:
         return self._ask(start, _QUEUE)
 
     def started(
-        self, begun: Begun, options: Options, sent: float, pool: str = ""
+        self, begun: StartedRun, options: Options, sent: float, pool: str = ""
     ) -> Started:
         """Return how long a run may take that was asked for at that moment (I2)."""
         return Started(
@@ -88,7 +88,7 @@ class Service:
             pool=pool,
         )
 
-    def read(self, begun: Begun) -> Row | None:
+    def read(self, begun: StartedRun) -> Row | None:
         """Return the message of a run; None: the row is not this run's any more."""
         stored = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
         return stored[0] if stored else None
@@ -145,7 +145,7 @@ class Service:
         )
         return True
 
-    def turn_away(self, ref: RowRef, task: str, why: str) -> bool:
+    def count_failed_start(self, ref: RowRef, task: str, why: str) -> bool:
         """Count an attempt that no worker could begin; the last one parks the row.
 
         Another worker may have the task: it is due again after its hold.
@@ -178,7 +178,7 @@ class Service:
 
     def _ask(self, do: Callable[[Rows], Answer], queue: float) -> Answer:
         timeout = self._settings.database_timeout
-        with self._connections.lend(timeout, queue=queue) as database:
+        with self._connections.connection(timeout, queue=queue) as database:
             return do(self.rows(database))
 
     def _persist(
@@ -211,7 +211,7 @@ class Service:
             return changed or uncertain
 
 
-def turned(names: Sequence[str], turn: int) -> list[str]:
+def rotated(names: Sequence[str], turn: int) -> list[str]:
     """Return the names, beginning with another one at each turn."""
     if not names:
         return []

@@ -82,7 +82,7 @@ class StoredPublisher:
         if self._broker.kind is Kind.REDIS:
             self._redis.settle(token)
 
-    def goes_together(self, message: StoredMessage) -> bool:
+    def is_batchable(self, message: StoredMessage) -> bool:
         """Say whether a message can be sent in one go with others.
 
         Raises:
@@ -116,11 +116,11 @@ class StoredPublisher:
             else:
                 self._redis.push(messages, token, self._clock.now())
                 pushed.sent.update(one.key for one in messages)
-            broker.heard()
+            broker.note_reply()
         except BrokerRefuses as error:
             self._judge(error, messages, pushed)
         except SPOILED as error:
-            _apart(messages, pushed, error)
+            _batches(messages, pushed, error)
         except (BrokerUnavailable, PublishUncertain) as error:
             pushed.broken = error
         return pushed
@@ -137,9 +137,9 @@ class StoredPublisher:
             trust: Until when it may be sent.
 
         """
-        if self.goes_together(message):
+        if self.is_batchable(message):
             pushed = self.push([message], token, trust=trust)
-            if pushed.alone and self.goes_together(message):
+            if pushed.alone and self.is_batchable(message):
                 pushed.refused[message.key] = pushed.why
                 pushed.alone.clear()
             if not pushed.alone:
@@ -226,7 +226,7 @@ class StoredPublisher:
         except BrokerUnavailable as away:
             pushed.broken = away
         else:
-            _apart(messages, pushed, error)
+            _batches(messages, pushed, error)
 
     def _by_kombu(self, message: StoredMessage) -> None:
         """Send one message over kombu's channel, as kombu would send its own."""
@@ -246,7 +246,7 @@ class StoredPublisher:
         channel.basic_publish(prepared, route.exchange, route.routing_key)
 
 
-def _apart(
+def _batches(
     messages: Sequence[StoredMessage], pushed: Pushed, error: BaseException
 ) -> None:
     pushed.alone.update(one.key for one in messages)

@@ -48,7 +48,11 @@ def test_the_oracle_sees_what_is_wrong() -> None:
     assert overtaken([*good, Write("a", 1, 2.5)]) == [
         (Write("a", 2, 2.0), Write("a", 1, 2.5))
     ]
-    wanted = {"a": Wanted(0.5, 9.0), "b": Wanted(1.0, 2.0), "c": Wanted(3.0, 4.0)}
+    wanted = {
+        "a": Wanted(0.5, 9.0),
+        "b": Wanted(1.0, 2.0),
+        "c": Wanted(3.0, 4.0),
+    }
 
     def seconds(*said: Any) -> dict[str, float]:
         return {name: one.seconds for name, one in gaps(*said).items()}

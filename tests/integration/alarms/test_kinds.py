@@ -207,7 +207,7 @@ def test_a_first_look_that_was_not_recorded_is_not_the_first(
         *(rows.ago(1.0), rows.ago(1.0)),
     )
     dead.tables.add(["overtaken"])
-    assert len(dead.tables.turns(["overtaken"], INTERVAL)[1]) == 1
+    assert len(dead.tables.due_rules(["overtaken"], INTERVAL)[1]) == 1
     pass_time(INTERVAL)
     assert ringing(other) == {}
 

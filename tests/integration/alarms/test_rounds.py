@@ -213,7 +213,7 @@ def test_a_look_that_was_overtaken_writes_nothing(
     frozen, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     frozen.tables.add(["silent"])
-    now, [turn], _ = frozen.tables.turns(["silent"], INTERVAL)
+    now, [turn], _ = frozen.tables.due_rules(["silent"], INTERVAL)
     assert isinstance(turn, Turn)
     [rule] = frozen.rules
     found = frozen.tables.find(
@@ -245,7 +245,7 @@ def test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody(
     slow, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     slow.tables.add(["silent"])
-    now, [turn], _ = slow.tables.turns(["silent"], INTERVAL)
+    now, [turn], _ = slow.tables.due_rules(["silent"], INTERVAL)
     pass_time(INTERVAL)
     assert other.turn() == []
     [rule] = slow.rules
@@ -261,7 +261,7 @@ def test_a_replica_that_dies_in_a_round_costs_its_lease(
     dead, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     dead.tables.add(["silent"])
-    assert len(dead.tables.turns(["silent"], INTERVAL)[1]) == 1
+    assert len(dead.tables.due_rules(["silent"], INTERVAL)[1]) == 1
     assert other.turn() == []
     pass_time(LEASE)
     assert [notice.subject for notice in other.turn()] == ["sweep"]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from celery.schedules import crontab
 
 from celery_pecker.cli.health import overdue
-from celery_pecker.heartbeat import EVERY, FORM, Heart, folder
+from celery_pecker.heartbeat import EVERY, FORM, Heartbeat, folder
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.model import Delivery, Entry, Policy, Row
@@ -26,7 +26,7 @@ def test_live_is_true_while_every_scheduler_of_the_host_turns(line: Line) -> Non
     """None: no. One that beats: yes. One that hangs beside it: no. A dead one: yes."""
     assert line.json("health", "--live", code=1) == {"healthy": False, "live": []}
     settings = Settings.read(line.app.conf, main="proj")
-    heart = Heart(settings, kind="beat", clock=SYSTEM)
+    heart = Heartbeat(settings, kind="beat", clock=SYSTEM)
     heart.beat()
     [life] = line.json("health", "--live")["live"]
     assert (life["pid"], life["kind"], life["stale"]) == (os.getpid(), "beat", False)
@@ -51,7 +51,7 @@ def test_live_needs_no_database(make_line: Callable[..., Line]) -> None:
     """A restart would heal nothing while PostgreSQL is away."""
     line = make_line("postgresql://nobody@127.0.0.1:1/nowhere")
     settings = Settings.read(line.app.conf, main="proj")
-    Heart(settings, kind="beat", clock=SYSTEM).beat()
+    Heartbeat(settings, kind="beat", clock=SYSTEM).beat()
     assert line("health", "--live").exit_code == 0
     away = line("health", "--live", "--pace")
     assert away.exit_code == 3

@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import LATEST, script
-from celery_pecker.kernel.schema_check import stand
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.testing import free_port
 from tests.integration.test_migrations import run
 
@@ -63,7 +63,7 @@ def test_migrate_makes_the_tables_and_says_so_again(
     assert again.returncode == 0
     assert again.stdout == f"schema 'jobs' is at step {LATEST}\n"
     database = Database(empty_dsn, schema="jobs", timeout=5.0)
-    stand(database, app="proj")
+    check_schema(database, app="proj")
     database.close()
 
 

@@ -88,7 +88,7 @@ def state(dsn: str, name: str = "x") -> Report:
 
 def sweep(sweeper: Repository) -> int:
     """Sweep all lives, however lately they were renewed."""
-    return sweeper.lose_runs(sweeper.read_lives(renewal=0.0))
+    return sweeper.report_lost_runs(sweeper.read_lives(renewal=0.0))
 
 
 def test_a_row_stands_while_a_long_run_is_in_hand(
@@ -133,8 +133,8 @@ def test_runs_of_a_silent_process_are_lost_once(
     worker.note(Report.RUNNING)
     worker.note(Report.RUNNING, "y")
     seen = sweeper.read_lives(renewal=0.0)
-    assert sweeper.lose_runs(seen) == 2
-    assert not sweeper.lose_runs(seen)
+    assert sweeper.report_lost_runs(seen) == 2
+    assert not sweeper.report_lost_runs(seen)
     assert not lives(dsn)
     assert state(dsn) is state(dsn, "y") is Report.LOST
     found = Overview(database).outcomes(["x"])["x"]
@@ -153,7 +153,7 @@ def test_a_process_that_renews_meanwhile_has_lost_nothing(
     seen = sweeper.read_lives(renewal=0.0)
     worker.now += RENEWAL
     worker.write()
-    assert not sweeper.lose_runs(seen)
+    assert not sweeper.report_lost_runs(seen)
     assert lives(dsn)
     assert state(dsn) is Report.RUNNING
 

@@ -11,10 +11,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from celery_pecker.history import (
-    Fate,
     HistoryWriter,
     Recorder,
     Report,
+    SlotRecord,
     SlotReport,
     merge,
     recorder,
@@ -47,7 +47,7 @@ def note(
     to.note(name, due_us, era, nth + 1, due_us + 500, report)
 
 
-def read(dsn: str, name: str = "x") -> dict[tuple[int, int], Fate]:
+def read(dsn: str, name: str = "x") -> dict[tuple[int, int], SlotRecord]:
     """Return the fates that the table tells of."""
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
@@ -256,12 +256,12 @@ def test_a_database_that_refuses_is_asked_less_and_less(dsn: str) -> None:
     absent = Database(dsn + "_absent", schema="public", timeout=5.0)
     writer = HistoryWriter(ours, absent, clock=clock)
     loop = writer._loop
-    loop.turn()
+    loop.run_once()
     note(ours, 0)
     writer.allow(clock.monotonic() + 1)
     rests = []
     for _ in range(8):
-        rests.append(loop.turn())
+        rests.append(loop.run_once())
         assert loop.failing
         clock.advance_us(SECOND)
         writer.allow(clock.monotonic())

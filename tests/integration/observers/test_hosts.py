@@ -136,5 +136,7 @@ def test_one_that_blocks_each_of_its_hosts_is_parked(crew: Crew) -> None:
     crew.observers.start("hanging", "hangs")
     row = crew.at("hangs", Place.PARKED)
     assert row.failures == 2
-    assert "HeldUp: it held up the event loop of its host for" in str(row.last_error)
+    assert "EventLoopBlocked: it held up the event loop of its host for" in str(
+        row.last_error
+    )
     assert len({pid for _, _, pid, _ in crew.notes("hangs")}) == 2

@@ -14,7 +14,7 @@ import pytest
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers import Lease
-from celery_pecker.observers.hosts.child import Died, InProcess
+from celery_pecker.observers.hosts.child import InProcess, ProcessDied
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Unreachable
 from celery_pecker.testing import eventually
@@ -75,7 +75,7 @@ def test_a_process_that_died_is_missed_while_what_it_forked_lives() -> None:
     finally:
         eventually(lambda: lease.state is not None, timeout=SECONDS)
         os.kill(lease.state, signal.SIGKILL)
-    assert isinstance(error, Died)
+    assert isinstance(error, ProcessDied)
     assert str(error) == "its process ended with 7"
 
 

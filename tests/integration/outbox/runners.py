@@ -66,7 +66,7 @@ class Hall:
         Whoever sends them knows the outbox as `default`.
         """
         service: Any = self.messages.service(outbox)
-        with service._connections.lend(30.0) as database:
+        with service._connections.connection(30.0) as database:
             rows = service.rows(database)
             claimed = rows.claim_pushes()
             epochs = {one.id: one.epoch for one in claimed}

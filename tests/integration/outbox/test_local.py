@@ -99,7 +99,7 @@ def test_a_run_waits_for_a_connection_of_its_worker(
     row = hall.table.add("count", mode=2)
     with ExitStack() as lent:
         for _ in range(MAX_CONNECTIONS):
-            lent.enter_context(connections.lend(30.0))
+            lent.enter_context(connections.connection(30.0))
         hall.runner(threads=1)
         eventually(lambda: connections._places._queue, 30.0, "the run waits")
         pause(1.5)

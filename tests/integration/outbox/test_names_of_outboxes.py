@@ -38,7 +38,7 @@ class Pair:
         [message] = self.hall.push("eu")
         return message
 
-    def left_alone(self) -> bool:
+    def reason_to_skip(self) -> bool:
         """Say whether the worker's own row is as it was."""
         return self.ours.row(1) == self.before
 
@@ -78,9 +78,9 @@ def test_a_message_starts_its_own_row(
     assert pair.hall.deliver(message) == ("SUCCESS", "theirs")
     assert found(caplog) == 1
     assert (pair.theirs.rows, pair.theirs.done) == (0, [(1, 1, False)])
-    assert pair.left_alone()
+    assert pair.reason_to_skip()
     assert pair.hall.deliver(message)[0] == "IGNORED", "its row is gone"
-    assert pair.left_alone()
+    assert pair.reason_to_skip()
     assert pair.hall.run() == ["SUCCESS"]
     assert pair.hall.called == ["theirs", "ours"]
     assert pair.ours.done == [(1, 1, False)]
@@ -92,7 +92,7 @@ def test_a_message_parks_no_other_row_after_its_last_attempt(pair: Pair) -> None
     pair.ours.execute("update pecker_outbox set attempt = 1000")
     pair.before = pair.ours.row(1)
     assert pair.hall.deliver(pair.message()) == ("SUCCESS", "theirs")
-    assert pair.left_alone()
+    assert pair.reason_to_skip()
     assert pair.theirs.rows == 0
 
 
@@ -108,7 +108,7 @@ def test_a_message_that_was_revoked_parks_its_own_row(
         pair.hall.messages._parking.shutdown()
     row = pair.theirs.row(1)
     assert (row["parked_at"] is not None, row["last_error"]) == (True, REVOKED)
-    assert pair.left_alone()
+    assert pair.reason_to_skip()
     assert found(caplog) == 1
     said = "is not started (it was revoked before it was run): gone, or it was run"
     assert caplog.text.count(said) == 1
@@ -122,7 +122,7 @@ def test_a_message_that_no_worker_can_begin_counts_for_its_own_row(pair: Pair) -
     pair.hall.messages._parking.shutdown()
     row = pair.theirs.row(1)
     assert (row["attempt"], row["last_error"]) == (1, "no such task: 'mail'")
-    assert pair.left_alone()
+    assert pair.reason_to_skip()
 
 
 def test_options_that_cannot_be_count_for_the_messages_own_row(pair: Pair) -> None:
@@ -132,4 +132,4 @@ def test_options_that_cannot_be_count_for_the_messages_own_row(pair: Pair) -> No
     assert pair.hall.deliver(pair.message())[0] == "FAILURE"
     row = pair.theirs.row(1)
     assert (row["attempt"], "outbox_attempts is 0" in row["last_error"]) == (1, True)
-    assert pair.left_alone()
+    assert pair.reason_to_skip()

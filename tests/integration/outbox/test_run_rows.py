@@ -13,7 +13,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.rows import Begun, Rows
+from celery_pecker.outbox.runs.rows import Rows, StartedRun
 from celery_pecker.outbox.runs.service import Service
 from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.stored import Table
@@ -31,7 +31,7 @@ class Bench:
         self.database = Database(dsn, schema="public", timeout=30.0)
         self.rows = Rows(self.database, Holds(60.0, 240.0), now=lambda: self.now)
 
-    def begun(self, number: int, epoch: int = 0) -> Begun:
+    def begun(self, number: int, epoch: int = 0) -> StartedRun:
         """Return the run that was started."""
         begun, verdict = self.rows.start(self.table.ref(number, epoch), OPTIONS)
         assert verdict == "started"
@@ -227,7 +227,7 @@ def test_a_setting_says_how_many_the_log_keeps(
     table = Table(dsn)
     for number in range(140):
         table.add("a", number, mode=2)
-    with service._connections.lend(30.0) as database:
+    with service._connections.connection(30.0) as database:
         rows = service.rows(database)
         for begun in rows.take([("a", OPTIONS)], 1_000).begun:
             assert rows.end(begun, emergency=False)

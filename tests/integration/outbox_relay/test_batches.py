@@ -115,7 +115,7 @@ def test_a_batch_is_taken_over_whole_once_its_hold_is_over(
     for late in (dead.close, dead.part):
         with pytest.raises(LeaseLost, match="taken over by another relay"):
             late(batch)
-    dead.lapse(batch, wait=0.0)
+    dead.release_for_retry(batch, wait=0.0)
     assert alive.reclaim() is None, "who has lost a batch cannot give it back"
     assert alive.close(taken) == 5
 
@@ -131,11 +131,11 @@ def test_a_clock_that_steps_back_holds_no_batch_longer(
         "update pecker_outbox_batches set held_until = held_until + interval '1 hour'"
     )
     assert relay.reclaim() is None
-    assert relay.mend_holds() == 1
+    assert relay.shorten_holds() == 1
     taken = relay.reclaim()
     assert taken is not None
     assert taken.ids == batch.ids
-    assert relays().mend_holds() == 0, "a hold that is right stays"
+    assert relays().shorten_holds() == 0, "a hold that is right stays"
 
 
 def test_a_batch_is_parted(relays: Relays, outbox: psycopg.Connection[Any]) -> None:
@@ -173,9 +173,9 @@ def test_a_batch_that_was_given_back_is_anybodys(
     record(outbox, 1)
     relay, other = relays(), relays()
     batch = claimed(relay)
-    relay.lapse(batch, wait=3_600.0)
+    relay.release_for_retry(batch, wait=3_600.0)
     assert other.reclaim() is None
-    relay.lapse(batch, wait=0.0)
+    relay.release_for_retry(batch, wait=0.0)
     assert other.reclaim() is not None
 
 

@@ -12,7 +12,7 @@ import pytest
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.overview import Overview
-from celery_pecker.schedules.model import Delivery, Entry, Policy, RunMode, Wanted
+from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy, RunMode
 from celery_pecker.schedules.repository import Repository
 
 SECOND = 1_000_000
@@ -43,7 +43,8 @@ class Stage:
     def win(self, *names: str) -> None:
         """Claim what is due of entries."""
         wanted = [
-            Wanted(entry=entry(name, SECOND), ahead_us=5 * SECOND) for name in names
+            ClaimRequest(entry=entry(name, SECOND), ahead_us=5 * SECOND)
+            for name in names
         ]
         self.repository.claim(wanted, until_us=FAR)
 

@@ -11,7 +11,7 @@ import pytest
 from celery_pecker.history import Recorder, Report
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.overview import ORDERS, UnknownEntry
-from celery_pecker.overview.model import NobodyDeclares, NoRoom
+from celery_pecker.overview.model import NoRoom, NotDeclared
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
 ODD = "<b>ünï/code</b> %s 'x'"
@@ -197,7 +197,7 @@ def test_pause_and_resume_are_the_row(stage: Stage) -> None:
         with pytest.raises(UnknownEntry, match="no entry is named"):
             stage.overview.pause(unknown)
         with pytest.raises(UnknownEntry, match="no entry is named"):
-            stage.overview.ask(unknown, "me")
+            stage.overview.request_run(unknown, "me")
         assert stage.overview.entry(unknown) is None
 
 
@@ -205,10 +205,10 @@ def test_a_run_asked_for_twice_is_one_that_waits(stage: Stage) -> None:
     """A second click asks for the same; nobody is asked who is not there."""
     stage.declare("tick")
     stage.after(0.5)
-    due_us = stage.overview.ask("tick", "ann")
+    due_us = stage.overview.request_run("tick", "ann")
     assert due_us == START_US + 500_000
     stage.after(0.75)
-    assert stage.overview.ask("tick", "bob") == due_us
+    assert stage.overview.request_run("tick", "bob") == due_us
     detail = stage.overview.entry("tick")
     assert detail is not None
     [one] = detail.pending
@@ -216,8 +216,8 @@ def test_a_run_asked_for_twice_is_one_that_waits(stage: Stage) -> None:
     assert (one.claimed_us, one.epoch, one.attempt) == (None, 0, 1)
     assert stage.overview.totals().asked == 1
     stage.after(1_000)
-    with pytest.raises(NobodyDeclares, match="no living replica's code declares"):
-        stage.overview.ask("tick", "ann")
+    with pytest.raises(NotDeclared, match="no living replica's code declares"):
+        stage.overview.request_run("tick", "ann")
 
 
 def test_a_run_for_which_there_is_no_room_is_refused_at_once(stage: Stage) -> None:
@@ -226,7 +226,7 @@ def test_a_run_for_which_there_is_no_room_is_refused_at_once(stage: Stage) -> No
     stage.after(2)
     stage.win("full")
     with pytest.raises(NoRoom, match="its timeout is as long as its period"):
-        stage.overview.ask("full", "ann")
+        stage.overview.request_run("full", "ann")
     assert stage.overview.totals().asked == 0
 
 

@@ -12,7 +12,7 @@ from celery.beat import Scheduler
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.publisher.lanes import Onlooker
+from celery_pecker.publisher.lanes import SignalReceivers
 from celery_pecker.runs import inheritance, running
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_the_receiver_keeps_nobody_out_of_the_fast_lane() -> None:
     """Ours has nothing to say of a slot; anybody else's has."""
     inheritance.connect()
     app = Celery("sender", broker="memory://", set_as_current=False)
-    onlooker = Onlooker(app, Scheduler(app, lazy=True))
+    onlooker = SignalReceivers(app, Scheduler(app, lazy=True))
     assert signals.before_task_publish.receivers
     assert onlooker.reason() is None
 

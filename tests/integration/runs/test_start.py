@@ -52,7 +52,10 @@ def test_runs_start_again_after_a_failover_from_a_frozen_primary(
     task = bench.task(name="look")(done)
     guard = bench.guard(dsn=both(bench, silent), database_timeout=0.5)
     starter = guard._starter
-    with starter._connections.lend(1.0) as one, starter._connections.lend(1.0) as two:
+    with (
+        starter._connections.connection(1.0) as one,
+        starter._connections.connection(1.0) as two,
+    ):
         for database in (one, two):
             database.run("read_tasks", names=[], now=None)
     silent.hang()

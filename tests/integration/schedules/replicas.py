@@ -64,12 +64,12 @@ def told(dsn: str, name: str = "sweep") -> list[Report]:
             " where name = %s",
             [name],
         ).fetchall()
-    fates = merge(
+    pending = merge(
         SlotReport(due_us, era, epoch, at_us, Report(report), holder)
         for era, holder, *columns in rows
         for due_us, epoch, at_us, report in zip(*columns, strict=True)
     )
-    return [fates[slot].state for slot in sorted(fates)]
+    return [pending[slot].state for slot in sorted(pending)]
 
 
 def ask(pecker: ManualPecker, name: str = "sweep") -> str:

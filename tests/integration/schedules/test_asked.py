@@ -183,17 +183,17 @@ def test_another_run_taken_between_look_and_take_comes_first(
     schedule = {"sweep": every(600.0, timeout=20)}
     one, other = start(dict(schedule), clock), start(dict(schedule), clock)
     repository = one.repository
-    take = repository.take_asked
+    take = repository.take_requested
 
     def late(*args: object, **kwargs: object) -> object:
-        repository.take_asked = take  # type: ignore[method-assign]
+        repository.take_requested = take  # type: ignore[method-assign]
         another(dsn, other, ago=0.5)
         other.service.step()
         return take(*args, **kwargs)  # type: ignore[arg-type]
 
     clock.advance_us(1_500_000)
     another(dsn, one)
-    repository.take_asked = late  # type: ignore[method-assign,assignment]
+    repository.take_requested = late  # type: ignore[method-assign,assignment]
     one.service.step()
     assert [sent.header["due_at"] for sent in other.publisher.sent] == [after(1)]
     assert one.publisher.sent == []

@@ -14,7 +14,7 @@ import pytest
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Wanted
+from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
 from celery_pecker.schedules.repository import CHUNK, Repository
 from celery_pecker.testing import eventually
 
@@ -41,10 +41,10 @@ def wanted(
     delivery: Delivery = Delivery.AT_MOST_ONCE,
     instant: datetime | None = None,
     seen: datetime | None = None,
-) -> Wanted:
+) -> ClaimRequest:
     """Return one entry of a claim."""
     policy = Policy(delivery=delivery, timeout_us=SECOND)
-    return Wanted(
+    return ClaimRequest(
         entry=Entry(
             name=name, task="t", described="", period_us=period_us, policy=policy
         ),

@@ -11,7 +11,7 @@ from celery import Celery
 
 from celery_pecker.schedules.upkeep import TERM, Pace
 from celery_pecker.stored_schedules import Schedules
-from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.edit_plan import Edit
 from celery_pecker.stored_schedules.edits import Edits
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock

@@ -15,7 +15,7 @@ LEASE = 15.0
 def taken(ledger: Ledger, job: int, holder: str = "worker:1:a") -> Turn:
     """Return the turn of the one worker that takes tickets of the job."""
     turns = []
-    for ticket, seq in ledger.tickets.summon(job, slots=None, resend=10.0):
+    for ticket, seq in ledger.tickets.to_publish(job, slots=None, resend=10.0):
         turn = ledger.tickets.take(
             job, ticket, seq, holder=holder, hostname="worker", lease=LEASE
         )

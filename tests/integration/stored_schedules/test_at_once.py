@@ -12,7 +12,7 @@ import pytest
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.stored_schedules import InvalidField, ScheduleRow, VersionConflict
-from celery_pecker.stored_schedules.deciding import Edit
+from celery_pecker.stored_schedules.edit_plan import Edit
 from celery_pecker.stored_schedules.edits import Edits
 from tests.integration.stored_schedules.conftest import EVERY, Desk
 

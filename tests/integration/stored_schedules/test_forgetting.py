@@ -14,7 +14,7 @@ DAY = 86_400.0
 
 def forget(desk: Desk) -> list[str]:
     """Return what a scheduler forgets now."""
-    with desk.schedules._calls.connections.lend() as database:
+    with desk.schedules._calls.connections.connection() as database:
         rows = database.run("forget_undeclared", after=DAY, now=None)
     return [name for (name,) in rows]
 

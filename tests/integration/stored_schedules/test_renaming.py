@@ -238,7 +238,7 @@ def test_what_is_asked_of_a_name_that_goes_is_refused(desk: Desk, asks: str) -> 
             if asks == "pause":
                 other.pause("report")
             elif asks == "run":
-                overview.ask("report", "ann")
+                overview.request_run("report", "ann")
             else:
                 overview.pause("report")
         except PeckerError as error:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from throttle.clock import monotonic
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import (
     TICK,
     Amount,
@@ -105,7 +105,7 @@ class Crew:
         while not self._ended.wait(TICK):
             try:
                 self.turn()
-            except Away:  # it comes back
+            except StoreUnavailable:  # it comes back
                 continue
 
 

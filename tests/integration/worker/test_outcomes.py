@@ -178,7 +178,7 @@ def test_runs_of_a_worker_that_is_killed_whole_are_lost(
     try:
         crew.until(lambda: in_hand() == {*HANGS}, "both are in hand", 60.0)
         worker.kill()
-        sweeper.lose_runs(sweeper.read_lives(renewal=0.0))
+        sweeper.report_lost_runs(sweeper.read_lives(renewal=0.0))
         page = Overview(database).page()
         entry = Overview(database).entry("hangs")
     finally:

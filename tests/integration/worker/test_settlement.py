@@ -10,7 +10,7 @@ from kombu import Connection, Exchange, Queue
 from redis import Redis
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.redis_guard.held import Fate, Held
+from celery_pecker.redis_guard.held import Disposition, Held
 from celery_pecker.redis_guard.settlement import settle
 
 ROUTED = Queue("routed", Exchange("orders", type="direct"), routing_key="new")
@@ -39,11 +39,17 @@ def fetch(channel: Any, *bodies: str, queue: str = "work") -> Any:
     return messages
 
 
-def lost(messages: Any, fate: Fate, **changes: Any) -> list[Held]:
+def lost(messages: Any, disposition: Disposition, **changes: Any) -> list[Held]:
     """Return the messages as the guard holds them."""
     at = changes.pop("lost_at", SYSTEM.now().timestamp())
     return [
-        Held(tag=m.delivery_tag, message=m, lost_at=at, fate=fate, **changes)
+        Held(
+            tag=m.delivery_tag,
+            message=m,
+            lost_at=at,
+            disposition=disposition,
+            **changes,
+        )
         for m in messages
     ]
 
@@ -66,7 +72,7 @@ def test_what_goes_back_is_first_in_its_queue_and_in_order(channel: Any) -> None
     producer = channel.connection.client.Producer(serializer="json")
     producer.publish("three", routing_key="work")
 
-    assert done(channel, lost(reversed(messages), Fate.BACK)) == [True, True]
+    assert done(channel, lost(reversed(messages), Disposition.BACK)) == [True, True]
 
     assert recorded(channel) == (0, 0)
     again = fetch(channel, "one", "two", "three")
@@ -80,7 +86,7 @@ def test_a_rejected_message_goes_to_the_end(channel: Any) -> None:
     producer = channel.connection.client.Producer(serializer="json")
     producer.publish("two", routing_key="work")
 
-    assert done(channel, lost(messages, Fate.LAST)) == [True]
+    assert done(channel, lost(messages, Disposition.LAST)) == [True]
 
     fetch(channel, "two", "one")
 
@@ -89,21 +95,21 @@ def test_a_finished_message_is_forgotten(channel: Any) -> None:
     """It is neither recorded nor in a queue."""
     messages = deliver(channel, "one")
 
-    assert done(channel, lost(messages, Fate.DONE)) == [True]
+    assert done(channel, lost(messages, Disposition.DONE)) == [True]
 
     assert recorded(channel) == (0, 0)
     assert channel.basic_get("work") is None
 
 
-@pytest.mark.parametrize("fate", [Fate.BACK, Fate.DONE])
+@pytest.mark.parametrize("disposition", [Disposition.BACK, Disposition.DONE])
 def test_what_was_delivered_anew_is_left_to_its_new_holder(
-    channel: Any, fate: Fate
+    channel: Any, disposition: Disposition
 ) -> None:
     """The visibility timeout gave it to another worker after we lost it."""
     messages = deliver(channel, "one")
     before = SYSTEM.now().timestamp() - 60
 
-    assert done(channel, lost(messages, fate, lost_at=before)) == [False]
+    assert done(channel, lost(messages, disposition, lost_at=before)) == [False]
 
     assert recorded(channel) == (1, 1)
     assert channel.basic_get("work") is None
@@ -111,7 +117,7 @@ def test_what_was_delivered_anew_is_left_to_its_new_holder(
 
 def test_settling_twice_gives_back_once(channel: Any) -> None:
     """A repeated settlement, after a lost answer, adds nothing."""
-    held = lost(deliver(channel, "one"), Fate.BACK)
+    held = lost(deliver(channel, "one"), Disposition.BACK)
 
     assert done(channel, held) == [True]
     assert done(channel, held) == [False]
@@ -125,8 +131,8 @@ def test_a_message_that_was_never_recorded_is_put_back(channel: Any) -> None:
     messages = deliver(channel, "one")
     channel.qos.ack(messages[0].delivery_tag)
 
-    assert done(channel, lost(messages, Fate.BACK)) == [False]
-    assert done(channel, lost(messages, Fate.BACK, recorded=False)) == [True]
+    assert done(channel, lost(messages, Disposition.BACK)) == [False]
+    assert done(channel, lost(messages, Disposition.BACK, recorded=False)) == [True]
 
     fetch(channel, "one")
 
@@ -138,7 +144,7 @@ def test_priority_and_route_are_kept(channel: Any) -> None:
     producer.publish("one", exchange="orders", routing_key="new", priority=6)
     messages = fetch(channel, "one", queue="routed")
 
-    assert done(channel, lost(messages, Fate.BACK)) == [True]
+    assert done(channel, lost(messages, Disposition.BACK)) == [True]
 
     assert channel._create_client().llen(channel._q_for_pri("routed", 6)) == 1
 
@@ -148,6 +154,6 @@ def test_a_message_without_a_queue_stays_recorded(channel: Any) -> None:
     messages = deliver(channel, "one")
     messages[0].delivery_info["exchange"] = "unheard of"
 
-    assert done(channel, lost(messages, Fate.BACK)) == []
+    assert done(channel, lost(messages, Disposition.BACK)) == []
 
     assert recorded(channel) == (1, 1)

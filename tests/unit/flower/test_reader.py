@@ -12,7 +12,7 @@ from celery import Celery
 
 from celery_pecker.flower import reader
 from celery_pecker.flower.pages import Page, Source
-from celery_pecker.flower.reader import THREADS, TURN, NotAsked, Reader
+from celery_pecker.flower.reader import THREADS, TURN, Reader, TooManyWaiting
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.settings import Settings
 
@@ -83,12 +83,12 @@ def test_what_had_no_turn_in_time_is_not_asked_later(
             for nth in range(THREADS)
         ]
         await gate.entered(THREADS)
-        late = asyncio.ensure_future(made.tell(lambda _: done.append("run")))
+        late = asyncio.ensure_future(made.write(lambda _: done.append("run")))
         await asyncio.to_thread(int)  # the loop goes round
         clock.at += TURN + 1
         gate.open.set()
         await asyncio.gather(*waiting)
-        with pytest.raises(NotAsked):
+        with pytest.raises(TooManyWaiting):
             await late
 
     asyncio.run(people())
@@ -160,7 +160,7 @@ def test_an_old_error_takes_no_new_answer_away(made: Reader) -> None:
         page = Page(name="gate", title="Gate", url="/", template="", read=failing)
         before = asyncio.ensure_future(made.read(page, {}))
         await old.entered(1)
-        await made.tell(lambda _: None)
+        await made.write(lambda _: None)
         after = asyncio.ensure_future(made.read(new.page, {}))
         await new.entered(1)
         old.open.set()

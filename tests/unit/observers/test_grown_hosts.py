@@ -31,7 +31,7 @@ class Process:
         self._beat = threading.Event()
         self._over = threading.Event()
 
-    def hear(self) -> bool:
+    def wait_for_beat(self) -> bool:
         """Count a beat; False once it is to have ended."""
         self.beats += 1
         self._beat.wait(0.001)
@@ -68,7 +68,7 @@ def host(
             process.follows = config["follows"]
             return process
 
-        monkeypatch.setattr(supervised_hosts, "Heard", start)
+        monkeypatch.setattr(supervised_hosts, "HostProcess", start)
         conf = {"pecker_observers_lease": 5.0, supervised_hosts.LIMIT: LIMIT}
         made = supervised_hosts.SupervisedHost({"name": "one", "conf": conf})
 
@@ -137,7 +137,7 @@ def test_one_that_cannot_start_ends_no_other(host: Callable[..., Any]) -> None:
     heard(third)
     assert (made.failed, made.info()["deaths"], old.signals) == (False, 1, [])
     old.end()
-    eventually(lambda: made._large is None, timeout=60.0)
+    eventually(lambda: made._replaced_process is None, timeout=60.0)
     third.code = supervised_hosts.CANNOT_START
     third.end()
     assert made.join(60.0)
@@ -166,5 +166,5 @@ def test_one_that_dies_while_it_hands_over_is_named(
     heard(new)
     old.code = -9
     old.end()
-    eventually(lambda: made._large is None, timeout=60.0)
+    eventually(lambda: made._replaced_process is None, timeout=60.0)
     eventually(lambda: "ended (-9) while it handed over" in caplog.text, timeout=60.0)

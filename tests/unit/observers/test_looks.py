@@ -42,7 +42,9 @@ class Stand:
             add=lambda _: [],
             stack=lambda: "here",
             on_turn=lambda: self.on_turn,
-            blamed=lambda life, _: self.asked.append(f"blame {life.claimed.name}"),
+            fail_blocking=lambda life, _: self.asked.append(
+                f"blame {life.claimed.name}"
+            ),
         )
         self.lives = lives
         pulse = Pulse(

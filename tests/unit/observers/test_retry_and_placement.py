@@ -75,7 +75,7 @@ def test_what_others_take_is_not_left_by_them() -> None:
 
     def left(now: float, count: int, kind: str = "watch") -> bool:
         survey = Survey(loads, (waiting(count, age=99.0, kind=kind),))
-        looks.look(survey, KINDS, now)
+        looks.add(survey, KINDS, now)
         return looks.left
 
     assert not left(10.0, 80)
@@ -84,7 +84,7 @@ def test_what_others_take_is_not_left_by_them() -> None:
     looks.took(10)
     assert left(14.6, 60)
     assert left(15.0, 50)
-    looks.nothing_waits()
+    looks.reset()
     assert not left(15.5, 50)
     assert not left(16.0, 50, kind="other")
     assert not left(39.0, 60)
@@ -100,7 +100,7 @@ def test_while_hosts_start_nobody_takes_what_the_others_will_have() -> None:
     few = Survey((load("a", 50), load("b", 50)), (waiting(40),))
 
     def settles(survey: Survey, now: float) -> bool:
-        looks.look(survey, KINDS, now)
+        looks.add(survey, KINDS, now)
         return looks.settling(survey, now)
 
     assert settles(alone, 10.0)
@@ -128,7 +128,7 @@ def test_after_a_cold_start_nothing_moves_again(apart: float) -> None:
         loads = tuple(load(name, held[name], 5_000) for name in held)
         survey = Survey(loads, (waiting(waits, age=3_600.0),) if waits else ())
         looks = seen.setdefault(node, Looks())
-        looks.look(survey, KINDS, now)
+        looks.add(survey, KINDS, now)
         if not looks.settling(survey, now):
             took = min(room(survey, node, held[node], left=looks.left), 500, waits)
             looks.took(took)

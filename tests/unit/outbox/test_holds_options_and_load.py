@@ -15,10 +15,10 @@ from celery_pecker.outbox.runs.holds import (
     Holds,
     Step,
     budget,
-    falls_to_emergency,
     first_step,
     floor,
     is_last,
+    runs_emergency,
 )
 from celery_pecker.outbox.runs.load import Load, Pace
 
@@ -51,13 +51,13 @@ def test_the_task_has_so_many_attempts_and_then_its_emergency() -> None:
     """The fifth failure is followed by it at once; a death by the next attempt."""
     steps = [first_step(attempt, 5) for attempt in range(1, 8)]
     assert steps == [Step.TASK] * 5 + [Step.EMERGENCY] * 2
-    assert [falls_to_emergency(attempt, 5) for attempt in (4, 5, 6)] == [
+    assert [runs_emergency(attempt, 5) for attempt in (4, 5, 6)] == [
         False,
         True,
         False,
     ]
     assert first_step(99, None) is Step.TASK
-    assert not falls_to_emergency(99, None)
+    assert not runs_emergency(99, None)
     assert [is_last(attempt, 3) for attempt in (2, 3, 4)] == [False, True, True]
 
 

@@ -12,7 +12,7 @@ from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
 from celery_pecker.publisher.expiry import Expiry, Stamp
-from celery_pecker.publisher.lanes import NotPlain
+from celery_pecker.publisher.lanes import NoTemplate
 
 NOW = datetime(2026, 10, 25, 0, 30, 0, 250_000, tzinfo=UTC)
 
@@ -88,5 +88,5 @@ def test_the_past_leaves_no_time_and_no_less() -> None:
 @pytest.mark.parametrize("wrong", ["soon", [1], object()])
 def test_what_nobody_can_read_is_left_to_celery(wrong: object) -> None:
     """It will say what is wrong, in the slow lane."""
-    with pytest.raises(NotPlain, match="expires"):
+    with pytest.raises(NoTemplate, match="expires"):
         expiry({"expires": wrong})

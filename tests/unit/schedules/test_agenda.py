@@ -6,7 +6,14 @@ import pytest
 
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.schedules.agenda import STAGGER_US, Agenda
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Row, Slot, Win
+from celery_pecker.schedules.model import (
+    ClaimedSlot,
+    Delivery,
+    Entry,
+    Policy,
+    Row,
+    Slot,
+)
 
 SECOND = 1_000_000
 SLACK = 5 * SECOND
@@ -23,9 +30,9 @@ def entry(name: str = "sweep", period_us: int = SECOND) -> Entry:
     )
 
 
-def win(due_us: int) -> Win:
+def win(due_us: int) -> ClaimedSlot:
     """Return a win of that slot."""
-    return Win(0, due_us, 1, 0, 0, paused=False)
+    return ClaimedSlot(0, due_us, 1, 0, 0, paused=False)
 
 
 def row(executed_us: int) -> Row:
@@ -36,7 +43,7 @@ def row(executed_us: int) -> Row:
 def learned(*entries: Entry, at: int = 0) -> Agenda:
     """Return an agenda whose entries all last ran at that instant."""
     agenda = Agenda(entries, slack_us=SLACK)
-    agenda.learn({one.name: row(at) for one in entries}, at)
+    agenda.update({one.name: row(at) for one in entries}, at)
     return agenda
 
 
@@ -82,7 +89,7 @@ def test_the_stagger_of_a_short_period_is_a_tenth_of_it() -> None:
 def test_a_row_beyond_slack_and_period_is_due_at_once() -> None:
     """The clock went back: waiting for the old time would be standing still."""
     agenda = learned(entry())
-    agenda.learn({"sweep": row(600 * SECOND)}, 10)
+    agenda.update({"sweep": row(600 * SECOND)}, 10)
     assert agenda.next_wake_us() == 10
 
 
@@ -90,7 +97,7 @@ def test_a_daily_row_ten_minutes_ahead_is_not_in_trouble() -> None:
     """Within its period it waits; a new era would run yesterday's slot again."""
     day = 86_400 * SECOND
     agenda = learned(entry(period_us=day))
-    agenda.learn({"sweep": row(600 * SECOND)}, 10)
+    agenda.update({"sweep": row(600 * SECOND)}, 10)
     assert agenda.next_wake_us() == 600 * SECOND + day
 
 
@@ -98,12 +105,12 @@ def test_an_old_plan_is_forgotten_when_a_new_one_is_made() -> None:
     """One wake-up per entry, however often it was planned anew."""
     agenda = learned(entry())
     for last in range(2, 50):
-        agenda.learn({"sweep": row(last)}, 0)
+        agenda.update({"sweep": row(last)}, 0)
     assert agenda.next_wake_us() == 49 + SECOND
     assert len(agenda.due(10 * SECOND)) == 1
 
 
-@pytest.mark.parametrize("noun", [Slot, Win, Dispatch])
+@pytest.mark.parametrize("noun", [Slot, ClaimedSlot, Dispatch])
 def test_what_a_wake_up_makes_by_the_thousand_is_cheap_to_make(noun: type) -> None:
     """A frozen dataclass sets each field through a call: 2 us for a slot."""
     assert "__setattr__" not in vars(noun)
@@ -113,8 +120,8 @@ def test_an_edit_leaves_the_last_win_known() -> None:
     """A claim without answer would find it new, and send its slot twice."""
     agenda = learned(entry())
     agenda.won("sweep", win(SECOND), SECOND)
-    agenda.put(entry(period_us=2 * SECOND), row(SECOND), SECOND)
+    agenda.add(entry(period_us=2 * SECOND), row(SECOND), SECOND)
     assert agenda.last_win("sweep") == (1, SECOND)
     agenda.drop("sweep")
-    agenda.put(entry(), row(3 * SECOND), 3 * SECOND)
+    agenda.add(entry(), row(3 * SECOND), 3 * SECOND)
     assert agenda.last_win("sweep") == (1, 3 * SECOND)

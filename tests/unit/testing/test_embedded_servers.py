@@ -97,7 +97,7 @@ def remembers(server: Server) -> bool:
 def test_a_killed_server_comes_back_on_its_port_with_its_data(server: Server) -> None:
     """SIGKILL ends all of its processes and loses nothing."""
     remember(server)
-    port, members = server.port, reaper.family(server.pid)
+    port, members = server.port, reaper.process_tree(server.pid)
     server.kill()
     eventually(lambda: all(map(ended, members)), message="its processes have ended")
     with pytest.raises(OSError, match="refused"):
@@ -154,7 +154,7 @@ def test_a_query_under_way_stands_still_in_a_frozen_postgres(
         server.freeze()
         connection.pgconn.send_query(b"select 1")
         connection.pgconn.flush()
-        assert row[0] in reaper.family(server.pid)
+        assert row[0] in reaper.process_tree(server.pid)
         if Path("/proc/self").exists():
             stat = Path(f"/proc/{row[0]}/stat")
             eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
@@ -175,7 +175,7 @@ def test_a_frozen_server_can_be_stopped(server: Server) -> None:
 
 def test_nothing_is_left_of_a_closed_server(server: Server) -> None:
     """Neither processes nor files, and closing twice is once."""
-    directory, members = server.directory, reaper.family(server.pid)
+    directory, members = server.directory, reaper.process_tree(server.pid)
     server.close()
     server.close()
     assert not directory.exists()

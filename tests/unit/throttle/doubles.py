@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import Amount, Answer, Estimator, Reading, Report, Seen, Store
 
 
@@ -77,7 +77,7 @@ class Counting:
         """Count, and say the same of each database."""
         self.tries += 1
         if self.away:
-            raise Away
+            raise StoreUnavailable
         self.reports.append(report)
         if report.number not in self.numbers:
             self.numbers.add(report.number)
@@ -90,7 +90,7 @@ class Counting:
                 one.span for told in report.databases.values() for one in told.samples
             ]
         if self.answer_lost:
-            raise Away
+            raise StoreUnavailable
         return Answer(
             at=self.clock(), databases=dict.fromkeys(report.databases, self.answers)
         )
@@ -126,6 +126,6 @@ class Listener:
         assert database
         return f"{before}, ours"
 
-    def heard(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: Answer | None, now: float) -> None:
         """Write down an answer and when it was asked for."""
         self.answers.append((answer, now))

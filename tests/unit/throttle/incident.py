@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import (
     Amount,
     Answer,
@@ -112,7 +112,7 @@ class Night:
     def look(self) -> Mapping[str, View]:
         """Return what is known now."""
         if self.away:
-            raise Away(self.away)
+            raise StoreUnavailable(self.away)
         return views(self.second) if self.known is None else self.known
 
     def exchange(self, report: Report) -> Answer:

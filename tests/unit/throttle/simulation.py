@@ -288,4 +288,4 @@ class Simulation:
 
     def _answer(self, worker: int, extra: object) -> None:
         assert isinstance(extra, tuple)
-        self.accounts[worker].heard(*extra)
+        self.accounts[worker].update(*extra)

@@ -66,7 +66,7 @@ class Worker:
             share=share,
             holders=holders,
         )
-        self.accounts.heard(Answer(at=0.0, databases={"main": seen}), self.now)
+        self.accounts.update(Answer(at=0.0, databases={"main": seen}), self.now)
 
     def ask(self, task: str = "task", target: Target = MAIN) -> tuple[Admission, int]:
         """A new run wants to start."""
@@ -408,9 +408,9 @@ def test_it_wants_what_waits_and_nothing_else() -> None:
     """An idle worker leaves its share to others."""
     worker = Worker()
     worker.learn(10)
-    assert worker.accounts.want("main") == 0
+    assert worker.accounts.demand("main") == 0
     worker.accounts.waiting("main", Amount(400))
-    assert worker.accounts.want("main") == pytest.approx(0.5)
+    assert worker.accounts.demand("main") == pytest.approx(0.5)
 
 
 def test_many_workers_take_turns() -> None:
@@ -423,7 +423,7 @@ def test_many_workers_take_turns() -> None:
     wants = []
     for _ in range(200):
         worker.now += PERIOD / 200
-        wants.append(worker.accounts.want("main") > 0)
+        wants.append(worker.accounts.demand("main") > 0)
     assert 60 <= sum(wants) <= 65
 
 

@@ -82,5 +82,5 @@ def test_the_formula_of_a_cycle() -> None:
     assert quota(limit, Amount(50_000)) == 0
     assert quota(limit, Amount(2000), factor=0.5) == pytest.approx(20)
     assert quota(limit, Amount(), factor=0) == 0
-    one_task = Amount(300 * 0.7 * 0.99)
-    assert quota(Limit(database="main", operations=300), one_task, factor=0.7) == 1
+    check_task = Amount(300 * 0.7 * 0.99)
+    assert quota(Limit(database="main", operations=300), check_task, factor=0.7) == 1

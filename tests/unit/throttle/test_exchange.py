@@ -9,7 +9,7 @@ import pytest
 
 from celery_pecker.testing import eventually
 from tests.unit.throttle.doubles import Clock, Counting, Listener, Meter, seen
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.exchange import Exchanger
 from throttle.model import STALE, Amount, Answer, Holding, Reading, Report
 from throttle.settings import Settings
@@ -216,7 +216,7 @@ def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
     def stuck(report: Report) -> Answer:
         asked.set()
         assert answer.wait(30)
-        raise Away
+        raise StoreUnavailable
 
     stage.store.exchange = stuck  # type: ignore[method-assign]
     stage.exchanger.start()

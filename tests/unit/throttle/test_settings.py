@@ -32,9 +32,9 @@ def refused(**conf: object) -> str:
 def test_nothing_is_asked_of_those_who_do_not_use_it() -> None:
     """No setting is needed; there is no gate then."""
     assert read() == Settings()
-    assert not read().asked_for
-    assert not read(throttle_redis_url=REDIS).asked_for
-    assert read(throttle_redis_url=REDIS, throttle_limits={"a": 1}).asked_for
+    assert not read().enabled
+    assert not read(throttle_redis_url=REDIS).enabled
+    assert read(throttle_redis_url=REDIS, throttle_limits={"a": 1}).enabled
 
 
 def test_all_settings_are_read() -> None:

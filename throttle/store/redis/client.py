@@ -35,7 +35,7 @@ def connect(url: str, timeout: float) -> Redis:
     return client
 
 
-def elsewhere(client: Redis, host: str, port: int) -> Redis:
+def other_node(client: Redis, host: str, port: int) -> Redis:
     """Return a client for another node of the same cluster."""
     options = dict(client.connection_pool.connection_kwargs)
     options.update(host=host, port=port)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from redis import exceptions as redis_errors
 
-from throttle.errors import Away, Misconfigured
+from throttle.errors import Misconfigured, StoreUnavailable
 
 FOREIGN = "has something of another program under our keys: set throttle_prefix"
 ALL = (
@@ -70,12 +70,12 @@ By their text, for what a script is refused comes as an error of the script.
 """
 
 
-def away(place: str, error: BaseException) -> Away:
+def away(place: str, error: BaseException) -> StoreUnavailable:
     """Return the message for the time in which policies hold."""
-    return Away(f"Redis at {place} is away: {_line(error)}")
+    return StoreUnavailable(f"Redis at {place} is away: {_line(error)}")
 
 
-def final(place: str, error: BaseException) -> Misconfigured | Away:
+def final(place: str, error: BaseException) -> Misconfigured | StoreUnavailable:
     """Return the message at start: an answer that will stay so names its setting."""
     why = _stays(error)
     if why is None:

@@ -24,7 +24,7 @@ from throttle.model import (
     View,
 )
 from throttle.store.redis import calls, failures
-from throttle.store.redis.client import connect, elsewhere, says_otherwise
+from throttle.store.redis.client import connect, other_node, says_otherwise
 from throttle.store.redis.direct import Direct
 from throttle.units import WHOLE
 
@@ -114,7 +114,7 @@ class RedisStore:
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
-        """Check that Redis does all we need; else raise Misconfigured or Away."""
+        """Check Redis and its rights; raise Misconfigured or StoreUnavailable."""
         client = Direct(connect(self._url, AT_START))
         moved: Direct | None = None
         try:
@@ -125,7 +125,7 @@ class RedisStore:
                 try:
                     self._eval(moved or client, script, keys, words)
                 except MovedError as error:
-                    moved = Direct(elsewhere(client.client, error.host, error.port))
+                    moved = Direct(other_node(client.client, error.host, error.port))
                     self._eval(moved, script, keys, words)
         except failures.ALL as error:
             strange = says_otherwise(self._url, AT_START)
@@ -234,7 +234,7 @@ class RedisStore:
             except MovedError as error:
                 # A cluster: all keys have one tag, so one node has them all
                 self._go_back()
-                node = elsewhere(self._first.client, error.host, error.port)
+                node = other_node(self._first.client, error.host, error.port)
                 self._client = Direct(node)
                 return call(self._client)
         except failures.ALL as error:

@@ -462,4 +462,4 @@ def test_a_message_of_a_job_nobody_knows_is_passed_over(scene: Scene) -> None:
     scene.tell("delete from pecker_jobs")
     request = type("Request", (), {"id": message.id, "headers": message.headers})
     with pytest.raises(Ignore):
-        stages.conduct(scene.app, scene.task.processor, request)
+        stages.run_stage(scene.app, scene.task.processor, request)

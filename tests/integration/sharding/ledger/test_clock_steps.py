@@ -72,9 +72,9 @@ def test_a_dead_holder_is_waited_for_no_longer_than_its_lease(
     turn = taken(ledger, ready.job)
     assert ledger.shards.claim(turn.hold, layer=0, most=1)
     set_back(ledger, clock)
-    assert ledger.tickets.lapse() == []
+    assert ledger.tickets.end_expired() == []
     clock.go(LEASE)
-    assert ledger.tickets.lapse() == [ready.job]
+    assert ledger.tickets.end_expired() == [ready.job]
 
 
 def test_a_living_holder_keeps_its_ticket(
@@ -89,7 +89,7 @@ def test_a_living_holder_keeps_its_ticket(
     assert ledger.tickets.renew(turn.hold, LEASE).held
     ledger.upkeep.follow_clock()
     clock.go(LEASE - 5)
-    assert ledger.tickets.lapse() == []
+    assert ledger.tickets.end_expired() == []
     assert ledger.shards.write(turn.hold, [closing(shard)], lease=LEASE).held
 
 
@@ -99,10 +99,10 @@ def test_messages_that_were_lost_are_sent_again(
     """Tickets, and the jobs' own."""
     ready, other = planned(((5,),)), submitted()
     ledger.submissions.sent(other)
-    assert ledger.tickets.summon(ready.job, slots=None, resend=RESEND)
+    assert ledger.tickets.to_publish(ready.job, slots=None, resend=RESEND)
     set_back(ledger, clock)
     clock.go(RESEND)
-    assert ledger.tickets.summon(ready.job, slots=None, resend=RESEND)
+    assert ledger.tickets.to_publish(ready.job, slots=None, resend=RESEND)
     assert len(ledger.upkeep.due(resend=RESEND).messages) == 1
 
 

@@ -23,11 +23,11 @@ def test_a_paused_job_begins_nothing(ledger: Ledger, planned: Planner) -> None:
     turn = taken(ledger, ready.job)
     ledger.control.pause(ready.task_id)
     assert not ledger.tickets.renew(turn.hold, LEASE).go_on(turn.hold.ticket, 0)
-    assert ledger.tickets.summon(ready.job, slots=None, resend=10) == []
+    assert ledger.tickets.to_publish(ready.job, slots=None, resend=10) == []
     assert ledger.control.pause(ready.task_id) == ready.job
     ledger.control.resume(ready.task_id)
     assert ledger.tickets.renew(turn.hold, LEASE).go_on(turn.hold.ticket, 0)
-    assert ledger.tickets.summon(ready.job, slots=None, resend=10)
+    assert ledger.tickets.to_publish(ready.job, slots=None, resend=10)
 
 
 def test_a_cancelled_job_is_decided_for_good(ledger: Ledger, planned: Planner) -> None:

@@ -12,7 +12,7 @@ from celery import Celery
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
-from celery_sharding.ledger import Ledger, at, own_ledger
+from celery_sharding.ledger import Ledger, at, ledger_of_thread
 
 FORKED = """
 import os, sys, threading, warnings
@@ -74,14 +74,14 @@ def test_a_thread_has_one_for_each_role_and_place(settings: Settings) -> None:
     """It is the same each time it is asked for, and nobody else's."""
     other = Settings(dsn=settings.dsn, app="test", schema="other")
     mine = [
-        own_ledger(settings),
-        own_ledger(settings, role="caller"),
-        own_ledger(other),
+        ledger_of_thread(settings),
+        ledger_of_thread(settings, role="caller"),
+        ledger_of_thread(other),
     ]
     assert len({id(one) for one in mine}) == 3
-    assert own_ledger(settings) is mine[0]
+    assert ledger_of_thread(settings) is mine[0]
     theirs: list[Ledger] = []
-    thread = threading.Thread(target=lambda: theirs.append(own_ledger(settings)))
+    thread = threading.Thread(target=lambda: theirs.append(ledger_of_thread(settings)))
     thread.start()
     thread.join()
     assert theirs[0] not in mine
@@ -94,7 +94,7 @@ def test_the_end_of_a_thread_is_that_of_its_connection(
     seen: list[bool] = []
 
     def use() -> None:
-        own_ledger(settings, role="passing").submissions.reached("nobody", {})
+        ledger_of_thread(settings, role="passing").submissions.reached("nobody", {})
         seen.append(connections(dsn, "celery_sharding:passing") == 1)
 
     thread = threading.Thread(target=use)

@@ -212,10 +212,10 @@ def test_what_a_late_claim_of_who_has_let_go_took_is_found(
     assert [status for status, _, _ in standing(rivals, job)] == [202, 201]
     later = holding(rivals.second, job, seq=hold.seq)
     assert close(rivals.second, later, FIRST).lost == (0,)
-    assert rivals.second.tickets.lapse(job) == [job]
+    assert rivals.second.tickets.end_expired(job) == [job]
     assert [status for status, _, _ in standing(rivals, job)] == [100, 100]
     claim(rivals.second, later, 2)
-    assert rivals.second.tickets.lapse(job) == []
+    assert rivals.second.tickets.end_expired(job) == []
 
 
 def test_two_that_close_the_last_shards_count_each_other(
@@ -294,7 +294,7 @@ def test_a_hold_that_is_renewed_before_it_is_ended_goes_on(
         )
     ) as ended:
         assert rivals.first.tickets.renew(hold, LEASE).held
-        assert rivals.watcher.tickets.lapse() == []
+        assert rivals.watcher.tickets.end_expired() == []
     assert ended.result() == []
     assert rivals.first.tickets.renew(hold, LEASE).held
 
@@ -315,7 +315,7 @@ def test_an_orphan_that_was_claimed_anew_is_its_new_holders(
             .fetchall()
         )
     ) as freed:
-        assert rivals.first.tickets.lapse(job) == [job]
+        assert rivals.first.tickets.end_expired(job) == [job]
         later = holding(rivals.first, job, seq=2)
         (mine,) = claim(rivals.first, later)
     assert freed.result() == []

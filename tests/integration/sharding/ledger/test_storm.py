@@ -38,7 +38,7 @@ class Worker:
         try:
             ticket, seq = messages.get(timeout=0.01)
         except Empty:
-            found = self.ledger.tickets.summon(self.job, slots=None, resend=0.05)
+            found = self.ledger.tickets.to_publish(self.job, slots=None, resend=0.05)
             for one in found:
                 messages.put(one)
             return

@@ -25,7 +25,7 @@ def take(
 
 def summon(ledger: Ledger, job: int, slots: int | None = 100) -> list[tuple[int, int]]:
     """Summon with the settings' own patience."""
-    return ledger.tickets.summon(job, slots=slots, resend=RESEND)
+    return ledger.tickets.to_publish(job, slots=slots, resend=RESEND)
 
 
 def held(turn: Turn | None) -> Hold:
@@ -228,10 +228,10 @@ def test_a_hold_that_is_not_renewed_is_lost(
     time.step(LEASE - 1)
     assert ledger.tickets.renew(hold, LEASE).held
     time.step(LEASE - 1)
-    assert ledger.tickets.lapse() == []
+    assert ledger.tickets.end_expired() == []
     time.step(1)
-    assert ledger.tickets.lapse() == [ready.job]
-    assert ledger.tickets.lapse() == []
+    assert ledger.tickets.end_expired() == [ready.job]
+    assert ledger.tickets.end_expired() == []
     assert standing(ledger, ready.job) == [(0, 100, 1), (1, 100, 1), (2, 100, 0)]
     assert not ledger.tickets.renew(hold, LEASE).held
     step = Step(shard=0, cursor=10, ahead=10, done=10, failed=0, status=Code.SUCCEEDED)
@@ -267,10 +267,10 @@ def test_lapses_of_one_job_leave_others_alone(
         for ticket, seq in summon(ledger, job):
             held(take(ledger, job, ticket, seq))
     time.step(LEASE)
-    assert ledger.tickets.lapse(two.job) == [two.job]
-    assert ledger.tickets.lapse(most=1) == [one.job]
-    assert ledger.tickets.lapse(most=1) == [one.job]
-    assert ledger.tickets.lapse() == []
+    assert ledger.tickets.end_expired(two.job) == [two.job]
+    assert ledger.tickets.end_expired(most=1) == [one.job]
+    assert ledger.tickets.end_expired(most=1) == [one.job]
+    assert ledger.tickets.end_expired() == []
 
 
 def test_holds_of_a_process_that_is_known_dead_end_at_once(

@@ -14,7 +14,7 @@ from celery_sharding import Shard, Sharding, flow
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages.route import queues_of, to_worker
 from celery_sharding.runner import work
-from celery_sharding.runner.executor import enlist
+from celery_sharding.runner.executor import register_process
 from tests.integration.sharding.placement.conftest import Owners, Placed
 
 Lying = Callable[[str], int]
@@ -34,7 +34,7 @@ def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
     made = Celery("placed", broker=redis_url, set_as_current=False)
     made.conf.update(pecker_dsn=dsn, task_default_queue=queue_name, worker_direct=True)
     Sharding(made, slice=SLICE)
-    enlist(made, "a", "solo")
+    register_process(made, "a", "solo")
     yield made
     at(made).close()
     made.close()

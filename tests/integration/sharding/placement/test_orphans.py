@@ -80,7 +80,7 @@ def test_what_a_worker_cannot_run_is_for_any(
     """All of that job's, and no other's."""
     beat("a", "b")
     job, other = placed(["a", "b", "a"]), placed(["a"])
-    assert ledger.placements.disown(job, "a") == 2
+    assert ledger.placements.release_worker(job, "a") == 2
     assert owners(job) == [None, "b", None]
     assert owners(other) == ["a"]
 

@@ -62,7 +62,7 @@ def test_a_job_is_followed_from_its_plan_to_its_end(
     assert told.rate > 0
     time.step(LEASE + 1)
     assert codes(ledger, ready.job) == [Code.SUCCEEDED, Code.DIED, free, waits]
-    assert ledger.tickets.lapse() == [ready.job]
+    assert ledger.tickets.end_expired() == [ready.job]
     assert codes(ledger, ready.job) == [Code.SUCCEEDED, free, free, waits]
     again = reading.progress(ready.task_id)
     assert (again.done, again.failed) == (12, 1), "what was written is not lost"

@@ -13,7 +13,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.runner import Shard, Stop, hung_item, work
-from celery_sharding.runner.executor import enlist
+from celery_sharding.runner.executor import register_process
 from tests.integration.sharding.runner.looks import results, rows, shards
 
 Register = Callable[..., Any]
@@ -38,7 +38,7 @@ def test_an_item_that_takes_too_long_is_struck_and_alone_reported(
     batch: int | None,
 ) -> None:
     """Where the pool can interrupt code; its shard goes on."""
-    enlist(app, "here", "solo")
+    register_process(app, "here", "solo")
 
     def process(shard: Shard) -> None:
         for item in shard:
@@ -59,7 +59,7 @@ def test_items_that_are_quick_may_take_longer_together(
     app: Celery, ledger: Ledger, register: Register, planned: Planner
 ) -> None:
     """The time is each item's own, also between two writes."""
-    enlist(app, "here", "solo")
+    register_process(app, "here", "solo")
     app.conf.sharding_flush = 10.0
 
     def process(shard: Shard) -> None:
@@ -78,7 +78,7 @@ def test_a_shard_that_takes_too_long_ends_timed_out(
     app: Celery, ledger: Ledger, register: Register, planned: Planner, pool: str
 ) -> None:
     """In the middle of an item, or at the next; the rest of it failed with it."""
-    enlist(app, "here", pool)
+    register_process(app, "here", pool)
 
     def process(shard: Shard) -> None:
         for item in shard:
@@ -99,7 +99,7 @@ def test_the_job_s_deadline_ends_its_slices(
     app: Celery, ledger: Ledger, register: Register, planned: Planner
 ) -> None:
     """The shard is given back; what becomes of the job others decide."""
-    enlist(app, "here", "solo")
+    register_process(app, "here", "solo")
 
     def process(shard: Shard) -> None:
         for item in shard:
@@ -121,7 +121,7 @@ def test_a_thread_that_hangs_is_done_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its item has failed, the rest goes on; when it wakes it writes nothing."""
-    enlist(app, "here", "threads")
+    register_process(app, "here", "threads")
     monkeypatch.setattr(hung_item, "GRACE", 0.1)
     wakes, said, seen = threading.Event(), [], []
 

@@ -14,7 +14,7 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Retry
 from celery_sharding.runner import Shard, hung_item, work
-from celery_sharding.runner.executor import enlist
+from celery_sharding.runner.executor import register_process
 from celery_sharding.runner.holding import Holding
 from tests.integration.sharding.runner.looks import rows, shards
 
@@ -79,7 +79,7 @@ def test_work_that_a_shard_s_deadline_ends_has_failed(
     app: Celery, ledger: Ledger, register: Register, planned: Planner
 ) -> None:
     """Its items had been asked for, and were worked on when the time was over."""
-    enlist(app, "here", "solo")
+    register_process(app, "here", "solo")
 
     def process(shard: Shard) -> None:
         list(shard)
@@ -102,7 +102,7 @@ def test_work_that_hangs_with_no_item_in_hand_has_failed(
     policy: Retry | None,
 ) -> None:
     """A thread that nobody can interrupt is done without, and so are its items."""
-    enlist(app, "here", "threads")
+    register_process(app, "here", "threads")
     monkeypatch.setattr(hung_item, "GRACE", 0.1)
     wakes = threading.Event()
 

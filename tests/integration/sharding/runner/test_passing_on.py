@@ -16,7 +16,7 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.model import Code, Options
 from celery_sharding.runner import Shard, work
-from celery_sharding.runner.executor import enlist
+from celery_sharding.runner.executor import register_process
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.slice import Batch
 from tests.integration.sharding.runner.conftest import TASK
@@ -161,7 +161,7 @@ def test_a_worker_that_is_to_stop_passes_its_tickets_on(
     """Without beginning an item."""
     register(double)
     ready = planned()
-    enlist(app, "here", "threads").stop()
+    register_process(app, "here", "threads").stop()
     assert work(app, ready.job, 1, 0) == "passed on"
     assert {one[0] for one in shards(ledger, ready.job)} == {Code.WAITING}
 

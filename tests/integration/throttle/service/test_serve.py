@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from celery_pecker.testing import EmbeddedRedis, eventually
 from example_project.processes import ProcessContainer
 from throttle.cli import throttle
-from throttle.errors import Away, Misconfigured
+from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.model import DatabaseReport, Report
 from throttle.store.http import HttpStore
 
@@ -104,7 +104,7 @@ def test_it_serves_until_it_is_told_to_end(
     served.process.kill(signal.SIGTERM)
     assert served.process.wait() == 0
     assert TOKEN not in served.process.life_log()
-    with pytest.raises(Away):
+    with pytest.raises(StoreUnavailable):
         client.exchange(REPORT)
     client.close()
 
@@ -119,13 +119,15 @@ def test_it_starts_before_redis_does(
     served = serving(server.url)
     client = HttpStore(served.url, TOKEN, timeout=5.0)
     assert "not yet: Redis at" in served.process.life_log()
-    with pytest.raises(Away, match="503"):
+    with pytest.raises(StoreUnavailable, match="503"):
         client.check()
     for _ in range(2):
         server.start()
-        eventually(lambda: client.exchange(REPORT).databases, ignoring=(Away,))
+        eventually(
+            lambda: client.exchange(REPORT).databases, ignoring=(StoreUnavailable,)
+        )
         server.kill()
-        with pytest.raises(Away):
+        with pytest.raises(StoreUnavailable):
             client.exchange(REPORT)
     client.close()
 
@@ -141,7 +143,7 @@ def test_it_speaks_tls(
     url = served.url.replace("127.0.0.1", "localhost")
     assert url.startswith("https://localhost:")
     stranger = HttpStore(url, TOKEN, timeout=5.0)
-    with pytest.raises(Away, match="certificate"):
+    with pytest.raises(StoreUnavailable, match="certificate"):
         stranger.check()
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     client = HttpStore(url, TOKEN, timeout=5.0)

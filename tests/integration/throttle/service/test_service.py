@@ -17,7 +17,7 @@ from celery_pecker.service.listener import LARGEST
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from tests.integration.throttle.service.stand import TOKEN, Stand
 from tests.proxy import Proxy
-from throttle.errors import Away, Misconfigured, TokenRefused
+from throttle.errors import Misconfigured, StoreUnavailable, TokenRefused
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.http import HttpStore
 from throttle.store.redis import RedisStore
@@ -127,13 +127,13 @@ def test_a_lost_answer_keeps_the_share_that_may_still_be_used(
         def others_share() -> tuple[float] | None:
             """Return what is left for others; None: it was too slow to tell."""
             proxy.open()
-            eventually(lambda: share(client, 2.0) > 0.99, ignoring=(Away,))
+            eventually(lambda: share(client, 2.0) > 0.99, ignoring=(StoreUnavailable,))
             # Somebody else wants the rest; it hears no more that it has less
             proxy.mute()
             told = SYSTEM.monotonic()
             share(store, 2.0, holder="w2")
             for _ in range(2):
-                with pytest.raises(Away):
+                with pytest.raises(StoreUnavailable):
                     client.exchange(held(0.1))
             left = share(store, 2.0, holder="w2")
             store.exchange(held(0.0, holder="w2"))
@@ -149,7 +149,7 @@ def test_a_lost_answer_keeps_the_share_that_may_still_be_used(
             share(client, 0.1)
             return share(store, 2.0, holder="w2") > 0.8
 
-        eventually(freed, ignoring=(Away,))
+        eventually(freed, ignoring=(StoreUnavailable,))
 
 
 def share(store: RedisStore | HttpStore, want: float, *, holder: str = "w1") -> float:
@@ -316,7 +316,7 @@ def test_redis_that_is_away_is_told(
         client = clients(stand.url, timeout=10.0)
         client.exchange(counted(1, 1))
         proxy.hang()
-        with pytest.raises(Away, match="503"):
+        with pytest.raises(StoreUnavailable, match="503"):
             client.exchange(counted(1, 2))
         assert stand.ask("GET", "/health") == (503, {"v": 1, "store": "away"})
         admitted = stand.ask("POST", "/v1/admit", {"database": "main"})[1]
@@ -350,12 +350,12 @@ def test_a_service_that_does_not_answer_is_away_in_time(
         else:
             getattr(proxy, way)()
         before = SYSTEM.monotonic()
-        with pytest.raises(Away, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match="does not answer"):
             client.exchange(counted(1, 2))
         # A dripping answer of 300 bytes takes two and a half minutes
         assert SYSTEM.monotonic() - before < 60
         proxy.open()
-        eventually(lambda: client.exchange(counted(1, 2)), ignoring=(Away,))
+        eventually(lambda: client.exchange(counted(1, 2)), ignoring=(StoreUnavailable,))
 
 
 def test_a_service_that_comes_again_is_found_again(
@@ -366,7 +366,7 @@ def test_a_service_that_comes_again_is_found_again(
     with Stand(store, port=port) as first:
         client = clients(first.url)
         assert client.elect("main", "a", 60.0)
-    with pytest.raises(Away, match="does not answer"):
+    with pytest.raises(StoreUnavailable, match="does not answer"):
         client.look()
     with Stand(store, port=port):
         assert client.look().keys() <= {"main"}
@@ -408,7 +408,7 @@ def test_what_is_no_service_is_a_wrong_setting(
     thread.join(30.0)
     listener.close()
     redis = own_redis(fast=True)
-    with pytest.raises(Away):
+    with pytest.raises(StoreUnavailable):
         clients(f"http://127.0.0.1:{redis.port}").check()
     with pytest.raises(Misconfigured, match="throttle_service_url"):
         clients("http://localhost:99999")

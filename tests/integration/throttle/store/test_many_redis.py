@@ -12,7 +12,7 @@ import redis
 
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests import sentinels
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import Amount, DatabaseReport, Estimator, Holding, Report, Sample
 from throttle.store.redis import RedisStore
 
@@ -105,14 +105,14 @@ def test_sentinels_lead_to_the_next_primary(
         store.check()
         store.exchange(report(1))
         pair[0].kill()
-        with pytest.raises(Away):
+        with pytest.raises(StoreUnavailable):
             store.exchange(report(2))
 
         def answers() -> bool:
             store.exchange(report(3))
             return True
 
-        eventually(answers, timeout=30, ignoring=(Away,))
+        eventually(answers, timeout=30, ignoring=(StoreUnavailable,))
         with redis.Redis.from_url(pair[1].url) as client:
             assert client.exists("{throttle}:1:clock")
     finally:

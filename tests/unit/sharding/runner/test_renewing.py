@@ -19,7 +19,7 @@ CALM: Any = SimpleNamespace(due=float("inf"))
 class Held:
     """A holding that is due at once."""
 
-    mine = True
+    is_held = True
 
     def __init__(self, error: Exception | None = None) -> None:
         self.renew_at = 0.0

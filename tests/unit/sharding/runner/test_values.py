@@ -190,4 +190,4 @@ def test_a_job_in_the_caller_has_the_same_sum() -> None:
     outcomes.take(again, writer.steps)
     assert sum(outcomes.results()) == 340
     assert outcomes.counts() == {"total": 10, "done": 8, "failed": 2}
-    outcomes.bear(Options())
+    outcomes.check_failed(Options())

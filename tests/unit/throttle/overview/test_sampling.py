@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.throttle.incident import SETTINGS, Night, holder, seen
-from throttle.errors import Away, TokenRefused
+from throttle.errors import StoreUnavailable, TokenRefused
 from throttle.model import View
 from throttle.overview import Picture, Sampler
 
@@ -91,7 +91,7 @@ def test_while_the_store_is_away_the_last_picture_is_told_with_why(
     away = sampler.sample()
     assert (away.away, away.since) == ("Redis is away", 4.0)
     assert away.databases == before.databases
-    assert isinstance(sampler.failure, Away)
+    assert isinstance(sampler.failure, StoreUnavailable)
     night.away = ""
     assert sampler.sample().away == ""
     assert sampler.failure is None

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from celery_pecker.service.threads import Busy, InFlight, Threads
-from throttle.errors import Away
+from throttle.errors import StoreUnavailable
 from throttle.model import Seen, View
 from throttle.service.app import WAIT
 from throttle.service.state import NONE, ViewCache
@@ -69,7 +69,7 @@ class Looked:
         self.looks += 1
         if self.away:
             message = "gone"
-            raise Away(message)
+            raise StoreUnavailable(message)
         return {"main": View(seen=Seen(traffic=NONE, outside=NONE), holders={})}
 
 
@@ -85,7 +85,7 @@ def test_all_readers_see_one_look_per_tick() -> None:
         assert store.looks == 1
         store.away, now[0] = True, 0.11
         for _ in range(3):
-            with pytest.raises(Away, match="gone"):
+            with pytest.raises(StoreUnavailable, match="gone"):
                 await view_cache.views()
         assert store.looks == 2
         store.away, now[0] = False, 0.3

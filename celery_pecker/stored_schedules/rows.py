@@ -13,7 +13,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.stored_schedules.definition import Definition
 from celery_pecker.stored_schedules.model import BY_CODE, ScheduleRow
-from celery_pecker.stored_schedules.timing import Timings, following
+from celery_pecker.stored_schedules.timings import Timings, following
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from celery_pecker.calendars import Jittered, Splayed
 from celery_pecker.declarations import POLICIES, policy
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.recurrence import Remembered, in_words, period_us, recurrence
+from celery_pecker.recurrence import CachedRecurrence, in_words, period_us, recurrence
 from celery_pecker.schedules.bounds import Bounded, Grid, Single
 from celery_pecker.schedules.grid import latest
 from celery_pecker.schedules.model import (
@@ -181,7 +181,7 @@ class Timings:
             return Bounded(Grid(every, start_us), None, end_us)
         instants = recurrence(recurs, self._app, name)
         if not name and type(recurs) is not schedule:  # a relative one has no instants
-            instants = Remembered(instants)
+            instants = CachedRecurrence(instants)
         if start is None and end is None:
             return instants
         return Bounded(instants, start_us, end_us)

@@ -16,7 +16,7 @@ from celery_pecker.schedules.publishing import NONE, Errors
 from celery_pecker.schedules.repository import CHUNK, Repository
 
 
-class Fates:
+class PendingWrites:
     """What one replica has still to report and to write of its slots."""
 
     def __init__(self, repository: Repository) -> None:
@@ -57,7 +57,7 @@ class Fates:
         """Let nobody send these again."""
         self._confirmed += [(s.entry.name, s.epoch) for s in slots if s.kept]
 
-    def take(self) -> list[tuple[Sequence[Slot], Report, Errors]]:
+    def take_reports(self) -> list[tuple[Sequence[Slot], Report, Errors]]:
         """Return the reports that nobody has taken yet."""
         reports, self._reports = self._reports, []
         return reports

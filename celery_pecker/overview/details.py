@@ -28,7 +28,7 @@ def facts_of(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
     if row.missed:
         known.append(f"{row.missed} slots had no message since the row was made")
     alive = [one for one in asked.replicas if one.living]
-    living = living_schedulers(len(alive))
+    living = count_of_schedulers(len(alive))
     known.append(f"{living}; the database's clock says {at(detail.now_us)}")
     return known
 
@@ -44,6 +44,6 @@ def overdue_us(asked: Asked, detail: EntryDetail) -> int:
     return 0 if due is None else detail.now_us - due
 
 
-def living_schedulers(living: int) -> str:
+def count_of_schedulers(living: int) -> str:
     """Return how many live, as a clause."""
     return "1 scheduler is alive" if living == 1 else f"{living} schedulers are alive"

@@ -14,8 +14,8 @@ from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.stored_schedules import anchor
 from celery_pecker.stored_schedules.definition import Definition
 from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.reading import Current, Reading
-from celery_pecker.stored_schedules.timing import Timings, following
+from celery_pecker.stored_schedules.rows import Current, Reading
+from celery_pecker.stored_schedules.timings import Timings, following
 
 RIVALS = 10
 """How often a name may appear between two statements of ours before it is an error."""
@@ -38,7 +38,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class PlannedEdit:
     """An edit that may be written."""
 
     wanted: Definition
@@ -48,14 +48,14 @@ class Decided:
     """The columns of ``write_schedules``."""
 
 
-class Deciding:
+class EditPlanner:
     """Decides what edits write."""
 
     def __init__(self, timings: Timings, reading: Reading) -> None:
         self._timings = timings
         self._reading = reading
 
-    def decide(self, wanted: Definition, edit: Edit, current: Current) -> Decided:
+    def decide(self, wanted: Definition, edit: Edit, current: Current) -> PlannedEdit:
         """Return what an edit writes.
 
         Raises:
@@ -87,9 +87,9 @@ class Deciding:
         values = self._written(wanted, new, where, current)
         values |= {"once_at": once_at, "paused": paused, "change": change}
         values["by"] = edit.by or f"db:{current.who}"
-        return Decided(wanted, current, new, values)
+        return PlannedEdit(wanted, current, new, values)
 
-    def row(self, decided: Decided, created_at: datetime) -> ScheduleRow:
+    def row(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
         """Return the row that an edit has just written."""
         return self._reading.written(
             decided.current,

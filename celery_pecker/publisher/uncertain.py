@@ -18,7 +18,7 @@ BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsettled:
+class UncertainBatch:
     """What was tried under a token whose answer did not come, or came in part."""
 
     place: str
@@ -32,7 +32,7 @@ class Unsettled:
     @classmethod
     def of(
         cls, work: Sequence[tuple[RedisMessage, Dispatch]], *, place: str
-    ) -> Unsettled:
+    ) -> UncertainBatch:
         """Return a new batch, parted."""
         return cls(
             place=place,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.observers.hosts import heard
+from celery_pecker.observers.hosts import host_process
 
 
 def test_a_host_that_died_is_missed_while_what_it_forked_lives(
@@ -21,11 +21,13 @@ def test_a_host_that_died_is_missed_while_what_it_forked_lives(
     def forking(_words: list[str], **options: Any) -> Any:
         return start(["sh", "-c", "sleep 600 & exit 3"], **options)
 
-    monkeypatch.setattr(heard, "STARTING", 5.0)
+    monkeypatch.setattr(host_process, "STARTING", 5.0)
     monkeypatch.setattr(subprocess, "Popen", forking)
-    host = heard.Heard({"name": "one", "conf": {"pecker_observers_lease": 5.0}})
+    host = host_process.HostProcess(
+        {"name": "one", "conf": {"pecker_observers_lease": 5.0}}
+    )
     try:
-        while host.hear():
+        while host.wait_for_beat():
             pass
         assert host.end() == 3
     finally:

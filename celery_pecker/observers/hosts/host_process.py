@@ -28,7 +28,7 @@ STARTING = 60.0
 """Seconds that a host has to import the app."""
 
 
-class Heard:
+class HostProcess:
     """One process of a host, from its start to its end."""
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Heard:
         """The id of the process."""
         return self._process.pid
 
-    def hear(self) -> bool:
+    def wait_for_beat(self) -> bool:
         """Wait for a beat for a moment; return False once it has ended, or hangs."""
         ready = self._poll.poll(GLANCE * 1000)
         now = monotonic()
