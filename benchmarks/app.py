@@ -11,7 +11,7 @@ from importlib import import_module
 from celery import Celery
 from celery.signals import before_task_publish
 
-from benchmarks.peers.given import PERIOD, TASK, entry, every, given
+from benchmarks.peers.environment import PERIOD, TASK, entry, every, given
 
 
 def _onlooker(**_message: object) -> None:

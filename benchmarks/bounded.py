@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from benchmarks.endless import BEGIN, TASK
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from benchmarks.web import answering

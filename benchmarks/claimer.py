@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.given import TASK, entry
+from benchmarks.peers.environment import TASK, entry
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy

@@ -18,7 +18,7 @@ import redis
 import requests
 from celery import Celery
 
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from celery_pecker import deadline
 from celery_pecker.deadline.clients import httpx as httpx_client
 from celery_pecker.deadline.clients import psycopg as psycopg_client

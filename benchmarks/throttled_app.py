@@ -16,7 +16,7 @@ import psycopg
 from celery import Celery, signals
 
 import throttle
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from benchmarks.record import RECORD
 from celery_pecker.worker import RedisGuardStep
 

@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 import redis
 
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.record import RECORD, RUN, Runs
 from benchmarks.servers import Servers
 from celery_pecker.testing import EmbeddedRedis, eventually

@@ -20,7 +20,7 @@ from celery import Celery
 from psycopg import sql
 
 from benchmarks.arrivals import Arrivals
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.servers import Servers
 from benchmarks.subjects import Subject
 from celery_pecker.kernel.migrations import migrate

@@ -62,7 +62,7 @@ class _Pinned:
 class Instants(_Pinned):
     """A schedule with instants of its own: the next after the last, whatever now is."""
 
-    asks = False
+    is_polled = False
     _known = (0, 0)
     """The last answer: a slot, and the next. It is asked for again between claim and
     publish, where a crontab's tenth of a millisecond counts."""
@@ -105,10 +105,10 @@ class Instants(_Pinned):
         return last_us + remaining // MICROSECOND
 
 
-class Asked(_Pinned):
+class PolledRecurrence(_Pinned):
     """A schedule with its own ``is_due``: it can only be asked "now?"."""
 
-    asks = True
+    is_polled = True
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return now if it is due, else when to ask again."""
@@ -130,7 +130,7 @@ class Asked(_Pinned):
 class Computed:
     """A schedule of our calendars, whose instants follow from one another."""
 
-    asks = False
+    is_polled = False
 
     def __init__(self, recurs: CalendarSchedule, app: Celery, name: str) -> None:
         self._schedule = recurs.bound(app, name)
@@ -163,7 +163,7 @@ class CachedRecurrence:
     entries have the same one: their last slots lie in the same few gaps.
     """
 
-    asks = False
+    is_polled = False
 
     def __init__(self, shared: Recurrence) -> None:
         self._shared = shared
@@ -210,7 +210,7 @@ def recurrence(recurs: Any, app: Celery, name: str) -> Recurrence:
     if isinstance(recurs, CalendarSchedule):
         return Computed(recurs, app, name)
     known = getattr(type(recurs), "is_due", None) in KNOWN
-    kind = Instants if known else Asked
+    kind = Instants if known else PolledRecurrence
     return kind(recurs, app, f"schedule {recurs!r} of entry {name!r}")
 
 

@@ -11,7 +11,7 @@ import time
 
 from celery import Celery
 
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 TASK = "bench.forever"
 PERIOD = 0.5

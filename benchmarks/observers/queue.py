@@ -17,7 +17,7 @@ from celery import Celery
 from kombu import Connection
 
 from benchmarks.observers.forever import PERIOD, TASK
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.trial import ROOT
 from celery_pecker.testing import eventually, free_port
 from example_project.processes import ProcessContainer

@@ -16,7 +16,7 @@ from typing import Any, cast
 import psycopg
 from celery import Celery
 
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers import Lease, Observers
 

@@ -16,7 +16,7 @@ from kombu import Connection
 from psycopg import sql
 
 from benchmarks.filled import drop
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.servers import Servers
 from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from benchmarks.outbox.field import build
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from celery_pecker.replica.relays import Relays
 
 

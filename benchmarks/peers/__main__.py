@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from benchmarks.app import app
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 entries = int(given("ENTRIES", "1"))
 peer = import_module(f"benchmarks.peers.{given('PEER')}")

@@ -10,7 +10,7 @@ from celery import Celery
 from django.core.management import call_command
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.peers.given import TASK, entry, every, given
+from benchmarks.peers.environment import TASK, entry, every, given
 
 BATCH = 1000
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.app import app
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 FIRST = 1_000_000
 """The number of the first entry that is added."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import Celery, schedules
 from redbeat import RedBeatSchedulerEntry
 
-from benchmarks.peers.given import TASK, entry, every, given
+from benchmarks.peers.environment import TASK, entry, every, given
 
 LOCK = "60"
 """Seconds. RedBeat renews its lock once in a round, and a round takes as long as it

@@ -9,7 +9,7 @@ from sqlalchemy_celery_beat.models import IntervalSchedule, Period, PeriodicTask
 from sqlalchemy_celery_beat.schedulers import session_manager
 from sqlalchemy_celery_beat.session import session_cleanup
 
-from benchmarks.peers.given import TASK, entry, every, given
+from benchmarks.peers.environment import TASK, entry, every, given
 
 
 def address() -> str:

@@ -13,7 +13,7 @@ import psycopg
 from celery import Celery
 from psycopg import sql
 
-from benchmarks.peers.given import TASK, entry, every, given
+from benchmarks.peers.environment import TASK, entry, every, given
 from celery_pecker.stored_schedules import Schedules
 
 _COLUMNS = """

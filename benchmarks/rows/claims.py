@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arrivals import spread
-from benchmarks.peers.given import entry
+from benchmarks.peers.environment import entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT, Trial

@@ -18,7 +18,7 @@ import requests
 
 from benchmarks.arrivals import spread
 from benchmarks.filled import SLOTS, drop, fill
-from benchmarks.peers.given import ENVIRONMENT, entry
+from benchmarks.peers.environment import ENVIRONMENT, entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT

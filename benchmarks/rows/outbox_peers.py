@@ -21,7 +21,7 @@ import redis
 from psycopg import conninfo, sql
 
 from benchmarks.filled import drop
-from benchmarks.peers.given import ENVIRONMENT
+from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.trial import ROOT

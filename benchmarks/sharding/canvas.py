@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from celery import Celery
 
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from benchmarks.sharding.touched import Instants
 
 KNOWN = {

@@ -13,7 +13,7 @@ from typing import Any
 from celery import Celery
 
 import celery_sharding
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from benchmarks.sharding import memory
 from benchmarks.sharding.touched import Counts, Instants
 

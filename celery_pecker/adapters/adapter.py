@@ -55,7 +55,7 @@ class Adapter(Protocol):
     """A transaction that is open, on a connection that blocks."""
 
     @property
-    def place(self) -> object:
+    def database_key(self) -> object:
         """Which database it is: hashable, the same for each connection to it."""
         ...
 
@@ -85,7 +85,7 @@ class AsyncAdapter(Protocol):
 def drive(adapter: Adapter, flow_in: Callable[[object], Flow[T]]) -> T:
     """Return what the flow for the adapter's place returns."""
     adapter.require()
-    flow = flow_in(adapter.place)
+    flow = flow_in(adapter.database_key)
     try:
         statement = next(flow)
         while True:

@@ -51,7 +51,7 @@ class DjangoAdapter:
         self._connection = connection
 
     @property
-    def place(self) -> object:
+    def database_key(self) -> object:
         """Which database it is: aliases of one process do not change."""
         settings = self._connection.settings_dict
         return tuple(str(settings.get(name)) for name in ("HOST", "PORT", "NAME"))

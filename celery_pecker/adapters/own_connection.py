@@ -15,7 +15,7 @@ class OwnAdapter:
         self.database = database
 
     @property
-    def place(self) -> object:
+    def database_key(self) -> object:
         """Return which database it is."""
         return self.database.where
 

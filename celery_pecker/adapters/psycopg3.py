@@ -66,7 +66,7 @@ class PsycopgAdapter:
         self._connection = connection
 
     @property
-    def place(self) -> object:
+    def database_key(self) -> object:
         """Which database it is."""
         return _place(self._connection)
 

@@ -51,7 +51,7 @@ class SQLAlchemyAdapter:
         self._bound = bound
 
     @property
-    def place(self) -> object:
+    def database_key(self) -> object:
         """Which database it is."""
         return str(self._connection.engine.url)
 

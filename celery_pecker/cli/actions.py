@@ -41,7 +41,7 @@ BAD = {
 def pause(ctx: click.Context, *, name: str, json: bool) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
     with Context.open(ctx, json=json) as context:
-        context.schedules.pause(name, by=who())
+        context.schedules.pause(name, by=current_user())
         if not context.print_json({"name": name, "paused": True}):
             click.echo(f"{name!r} is paused from its next slot on")
 
@@ -53,7 +53,7 @@ def pause(ctx: click.Context, *, name: str, json: bool) -> None:
 def resume(ctx: click.Context, *, name: str, json: bool) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
     with Context.open(ctx, json=json) as context:
-        context.schedules.resume(name, by=who())
+        context.schedules.resume(name, by=current_user())
         if not context.print_json({"name": name, "paused": False}):
             click.echo(f"{name!r} runs again from its next slot on")
 
@@ -80,7 +80,7 @@ def run(
     it is the one that waits.
     """
     with Context.open(ctx, json=json) as context:
-        due_us = context.overview.request_run(name, by=who())
+        due_us = context.overview.request_run(name, by=current_user())
         id_ = _task_id(context, name, due_us)
         document: dict[str, object] = {
             "name": name,
@@ -148,7 +148,7 @@ def _task_id(context: Context, name: str, due_us: int) -> str:
     return task_id(context.settings.schema, name, due_us, era)
 
 
-def who() -> str:
+def current_user() -> str:
     """Return who types: the user of this machine."""
     try:
         user = getpass.getuser()

@@ -12,7 +12,7 @@ from celery_pecker.cli.upcoming import first_after
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.overview.explain import explain as answer
-from celery_pecker.overview.verdicts import Asked
+from celery_pecker.overview.verdicts import Question
 
 MOST_NAMES = 1_000
 TROUBLE = frozenset(
@@ -53,7 +53,7 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
             page = context.overview.page(limit=MOST_NAMES)
             names += [row.name for row in page.rows]
         reply = answer(
-            Asked(
+            Question(
                 name=name,
                 detail=detail,
                 replicas=context.overview.replicas(),

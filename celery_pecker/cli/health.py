@@ -246,7 +246,7 @@ def overdue(
             continue
         if entry.period_us is not None:
             due_us = row.executed_us + entry.period_us
-        elif entry.recurrence is not None and not entry.recurrence.asks:
+        elif entry.recurrence is not None and not entry.recurrence.is_polled:
             due_us = entry.recurrence.next(row.executed_us, now_us)
         else:
             continue

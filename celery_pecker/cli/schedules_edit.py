@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.cli.actions import who
+from celery_pecker.cli.actions import current_user
 from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.console import instants
 from celery_pecker.kernel.errors import InvalidField
@@ -119,7 +119,7 @@ def set_(
         # What was not named stays as it was read: an edit in between is refused.
         known = 0 if row is None else row.version
         changed = context.schedules.set(
-            **fields, version=known if version is None else version, by=who()
+            **fields, version=known if version is None else version, by=current_user()
         )
         _say(context, changed)
 
@@ -146,7 +146,7 @@ def once(
         decoded = {key: _json(key, text) for key, text in named.items() if text}
         version = {} if name is None else {"version": 0}
         row = context.schedules.once(
-            task, at=at, name=name, by=who(), **version, **decoded
+            task, at=at, name=name, by=current_user(), **version, **decoded
         )
         _say(context, row)
 
@@ -162,7 +162,10 @@ def rename(
 ) -> None:
     """Give a stored schedule another name; its slots come as they would have come."""
     with Context.open(ctx, json=json) as context:
-        _say(context, context.schedules.rename(name, to, version=version, by=who()))
+        _say(
+            context,
+            context.schedules.rename(name, to, version=version, by=current_user()),
+        )
 
 
 @click.command(cls=CeleryCommand)
@@ -175,7 +178,7 @@ def remove(
 ) -> None:
     """Remove a stored schedule."""
     with Context.open(ctx, json=json) as context:
-        removed = context.schedules.remove(name, version=version, by=who())
+        removed = context.schedules.remove(name, version=version, by=current_user())
         if not context.print_json({"name": name, "removed": removed}) and removed:
             click.echo(f"{name!r} is removed")
         if not removed:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from celery_pecker.calendars.checks import zone_of
-from celery_pecker.cli.actions import who
+from celery_pecker.cli.actions import current_user
 from celery_pecker.cli.context import NO, Context
 from celery_pecker.cli.health import rows_of
 from celery_pecker.cli.other_schedulers import rows
@@ -193,7 +193,7 @@ def _store(
         {**step.arguments, "name": step.name, "version": step.version}
         for step in writes
     ]
-    stored = schedules.set_each(wanted, by=who(), connection=connection)
+    stored = schedules.set_each(wanted, by=current_user(), connection=connection)
     for step, outcome in zip(writes, stored, strict=True):
         if isinstance(outcome, Exception):
             step.verdict, step.why, step.last_us = "refused", str(outcome), None

@@ -25,7 +25,7 @@ def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
         return row.next_us
     if entry.period_us is not None:
         return row.last_us + entry.period_us
-    if entry.recurrence is None or entry.recurrence.asks:
+    if entry.recurrence is None or entry.recurrence.is_polled:
         return None
     due_us = entry.recurrence.next(row.last_us, now_us)
     return due_us if due_us < NEVER_US else None

@@ -34,7 +34,7 @@ class Upcoming:
         """Return the slot after the last, or None if this code cannot tell."""
         with self._turn:  # a schedule's "now" is pinned while it is asked
             known, recurs = self._schedules.get(name, ("", None))
-            if recurs is None or recurs.asks or known != schedule:
+            if recurs is None or recurs.is_polled or known != schedule:
                 return None
             due_us = recurs.next(last_us, now_us)
             return due_us if due_us < NEVER_US else None

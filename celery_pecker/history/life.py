@@ -85,7 +85,9 @@ class Life:
         elif not database.change("renew_life", **self._row()):
             if self._written:
                 both = {key: runs[key] for key in self._written if key in runs}
-                [(now_us,)] = database.run("take_back_lost", now=None, **_columns(both))
+                [(now_us,)] = database.run(
+                    "correct_lost_runs", now=None, **_columns(both)
+                )
                 falsely_lost = now_us, both
             database.change("begin_life", host=self._host, **self._row())
         self._written, self._due = dict(runs), now + RENEWAL

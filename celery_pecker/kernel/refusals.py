@@ -7,7 +7,7 @@ from psycopg import errors
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 
 LOST_RACES = (errors.SerializationFailure, errors.DeadlockDetected)
-RACES = {"claim_due", "reclaim_pending", "take_asked"}
+RACES = {"claim_due", "reclaim_pending", "take_requested_runs"}
 """Where a serialization failure is a lost race: an empty answer, no error."""
 MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 REFUSALS = (

@@ -45,7 +45,7 @@ def check_schema(database: Database, *, app: str) -> None:
 
 def _look(database: Database, app: str) -> None:
     [(server, isolation, standby, migrated)] = database.run(
-        "read_ground", migrations=render("{schema}.pecker_migrations", database.schema)
+        "read_server", migrations=render("{schema}.pecker_migrations", database.schema)
     )
     if server < OLDEST:
         message = (

@@ -69,7 +69,7 @@ def _kinds(kinds: Sequence[KindRow]) -> Iterator[Metric]:
         "How often those that are there have moved to another host",
         labels=("kind",),
     )
-    for one in kinds if len(kinds) <= MOST_KINDS else [together(kinds)]:
+    for one in kinds if len(kinds) <= MOST_KINDS else [totals(kinds)]:
         weight.add_metric([one.kind], float(one.weight))
         moves.add_metric([one.kind], float(one.moves))
         for place in SHOWN:
@@ -77,7 +77,7 @@ def _kinds(kinds: Sequence[KindRow]) -> Iterator[Metric]:
     yield from (count, weight, moves)
 
 
-def together(kinds: Sequence[KindRow]) -> KindRow:
+def totals(kinds: Sequence[KindRow]) -> KindRow:
     """Return what there is of all kinds, under an empty name. Pure."""
     places: dict[Place, int] = {
         place: sum(one.places[place] for one in kinds) for place in SHOWN

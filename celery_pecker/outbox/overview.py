@@ -21,7 +21,7 @@ MOST_TASKS = 1_000
 """Tasks of modes 1 and 2 that are counted."""
 
 
-class Asks(Protocol):
+class StatementRunner(Protocol):
     """What runs labelled statements: a database of ours, or an alias of Django."""
 
     schema: str
@@ -116,7 +116,7 @@ class MessageRow:
 class Overview:
     """A look at one outbox."""
 
-    def __init__(self, database: Asks) -> None:
+    def __init__(self, database: StatementRunner) -> None:
         self._database = database
 
     def summary(self) -> Summary:

@@ -27,7 +27,7 @@ class ParallelQueries(Generic[Answer]):
     ) -> None:
         self._questions = questions
         self._clock = clock
-        self._asked: dict[str, _Asked[Answer]] = {}
+        self._asked: dict[str, _PendingQuery[Answer]] = {}
         self._asking = threading.Lock()
 
     def ask(self, wait: float = WAIT) -> dict[str, Answer | PeckerError]:
@@ -39,7 +39,7 @@ class ParallelQueries(Generic[Answer]):
         until = self._clock.monotonic() + wait
         for name, question in self._questions.items():
             if name not in self._asked:
-                self._asked[name] = _Asked(name, question)
+                self._asked[name] = _PendingQuery(name, question)
         answers: dict[str, Answer | PeckerError] = {}
         for name, asked in [*self._asked.items()]:
             left = max(until - self._clock.monotonic(), 0.0)
@@ -52,7 +52,7 @@ class ParallelQueries(Generic[Answer]):
         return answers
 
 
-class _Asked(Generic[Answer]):
+class _PendingQuery(Generic[Answer]):
     """One question under way."""
 
     def __init__(self, name: str, question: Callable[[], Answer]) -> None:

@@ -57,7 +57,7 @@ class Recorder:
         """
         if place not in self._seen:
             asked = {"schema": self._schema, "table": TABLE}
-            rows = yield self._statement("outbox_here", asked)
+            rows = yield self._statement("outbox_writable", asked)
             self._judge(rows[0])
             self._seen.add(place)
         if len(entries) == 1:

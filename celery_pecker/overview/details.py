@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from celery_pecker.overview.model import EntryDetail
 from celery_pecker.overview.slot_verdicts import At, holder_name
-from celery_pecker.overview.verdicts import Asked
+from celery_pecker.overview.verdicts import Question
 
 
-def facts_of(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
+def facts_of(question: Question, detail: EntryDetail, at: At) -> list[str]:
     """Return what is known of an entry, a sentence each."""
     row = detail.row
     known = [
@@ -16,7 +16,7 @@ def facts_of(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
         if row.epoch
         else f"first seen {at(row.last_us)}"
     ]
-    due = next_slot(asked, detail)
+    due = next_slot(question, detail)
     if due is not None:
         known.append(f"next slot {at(due)}")
     if detail.fence is not None:
@@ -27,20 +27,20 @@ def facts_of(asked: Asked, detail: EntryDetail, at: At) -> list[str]:
         )
     if row.missed:
         known.append(f"{row.missed} slots had no message since the row was made")
-    alive = [one for one in asked.replicas if one.living]
+    alive = [one for one in question.replicas if one.living]
     living = count_of_schedulers(len(alive))
     known.append(f"{living}; the database's clock says {at(detail.now_us)}")
     return known
 
 
-def next_slot(asked: Asked, detail: EntryDetail) -> int | None:
+def next_slot(question: Question, detail: EntryDetail) -> int | None:
     """Return the instant of the next slot; None if nobody knows it."""
-    return detail.row.next_us if detail.row.next_us is not None else asked.next_us
+    return detail.row.next_us if detail.row.next_us is not None else question.next_us
 
 
-def overdue_us(asked: Asked, detail: EntryDetail) -> int:
+def overdue_us(question: Question, detail: EntryDetail) -> int:
     """Return for how long the next slot has been due."""
-    due = next_slot(asked, detail)
+    due = next_slot(question, detail)
     return 0 if due is None else detail.now_us - due
 
 

@@ -30,60 +30,60 @@ from celery_pecker.overview.slot_verdicts import (
     reported,
     reporter,
 )
-from celery_pecker.overview.verdicts import Answer, Asked
+from celery_pecker.overview.verdicts import Answer, Question
 
 ENDED = frozenset({"succeeded", "failed", "overrun", "lost"})
 UNDER_WAY = frozenset({"published", "started", "running", "asked"})
 
 
-def explain(asked: Asked, at: At) -> Answer:
+def explain(question: Question, at: At) -> Answer:
     """Return why the entry runs or does not."""
-    detail = asked.detail
+    detail = question.detail
     if detail is None:
-        return _not_in_tables(asked)
-    rules = _of_a_slot if asked.slot_us is not None else _of_the_entry
-    answer = next(rules(asked, detail, at))
+        return _not_in_tables(question)
+    rules = _of_a_slot if question.slot_us is not None else _of_the_entry
+    answer = next(rules(question, detail, at))
     return Answer(
         verdict=answer.verdict,
         why=answer.why,
         advice=answer.advice,
-        facts=[*answer.facts, *facts_of(asked, detail, at)],
+        facts=[*answer.facts, *facts_of(question, detail, at)],
     )
 
 
-def _not_in_tables(asked: Asked) -> Answer:
-    if asked.declared_in_code:
+def _not_in_tables(question: Question) -> Answer:
+    if question.declared_in_code:
         return Answer(
             verdict="never_seen",
-            why=f"this code declares {asked.name!r}, but no scheduler with this code"
+            why=f"this code declares {question.name!r}, but no scheduler with this code"
             " has ever run",
             advice="start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True; restart those that run older code",
         )
-    close = get_close_matches(asked.name, {*asked.names}, n=3, cutoff=0.5)
+    close = get_close_matches(question.name, {*question.names}, n=3, cutoff=0.5)
     meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
     return Answer(
         verdict="unknown",
-        why=f"no entry is named {asked.name!r}, neither in the tables nor in this"
+        why=f"no entry is named {question.name!r}, neither in the tables nor in this"
         f" code{meant}",
         advice="list them: celery -A proj pecker tasks",
     )
 
 
-def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
+def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[Answer]:
     """Yield what keeps the entry from running, the root first; then its last slot."""
     row = detail.row
     if not row.declared:
-        yield _undeclared(asked, detail, at)
+        yield _undeclared(question, detail, at)
     if row.paused:
         yield Answer(
             verdict="paused",
             why="it is paused: its slots pass without a run",
             advice="celery -A proj pecker resume NAME",
         )
-    nobody = _without_winner(asked, detail, at)
+    nobody = _without_winner(question, detail, at)
     yield from _waiting(detail, nobody, at)
-    if row.last_us > detail.now_us + max(asked.slack_us, row.period_us or 0):
+    if row.last_us > detail.now_us + max(question.slack_us, row.period_us or 0):
         yield Answer(
             verdict="clock_stepped",
             why=f"its last slot, {at(row.last_us)}, lies ahead of the database's clock,"
@@ -92,14 +92,14 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
         )
     if nobody is not None:
         yield nobody
-    if overdue_us(asked, detail) > asked.overdue_after_us:
-        yield _overdue(asked, detail, at)
+    if overdue_us(question, detail) > question.overdue_after_us:
+        yield _overdue(question, detail, at)
     if row.outcomes.failing and row.outcomes.bad is not None:
         yield failing(row, row.outcomes.bad, at)
     if row.outcomes.unreported_us is not None:
         yield unreported(row, row.outcomes.unreported_us, at)
     if not row.epoch:
-        due = next_slot(asked, detail)
+        due = next_slot(question, detail)
         when = f"its first slot is {at(due)}" if due else "it had no slot yet"
         yield Answer(
             verdict="new",
@@ -110,7 +110,7 @@ def _of_the_entry(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]
     known = _newest_ended_run(detail)
     if known is not None:
         yield reported(known, at)
-    yield from of_slot(asked, detail, row.last_us, at)
+    yield from of_slot(question, detail, row.last_us, at)
 
 
 def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Answer]:
@@ -119,16 +119,16 @@ def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Ans
         if not pending.asked or pending.claimed_us is not None:
             continue
         by = f" by {pending.asked_by}" if pending.asked_by else ""
-        asked = f"a run was asked for{by} at {at(pending.due_us)} and"
+        question = f"a run was asked for{by} at {at(pending.due_us)} and"
         if nobody is not None:
             yield Answer(
                 verdict="no_live_scheduler",
-                why=f"{asked} waits; {nobody.why}",
+                why=f"{question} waits; {nobody.why}",
                 advice=nobody.advice,
             )
         yield Answer(
             verdict="asked",
-            why=f"{asked} waits for a scheduler to take it",
+            why=f"{question} waits for a scheduler to take it",
             advice="it is taken within seconds; with a timeout, when the run before"
             " must have ended",
         )
@@ -152,19 +152,19 @@ def _newest_ended_run(detail: EntryDetail) -> SlotRow | None:
     return None
 
 
-def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
+def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answer]:
     """Return what became of the slot that is asked for."""
-    row, slot_us = detail.row, asked.slot_us or 0
+    row, slot_us = detail.row, question.slot_us or 0
     known = {slot.due_us for slot in detail.slots}
     if slot_us in known or slot_us == row.last_us:
-        yield from of_slot(asked, detail, slot_us, at)
+        yield from of_slot(question, detail, slot_us, at)
     if slot_us > row.last_us:
-        due = next_slot(asked, detail)
+        due = next_slot(question, detail)
         if slot_us > detail.now_us or not row.declared or row.paused:
             when = f"; its next slot is {at(due)}" if due else ""
             if slot_us > detail.now_us:
                 yield Answer(verdict="to_come", why=f"that instant has not come{when}")
-        yield from _of_the_entry(asked, detail, at)
+        yield from _of_the_entry(question, detail, at)
     first_us = detail.slots[-1].due_us if detail.slots else row.last_us
     # Before the first report another period, or another era, may have been in force.
     if (
@@ -195,10 +195,10 @@ def _of_a_slot(asked: Asked, detail: EntryDetail, at: At) -> Iterator[Answer]:
     )
 
 
-def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
+def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
     until = detail.declared_until_us
     since = f" since {at(until)}" if until is not None else ""
-    alive = [one for one in asked.replicas if one.living]
+    alive = [one for one in question.replicas if one.living]
     if not alive:
         return Answer(
             verdict="no_live_scheduler",
@@ -208,9 +208,9 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
         )
     in_code = (
         "; this code does: the schedulers run other code, restart them with it"
-        if asked.declared_in_code
+        if question.declared_in_code
         else "; nor does this code"
-        if asked.declared_in_code is False
+        if question.declared_in_code is False
         else ""
     )
     return Answer(
@@ -221,25 +221,25 @@ def _undeclared(asked: Asked, detail: EntryDetail, at: At) -> Answer:
     )
 
 
-def _able(asked: Asked, row: EntryRow) -> list[ReplicaRow]:
+def _able(question: Question, row: EntryRow) -> list[ReplicaRow]:
     """Return the living schedulers that could win its slots."""
     kinds = {"local"} if row.run == "local" else {"beat", "worker"}
-    return [one for one in asked.replicas if one.living and one.kind in kinds]
+    return [one for one in question.replicas if one.living and one.kind in kinds]
 
 
-def _without_winner(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
+def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer | None:
     """Return the verdict where no live scheduler could win the slots, else None."""
     row = detail.row
-    if _able(asked, row):
+    if _able(question, row):
         return None
-    seen = max((one.seen_us for one in asked.replicas), default=None)
+    seen = max((one.seen_us for one in question.replicas), default=None)
     last = f"; the last was seen at {at(seen)}" if seen else ""
     due = (
-        f"its slot of {at(next_slot(asked, detail) or row.last_us)} is not won: "
-        if overdue_us(asked, detail) > 0
+        f"its slot of {at(next_slot(question, detail) or row.last_us)} is not won: "
+        if overdue_us(question, detail) > 0
         else ""
     )
-    local = row.run == "local" and any(one.living for one in asked.replicas)
+    local = row.run == "local" and any(one.living for one in question.replicas)
     return Answer(
         verdict="no_live_scheduler",
         why=f"{due}its runs are local, and no worker with pecker_worker = True is alive"
@@ -252,10 +252,10 @@ def _without_winner(asked: Asked, detail: EntryDetail, at: At) -> Answer | None:
     )
 
 
-def _overdue(asked: Asked, detail: EntryDetail, at: At) -> Answer:
+def _overdue(question: Question, detail: EntryDetail, at: At) -> Answer:
     row = detail.row
-    due = at(next_slot(asked, detail) or row.last_us)
-    able = _able(asked, row)
+    due = at(next_slot(question, detail) or row.last_us)
+    able = _able(question, row)
     newest = detail.slots[0] if detail.slots else None
     if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
         return Answer(

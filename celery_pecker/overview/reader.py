@@ -195,7 +195,9 @@ class Overview:
         """
         if not _storable(name):
             raise _unknown(name)
-        rows = self._behind_edits(name, "ask_run", by=by.replace("\0", "")[:200])
+        rows = self._behind_edits(
+            name, "insert_requested_run", by=by.replace("\0", "")[:200]
+        )
         if rows:
             due_us: int = rows[0][0]
             return due_us

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview.model import EntryDetail, SlotRow
-from celery_pecker.overview.verdicts import GAVE_UP, REPORTED, Answer, Asked
+from celery_pecker.overview.verdicts import GAVE_UP, REPORTED, Answer, Question
 
 WRITTEN_WITHIN_US = 15 * SECOND
 """Reports are written in the pauses of a scheduler; after that they are missing."""
@@ -16,7 +16,9 @@ At = Callable[[int], str]
 """Shows an instant."""
 
 
-def of_slot(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[Answer]:
+def of_slot(
+    question: Question, detail: EntryDetail, due_us: int, at: At
+) -> Iterator[Answer]:
     """Return what became of one slot that was claimed."""
     for pending in detail.pending:
         if pending.due_us == due_us and not pending.asked:
@@ -34,7 +36,7 @@ def of_slot(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Iterator[
             yield _sent(matching[0], at)
         yield reported(matching[0], at)
     else:
-        yield _unreported(asked, detail, due_us, at)
+        yield _unreported(question, detail, due_us, at)
 
 
 def reported(slot: SlotRow, at: At) -> Answer:
@@ -68,7 +70,7 @@ def _sent(slot: SlotRow, at: At) -> Answer:
     )
 
 
-def _unreported(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Answer:
+def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) -> Answer:
     row = detail.row
     who = holder_name(row.holder, row.host)
     if detail.now_us - due_us < WRITTEN_WITHIN_US:
@@ -84,7 +86,7 @@ def _unreported(asked: Asked, detail: EntryDetail, due_us: int, at: At) -> Answe
             " reported of this entry",
             advice="pecker_history may be 0, or the scheduler's version older",
         )
-    living = any(one.living for one in asked.replicas if one.holder == row.holder)
+    living = any(one.living for one in question.replicas if one.holder == row.holder)
     if living:
         return Answer(
             verdict="claimed",

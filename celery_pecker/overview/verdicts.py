@@ -10,7 +10,7 @@ from celery_pecker.overview.model import EntryDetail, ReplicaRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Question:
     """The question, and all that is known for its answer."""
 
     name: str

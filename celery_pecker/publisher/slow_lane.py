@@ -61,7 +61,7 @@ class SlowLane:
     ) -> None:
         self._broker = broker
         self._failures: list[BaseException] = []
-        self._scheduler = _look_alike(scheduler, self._failures)
+        self._scheduler = _recording_scheduler(scheduler, self._failures)
         self._producer_type: Any = type(
             "Watched", (_RecordingProducer, app.amqp.Producer), {}
         )
@@ -224,7 +224,9 @@ class _RecordingProducer:
             raise
 
 
-def _look_alike(scheduler: Scheduler, failures: list[BaseException]) -> Scheduler:
+def _recording_scheduler(
+    scheduler: Scheduler, failures: list[BaseException]
+) -> Scheduler:
     """Return an object with the scheduler's class and attributes that keeps failures.
 
     `vars` of both are one dictionary: what either changes, both have.

@@ -188,7 +188,7 @@ class Instants:
                 for entry in declarations.entries(
                     self._beat_schedule.schedule, self._app, conf=self._app.conf
                 )
-                if entry.recurrence is not None and not entry.recurrence.asks
+                if entry.recurrence is not None and not entry.recurrence.is_polled
             ]
         until_us, left = to_us(until), COMPUTED_AT_ONCE
         for nth in range(self._next, self._next + len(self._entries)):

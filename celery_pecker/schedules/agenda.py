@@ -243,7 +243,7 @@ class Agenda:
             next_us = belief.last_us + period_us
         elif recurrence is not None:
             next_us = recurrence.next(belief.last_us, now_us)
-            if not recurrence.asks:
+            if not recurrence.is_polled:
                 belief.ahead_us = max(self._slack_us, next_us - belief.last_us)
         return now_us if belief.last_us > now_us + belief.ahead_us else next_us
 

@@ -13,7 +13,7 @@ class Single:
     """One instant."""
 
     at_us: int
-    asks = False
+    is_polled = False
 
     def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
         """Return the instant until it is over."""
@@ -26,7 +26,7 @@ class Grid:
 
     period_us: int
     start_us: int | None
-    asks = False
+    is_polled = False
 
     def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
         """Return the first slot after the last."""
@@ -47,9 +47,9 @@ class Bounded:
     end_us: int | None
 
     @property
-    def asks(self) -> bool:
+    def is_polled(self) -> bool:
         """Whether it can only be asked "is it due now?"."""
-        return self.inner.asks
+        return self.inner.is_polled
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return the first slot after the last that lies within."""

@@ -41,8 +41,10 @@ def claim_request(
 
     passed = 0
     if seen_us > now_us + ahead_us:  # the clock stepped back: count from now
-        before_us = None if recurrence.asks else misfire.latest_before(after, now_us)
-        if before_us is None and not recurrence.asks:
+        before_us = (
+            None if recurrence.is_polled else misfire.latest_before(after, now_us)
+        )
+        if before_us is None and not recurrence.is_polled:
             # Its first instant is to come once more: a single run, or one with a start.
             return after(now_us)
         instant_us = before_us or now_us
@@ -50,7 +52,7 @@ def claim_request(
         instant_us = after(seen_us)
         if instant_us > now_us:
             return instant_us
-        if not recurrence.asks:
+        if not recurrence.is_polled:
             instant_us, passed = misfire.choose(
                 after, instant_us, now_us, entry.policy.depth
             )
@@ -89,7 +91,7 @@ def slot_of(entry: Entry, win: ClaimedSlot, sent_us: int) -> Slot:
     if policy.timeout_us is not None:
         deadline_us = win.due_us + policy.timeout_us
         recurrence = entry.recurrence
-        if recurrence is not None and not recurrence.asks:
+        if recurrence is not None and not recurrence.is_polled:
             # asked a moment ago, when the next wake-up was planned: it remembers
             ends_us = min(deadline_us, recurrence.next(win.due_us, sent_us))
         until_us = min(until_us, deadline_us if ends_us is None else ends_us)

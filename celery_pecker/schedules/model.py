@@ -71,7 +71,7 @@ class Recurrence(Protocol):
         ...
 
     @property
-    def asks(self) -> bool:
+    def is_polled(self) -> bool:
         """Whether it can only be asked "is it due now?" (no instants of its own)."""
         ...
 

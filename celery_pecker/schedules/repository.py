@@ -141,7 +141,7 @@ class Repository:
 
     def asked(self) -> tuple[int, list[RequestedRun]]:
         """Return the database's time and the runs that people asked for."""
-        rows = self._database.run("read_asked", now=self._now())
+        rows = self._database.run("read_requested_runs", now=self._now())
         return rows[0][0], [
             RequestedRun(*row[1:]) for row in rows if row[1] is not None
         ]
@@ -159,7 +159,7 @@ class Repository:
         other question came in between. ``versions`` are those of the entries.
         """
         rows = self._database.run(
-            "take_asked",
+            "take_requested_runs",
             now=self._now(),
             until=from_us(until_us),
             holder=self.holder,
@@ -175,7 +175,7 @@ class Repository:
     def rest(self, sent: Sequence[tuple[str, int]]) -> int:
         """Keep these (name, epoch) until their deadline: the broker has them."""
         return self._database.change(
-            "rest_asked",
+            "keep_requested_runs",
             names=[name for name, _ in sent],
             epochs=[epoch for _, epoch in sent],
         )
@@ -185,7 +185,7 @@ class Repository:
     ) -> list[tuple[str, int, int]]:
         """Remove runs, each only as it was read; return (name, due_us, era)."""
         rows = self._database.run(
-            "drop_asked",
+            "drop_requested_runs",
             names=[one.name for one in gone],
             dues=[from_us(one.due_us) for one in gone],
             eras=[one.era for one in gone],
@@ -248,7 +248,7 @@ class Repository:
     def report_lost_runs(self, silent: Sequence[Seen]) -> int:
         """Report the runs of these lives as lost; return of how many entries."""
         return self._database.change(
-            "lose_runs",
+            "report_lost_runs",
             now=self._now(),
             holder=new_id(),
             holders=[holder for holder, _ in silent],

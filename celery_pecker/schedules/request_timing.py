@@ -75,6 +75,6 @@ def _next(entry: Entry, asked: RequestedRun, now_us: int) -> int | None:
     if entry.period_us is not None:
         return asked.executed_us + entry.period_us
     recurrence = entry.recurrence
-    if recurrence is None or recurrence.asks:
+    if recurrence is None or recurrence.is_polled:
         return None
     return recurrence.next(asked.executed_us, now_us)

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Kept:
+class _PendingSlot:
     token: str
     slots: list[Slot]
     resent: bool = False
@@ -60,7 +60,7 @@ class Sending:
         self._holder = holder
         self._skew = timedelta(seconds=skew)
         self._trace = trace
-        self._kept: list[_Kept] = []
+        self._kept: list[_PendingSlot] = []
         self._batches = 0
 
     @property
@@ -112,7 +112,7 @@ class Sending:
         ``prepared``: their messages were built a moment ago, before the claim.
         """
         self._batches += 1
-        kept = _Kept(f"{self._holder}:{self._batches}", slots)
+        kept = _PendingSlot(f"{self._holder}:{self._batches}", slots)
         if prepared:
             return self._send(kept, now_us)
         self._kept.append(kept)  # the database may be away: then it is tried again
@@ -135,7 +135,7 @@ class Sending:
         """Build messages of stored entries; return those that cannot be sent now."""
         return self._stored.unready(names) if self._stored is not None else set()
 
-    def _keep_ready(self, kept: _Kept) -> None:
+    def _keep_ready(self, kept: _PendingSlot) -> None:
         """Have the messages of what is kept; what was removed does not run."""
         try:
             gone = self._unready([slot.entry.name for slot in kept.slots])
@@ -168,7 +168,7 @@ class Sending:
             signals.Missed(names=tuple(names), slots=len(names), reason=reason)
         )
 
-    def _send(self, kept: _Kept, now_us: int) -> int:
+    def _send(self, kept: _PendingSlot, now_us: int) -> int:
         slots = kept.slots = self._in_time(kept, now_us)
         if not slots:
             return 0
@@ -183,7 +183,7 @@ class Sending:
                 len(slots),
                 error,
             )
-            self._kept.append(_Kept(kept.token, slots, resent=True))
+            self._kept.append(_PendingSlot(kept.token, slots, resent=True))
             return 0
         except PublishUncertain as error:
             return self._uncertain(kept, error)
@@ -195,7 +195,7 @@ class Sending:
         self._delivered(slots)
         return len(slots)
 
-    def _uncertain(self, kept: _Kept, error: PublishUncertain) -> int:
+    def _uncertain(self, kept: _PendingSlot, error: PublishUncertain) -> int:
         done = [slot for slot in kept.slots if slot.entry.name in error.done]
         rest = [slot for slot in kept.slots if slot.entry.name not in error.done]
         self._delivered(done)
@@ -206,7 +206,7 @@ class Sending:
                 len(rest),
                 error,
             )
-            self._kept.append(_Kept(kept.token, rest, resent=True))
+            self._kept.append(_PendingSlot(kept.token, rest, resent=True))
         else:
             self._give_up(rest, error.why, error.refused)
         return len(done)
@@ -245,7 +245,7 @@ class Sending:
         """Let slots pass that nobody wants to run: their entry is paused."""
         self._pending.note(slots, Report.PAUSED)
 
-    def _in_time(self, kept: _Kept, now_us: int) -> list[Slot]:
+    def _in_time(self, kept: _PendingSlot, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
 
         An at-least-once slot whose trust is over, but not its deadline, is no miss:

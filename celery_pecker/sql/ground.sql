@@ -1,4 +1,4 @@
-/* celery_pecker:read_ground */
+/* celery_pecker:read_server */
 -- What the replica stands on, asked once per connection.
 select current_setting('server_version_num')::integer as server,
        current_setting('transaction_isolation') as isolation,

@@ -33,7 +33,7 @@ set seen_at = excluded.seen_at,
 delete from {schema}.pecker_lives as life
 where life.holder = %(holder)s
 
-/* celery_pecker:take_back_lost */
+/* celery_pecker:correct_lost_runs */
 -- Runs that a sweep called lost go on: their process was frozen, or cut off. The entry is not
 -- failing for that any more; what was counted stays, because a counter that falls is read as
 -- one that began anew. The answer is the time, which is later than that of the sweep.
@@ -68,7 +68,7 @@ where life.seen_at < clock.now - %(renewal)s * interval '1 second'
 order by life.seen_at
 limit 1000
 
-/* celery_pecker:lose_runs */
+/* celery_pecker:report_lost_runs */
 -- Runs of process lives that were not renewed are lost. One statement: whoever sweeps may die at
 -- any time, and of two who sweep one removes the row. A life that is renewed meanwhile
 -- has another seen_at, and keeps its row (I3). The page of reports has a holder of its own,

@@ -156,7 +156,7 @@ noted as (
 )
 select count(*) from freed
 
-/* celery_pecker:bury_observer_node */
+/* celery_pecker:end_observer_node */
 -- The process of this host has ended, as its supervisor knows, or it leaves by itself.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

@@ -1,4 +1,4 @@
-/* celery_pecker:outbox_here */
+/* celery_pecker:outbox_writable */
 -- Whether the table of the outbox is there and may be written: asked once for each
 -- database before the first message, so that a transaction is not spoilt by an error.
 select

@@ -192,7 +192,7 @@ from lapsed, clock
 where b.batch = lapsed.batch
 returning b.batch, b.token, b.epoch, b.ids, b.alone, b.tries
 
-/* celery_pecker:mend_outbox_holds */
+/* celery_pecker:shorten_outbox_holds */
 -- A hold that ends later than a whole hold from now was taken before the clock stepped
 -- back: it would keep a dead relay's batch for as long as the step. It ends one hold
 -- from now, which a living holder has given up by then.
@@ -239,7 +239,7 @@ closed as (
 )
 select (select count(*) from closed) as closed, (select count(*) from sent) as sent
 
-/* celery_pecker:part_outbox_batch */
+/* celery_pecker:split_outbox_batch */
 -- Some of a batch leave it: `sent` are on the broker and deleted, `parked` are put
 -- aside with their errors, `apart` go into a batch of their own, to be sent one by
 -- one under its own token. A batch with nothing left in it goes.
@@ -298,7 +298,7 @@ closed as (
 )
 select (select count(*) from mine) as held, (select batch from apart) as apart
 
-/* celery_pecker:lapse_outbox_batch */
+/* celery_pecker:release_outbox_batch */
 -- Give a batch back: whoever comes first after the wait tries it again.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

@@ -230,7 +230,7 @@ from clock
 where o.id = %(id)s and coalesce(o.epoch, 0) = %(epoch)s
     and (%(task_id)s::text is null or o.task_id = %(task_id)s)
 
-/* celery_pecker:mend_outbox_runs */
+/* celery_pecker:shorten_outbox_run_holds */
 -- A hold that began later than now was taken before the clock stepped back: it would
 -- last for as long as the step. It begins now.
 with clock as materialized (

@@ -332,7 +332,7 @@ from clock,
         from {schema}.pecker_replicas as replica, clock
     ) as replicas
 
-/* celery_pecker:ask_run */
+/* celery_pecker:insert_requested_run */
 -- Asks for a run now: a slot beside the grid that nobody has claimed yet, until a replica
 -- that declares the entry takes it (taken_at; claimed_at stays infinity). Asked again while one waits,
 -- the answer is the one that waits. None at all for an entry that no living code declares,

@@ -470,7 +470,7 @@ returning pending.name,
     pending.asked,
     (extract(epoch from pending.deadline) * 1000000)::bigint as ends
 
-/* celery_pecker:read_asked */
+/* celery_pecker:read_requested_runs */
 -- Runs that people asked for, with the rows of their entries, and what time it is. Read
 -- every second by every replica, so it only reads.
 with clock as materialized (
@@ -499,7 +499,7 @@ from clock
 left join asked on true
 order by asked.due_at
 
-/* celery_pecker:take_asked */
+/* celery_pecker:take_requested_runs */
 -- Takes runs that people asked for, each once (I5). The entry's row must have the epoch
 -- that was read: then no slot was claimed and no other such run taken in between, and
 -- the deadline, worked out from that row, still keeps this run apart from all others.
@@ -560,7 +560,7 @@ returning pending.name,
     pending.epoch,
     pending.era
 
-/* celery_pecker:rest_asked */
+/* celery_pecker:keep_requested_runs */
 -- The broker has a run that was asked for: its row rests until its deadline, so that the
 -- next one waits for it. Fenced by the epoch (I3).
 update {schema}.pecker_pending as pending
@@ -570,7 +570,7 @@ where pending.name = sent.name
     and pending.epoch = sent.epoch
     and pending.asked
 
-/* celery_pecker:drop_asked */
+/* celery_pecker:drop_requested_runs */
 -- Removes runs that were asked for, each only as it was read: given up, or long ended.
 delete from {schema}.pecker_pending as pending
 using unnest(

@@ -77,20 +77,20 @@ class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic sinc
 
 
 @dataclass(slots=True)
-class Kept:
+class EagerOutcomes:
     """How a job in this process is to run, and what came of it."""
 
     options: Options
     outcomes: Outcomes = field(default_factory=Outcomes)
 
 
-_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+_kept: ContextVar[EagerOutcomes | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def kept(options: Options) -> Iterator[Kept]:
+def kept(options: Options) -> Iterator[EagerOutcomes]:
     """Run the jobs inside with these options, and keep their outcomes."""
-    mine = Kept(options)
+    mine = EagerOutcomes(options)
     token = _kept.set(mine)
     try:
         yield mine
@@ -98,7 +98,7 @@ def kept(options: Options) -> Iterator[Kept]:
         _kept.reset(token)
 
 
-def as_result(result: Any, mine: Kept) -> EagerShardedResult:
+def as_result(result: Any, mine: EagerOutcomes) -> EagerShardedResult:
     """Return Celery's result, with what the job came to."""
     made = EagerShardedResult(
         result.id,
@@ -127,7 +127,7 @@ def run(
     task: submission.Called, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Return what the job returns, or raise what it fails with."""
-    mine = _kept.get() or Kept(task.options_of(kwargs))
+    mine = _kept.get() or EagerOutcomes(task.options_of(kwargs))
     token = _kept.set(None)  # jobs that this one calls are others
     try:
         return _Eager(task, args, kwargs, mine).run()
@@ -143,7 +143,7 @@ class _Eager:
         task: submission.Called,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        mine: Kept,
+        mine: EagerOutcomes,
     ) -> None:
         app = task.app
         self._conf = app.conf

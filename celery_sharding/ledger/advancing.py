@@ -112,7 +112,7 @@ class Advancing(Repository):
         return decided
 
     def _standing(self, job: int) -> _JobState | None:
-        rows = self._run("stand_job", job=job)
+        rows = self._run("read_job_state", job=job)
         if not rows:
             return None
         stage, layer, total, options, failed, is_open, following = rows[0]

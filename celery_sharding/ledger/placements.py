@@ -52,7 +52,7 @@ class Placements(Repository):
 
     def release_worker(self, job: int, hostname: str) -> int:
         """Free what was assigned to that worker; return how many shards."""
-        return self._change("disown_shards", job=job, hostname=hostname)
+        return self._change("release_shards", job=job, hostname=hostname)
 
     def to_publish(
         self, job: int, *, slots: int | None, resend: float
@@ -62,7 +62,11 @@ class Placements(Repository):
         As many as `Tickets.to_publish`; never to a worker that has none of its own.
         """
         rows = self._run(
-            "summon_owned", job=job, slots=slots, resend=resend, fresh=FRESH
+            "tickets_to_publish_by_worker",
+            job=job,
+            slots=slots,
+            resend=resend,
+            fresh=FRESH,
         )
         return [
             AddressedTicket(ticket=ticket, seq=seq, queue=queue)

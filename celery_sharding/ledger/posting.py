@@ -120,14 +120,14 @@ class Posting(Repository):
 
         Names of its holders begin like that: "host:123:".
         """
-        return [row[0] for row in self._run("void_stages", prefix=prefix)]
+        return [row[0] for row in self._run("end_stages", prefix=prefix)]
 
     def leave(self, job: int, epoch: int, *, counts: bool) -> bool:
         """Free PreProcess or Post of that epoch for others; return whether.
 
         ``counts``: False where it is as if it had not been begun.
         """
-        return self._change_one("leave_stage", job=job, epoch=epoch, counts=counts)
+        return self._change_one("free_stage", job=job, epoch=epoch, counts=counts)
 
     def post_done(
         self,

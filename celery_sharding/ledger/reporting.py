@@ -55,7 +55,7 @@ class Reporting(Repository):
         Shards that were given back midway count when they are held again: it may be
         less than before, so `notified` is what was reached.
         """
-        rows = self._run("stand_progress", job=job)
+        rows = self._run("read_progress", job=job)
         if not rows:
             return None
         (

@@ -131,7 +131,7 @@ class Tickets(Repository):
         resend: float | None = None,
     ) -> bool:
         row = self._run_one(
-            "let_go_ticket",
+            "free_ticket",
             job=hold.job,
             ticket=hold.ticket,
             seq=hold.seq,
@@ -152,7 +152,7 @@ class Tickets(Repository):
         and then less and less often.
         None while the job is paused, or not sharding.
         """
-        rows = self._run("summon_tickets", job=job, slots=slots, resend=resend)
+        rows = self._run("tickets_to_publish", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
 
     def resend(self, *, resend: float, most: int) -> list[Overdue]:
@@ -182,7 +182,7 @@ class Tickets(Repository):
         Their shards may be claimed again, go on from their cursor, and count a death.
         So do shards that are claimed under no hold, whatever left them.
         """
-        ended = {row[0] for row in self._run("void_lapsed", job=job, most=most)}
+        ended = {row[0] for row in self._run("end_expired_holds", job=job, most=most)}
         return self._freed(ended, None if job is None else [job], died=True)
 
     def lost(self, prefix: str, *, in_hand: tuple[int, int] | None = None) -> list[int]:
@@ -191,7 +191,7 @@ class Tickets(Repository):
         Names of holders begin with hostname and pid: "a@host:123:". ``in_hand``: the
         job and shard that it died over, none else counts a death; None: not known.
         """
-        ended = {row[0] for row in self._run("void_holds", job=None, prefix=prefix)}
+        ended = {row[0] for row in self._run("end_holds", job=None, prefix=prefix)}
         if not ended:
             return []
         return self._freed(ended, [*ended], died=True, in_hand=in_hand)
@@ -201,7 +201,7 @@ class Tickets(Repository):
 
         Nobody died; what they had in hand may be claimed again.
         """
-        ended = {row[0] for row in self._run("void_holds", job=job, prefix=None)}
+        ended = {row[0] for row in self._run("end_holds", job=job, prefix=None)}
         return self._freed(ended, [job], died=False)
 
     def _freed(

@@ -96,7 +96,7 @@ class Upkeep(Repository):
     ) -> None:
         """Record that a worker lives, its number of slots, and its queues."""
         self._change(
-            "see_executor",
+            "record_executor",
             hostname=hostname,
             slots=slots,
             direct_queue=direct_queue,

@@ -1,4 +1,4 @@
-/* celery_sharding:stand_job */
+/* celery_sharding:read_job_state */
 -- What there is to decide upon for a job: one snapshot.
 --
 -- failed:     of ended shards as their layers have it, of held ones as they wrote it.
@@ -221,7 +221,7 @@ where job.job = %(job)s
     and job.epoch = %(epoch)s
     and job.stage in ('posting', 'delivering')
 
-/* celery_sharding:leave_stage */
+/* celery_sharding:free_stage */
 -- Whoever ran PreProcess or Post does so no more, and lives: another may begin at once.
 --
 -- counts:  whether this beginning is one of those after which it is not begun any more.
@@ -302,7 +302,7 @@ where job.task_id = %(task_id)s
         or job.attempts >= %(most)s
     )
 
-/* celery_sharding:void_stages */
+/* celery_sharding:end_stages */
 -- Whoever planned, posted or reported an outcome in a process that is known to be dead does so
 -- no more: the lease is over now, and another message is sent.
 with clock as materialized (
@@ -367,7 +367,7 @@ update {schema}.pecker_jobs as job
 set sent_at = null
 where job.job = %(job)s and job.stage <> 'ended'
 
-/* celery_sharding:stand_progress */
+/* celery_sharding:read_progress */
 -- How far a job is by what its layers and held shards say, and how far it was reported.
 select job.task_id,
        job.task,

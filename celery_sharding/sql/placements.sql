@@ -60,7 +60,7 @@ where shard.job = %(job)s
     and shard.shard = dealt.shard
     and (shard.status = 100 or shard.status in (201, 202))
 
-/* celery_sharding:disown_shards */
+/* celery_sharding:release_shards */
 -- What was dealt to a worker that cannot run it is for any.
 update {schema}.pecker_shards as shard
 set owner = null
@@ -68,8 +68,8 @@ where shard.job = %(job)s
     and shard.owner = %(hostname)s
     and (shard.status = 100 or shard.status in (201, 202))
 
-/* celery_sharding:summon_owned */
--- As summon_tickets, where shards have owners: each ticket is sent to one who has some.
+/* celery_sharding:tickets_to_publish_by_worker */
+-- As tickets_to_publish, where shards have owners: each ticket is sent to one who has some.
 --
 -- reach:   workers that have a queue of their own; what was sent to one that is not
 --          among them any more is lost, and is sent to another at once.

@@ -60,7 +60,7 @@ select job.stage, job.paused, job.concurrency, job.layer
 from renewed
 join {schema}.pecker_jobs as job on job.job = renewed.job
 
-/* celery_sharding:let_go_ticket */
+/* celery_sharding:free_ticket */
 -- The holder has done: its ticket is on its way to another worker, or lies idle.
 --
 -- freed:  what is still claimed under it is anybody's; nobody died over it. A claim of
@@ -102,7 +102,7 @@ freed as (
 select gone.seq
 from gone
 
-/* celery_sharding:summon_tickets */
+/* celery_sharding:tickets_to_publish */
 -- Marks as many tickets as sent as are of use, and returns them to be published.
 --
 -- tickets: what becomes of each. The message of one that was sent is given up after a
@@ -230,7 +230,7 @@ from made
 -- Tickets whose message nobody took are on their way once more, whoever waits longest
 -- first; returned are those that are to be published.
 --
--- overdue:  jobs whose shards belong to workers are left out: see summon_owned.
+-- overdue:  jobs whose shards belong to workers are left out: see tickets_to_publish_by_worker.
 -- sent:     of a job that takes no ticket now they lie idle, until they are summoned.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -296,7 +296,7 @@ where ticket.job = %(job)s
     and ticket.seq = released.seq
     and ticket.state = 'sent'
 
-/* celery_sharding:void_lapsed */
+/* celery_sharding:end_expired_holds */
 -- Who holds a ticket and did not renew its lease holds nothing from here on.
 --
 -- A renewal that comes first is seen: a row that has changed is looked at again as it
@@ -327,7 +327,7 @@ where ticket.job = lapsed.job
     and ticket.ticket = lapsed.ticket
 returning ticket.job
 
-/* celery_sharding:void_holds */
+/* celery_sharding:end_holds */
 -- All holds of a process that is known to be dead end at once, or all of a job.
 update {schema}.pecker_tickets as ticket
 set state = 'idle',

@@ -276,7 +276,7 @@ set seen_at = executor.seen_at - step.back,
 from step
 where executor.seen_at > step.past
 
-/* celery_sharding:see_executor */
+/* celery_sharding:record_executor */
 -- A worker that runs shards is there, with so many at once.
 --
 -- started_at:  since when its heartbeats have no gap: only who sent them all the

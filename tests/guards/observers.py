@@ -15,7 +15,7 @@ PURE = "tests/unit/observers/test_retry_and_placement.py"
 PLANS = "tests/plans/test_observers_use_their_indexes.py"
 
 TRUST = "tests/unit/observers/test_trust.py"
-LAPSED = "tests/unit/observers/test_lapsed.py"
+LAPSED = "tests/unit/observers/test_lost_trust.py"
 LOOKS = "tests/unit/observers/test_looks.py"
 REAL = "tests/integration/observers/test_hosts.py"
 LIFE = "celery_pecker/observers/hosts/lives.py"

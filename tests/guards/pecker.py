@@ -7,7 +7,7 @@ from tests.guards.guard import Guard
 CLAIMS = "tests/integration/schedules/test_claim.py"
 REPLICAS = "tests/integration/schedules"
 PAUSE = f"{REPLICAS}/test_pause.py"
-ASKED = f"{REPLICAS}/test_asked.py"
+ASKED = f"{REPLICAS}/test_requested_runs.py"
 HISTORY = "tests/integration/history"
 MACHINE = "tests/property/test_claim_on_real_sql.py"
 SQL = "celery_pecker/sql/schedules.sql"
@@ -21,7 +21,7 @@ REFUSING = "tests/contract/publisher/test_refusing_redis.py"
 HOSTS = "tests/integration/test_hosts.py"
 
 CONNECTIONS = "tests/integration/test_connections.py"
-CHANGED = f"{REPLICAS}/test_changed.py"
+CHANGED = f"{REPLICAS}/test_changed_schedules.py"
 PREPARE = f"{REPLICAS}/test_prepare.py"
 GATES = f"{REPLICAS}/test_gate.py"
 
@@ -232,7 +232,7 @@ GUARDS = (
         "celery_pecker/calendars/spread.py",
         "        longest = base.shortest\n",
         "        longest = LONGEST\n",
-        f"{CALENDAR_UNITS}/test_moved.py",
+        f"{CALENDAR_UNITS}/test_splay_and_jitter.py",
     ),
     Guard(
         "calendars: a rule of RFC 5545 keeps its phase however old its start",
@@ -1045,7 +1045,7 @@ GUARDS = (
         "celery_pecker/history/silent_processes.py",
         "if now - self._looked < LONGEST_GAP else {}",
         "if True else {}",
-        f"{REPLICAS}/test_lost.py",
+        f"{REPLICAS}/test_killed_workers.py",
     ),
     Guard(
         "lost: a table that refuses is left alone for a while",
@@ -1059,7 +1059,7 @@ GUARDS = (
         "celery_pecker/schedules/upkeep.py",
         "        self._sweep()\n",
         "",
-        f"{REPLICAS}/test_lost.py",
+        f"{REPLICAS}/test_killed_workers.py",
     ),
     Guard(
         "lost: a worker renews what it has in hand",

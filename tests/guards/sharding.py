@@ -28,10 +28,10 @@ FORGETTING = f"{LEDGER}/test_forgetting.py"
 PLANNING = f"{REAL}/stages/test_planning.py"
 POST = f"{REAL}/flow/test_post.py"
 NOTIFY = f"{REAL}/flow/test_notify.py"
-GO_ON = f"{REAL}/flow/test_go_on.py"
+GO_ON = f"{REAL}/flow/test_next_step.py"
 SWEEP = f"{REAL}/flow/test_sweep.py"
 WORK = f"{REAL}/runner/test_work.py"
-PASSING_ON = f"{REAL}/runner/test_passing_on.py"
+PASSING_ON = f"{REAL}/runner/test_releasing_tickets.py"
 LIMITS = f"{REAL}/runner/test_limits.py"
 RESULTS = f"{REAL}/flow/test_results.py"
 SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
@@ -44,7 +44,7 @@ SENDING = f"{REAL}/canvas/test_sending.py"
 REFUSED = f"{REAL}/canvas/test_refused.py"
 UNKNOWN = f"{REAL}/canvas/test_unknown.py"
 EAGER = f"{REAL}/canvas/test_eager.py"
-OWNED = f"{REAL}/placement/test_owned.py"
+OWNED = f"{REAL}/placement/test_tickets_of_workers.py"
 ORPHANS = f"{REAL}/placement/test_orphans.py"
 SUSPECTS = f"{UNIT}/runner/test_suspects.py"
 FAILING = f"{UNIT}/runner/test_failing.py"
@@ -107,7 +107,7 @@ GUARDS = (
         "celery_sharding/runner/gates.py",
         "    database = processor.options.database or _named(processor.throttle)\n",
         "    database = processor.options.database\n",
-        "tests/integration/sharding/runner/test_passing_on.py"
+        "tests/integration/sharding/runner/test_releasing_tickets.py"
         "::test_the_option_throttle_asks_the_gate_of_the_settings",
     ),
     # Tickets: one holder each, and no more of them than the concurrency
@@ -1176,7 +1176,7 @@ where ticket.state = 'held'
         "celery_sharding/ledger/per_thread.py",
         "    if _own.process != os.getpid():\n",
         "    if False:\n",
-        f"{LEDGER}/test_own.py::test_a_fork_has_a_connection_of_its_own",
+        f"{LEDGER}/test_per_thread.py::test_a_fork_has_a_connection_of_its_own",
     ),
     Guard(
         "sharding: a grid knows the shards of a dead hold",

@@ -183,7 +183,7 @@ GUARDS = (
         "throttle/store/redis/direct.py",
         "        except Lost:\n",
         "        except ZeroDivisionError:\n",
-        f"{REAL}/store/test_away.py"
+        f"{REAL}/store/test_store_unavailable.py"
         "::test_a_connection_that_was_closed_meanwhile_costs_no_report",
     ),
     Guard(

@@ -104,7 +104,7 @@ def test_a_standby_is_an_absence_not_a_refusal(
 
     def as_standby(label: str, **params: object) -> Any:
         rows = read(label, **params)
-        if label == "read_ground":
+        if label == "read_server":
             return [(*row[:2], True, *row[3:]) for row in rows]
         return rows
 

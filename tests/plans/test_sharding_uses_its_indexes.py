@@ -50,16 +50,16 @@ HOT: dict[str, tuple[dict[str, Any], int]] = {
     "due_followers": ({"most": 200}, 0),
     "over_deadline": ({"now": None, "most": 200}, JOBS),
     "orphaned_shards": ({"now": None, "fresh": 15.0, "most": 100_000}, JOBS),
-    "void_stages": ({"now": None, "prefix": "w:1:"}, JOBS),
+    "end_stages": ({"now": None, "prefix": "w:1:"}, JOBS),
     "read_totals": ({"now": None, "fresh": 15.0}, JOBS),
     "read_figures": ({"now": None}, JOBS),
     "clock_ahead": ({"now": None}, 0),
-    "void_lapsed": ({"now": None, "job": None, "most": 100}, JOBS),
+    "end_expired_holds": ({"now": None, "job": None, "most": 100}, JOBS),
     "free_orphans": ({"jobs": None, "died": True, "over": None, "shard": None}, HELD),
-    "stand_job": ({"job": JOB}, 2),
-    "stand_progress": ({"job": JOB}, 2),
+    "read_job_state": ({"job": JOB}, 2),
+    "read_progress": ({"job": JOB}, 2),
     "send_again": ({"now": None, "job": JOB, "resend": 10.0}, 1),
-    "summon_tickets": ({"now": None, "job": JOB, "slots": 4, "resend": 10.0}, 64),
+    "tickets_to_publish": ({"now": None, "job": JOB, "slots": 4, "resend": 10.0}, 64),
     "take_ticket": (
         {
             "now": None,
@@ -86,7 +86,7 @@ HOT: dict[str, tuple[dict[str, Any], int]] = {
         },
         2,
     ),
-    "let_go_ticket": (
+    "free_ticket": (
         {
             "now": None,
             "job": JOB,

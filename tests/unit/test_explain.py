@@ -21,7 +21,7 @@ from celery_pecker.overview.model import (
     PendingRow,
     ReplicaRow,
 )
-from celery_pecker.overview.verdicts import REPORTED, Answer, Asked
+from celery_pecker.overview.verdicts import REPORTED, Answer, Question
 
 SECOND = 1_000_000
 NOW = 1_000_000 * SECOND
@@ -118,7 +118,7 @@ def ask(found: EntryDetail | None, **given: Any) -> Answer:
         "replicas": [replica()],
         "declared_in_code": True,
     }
-    return explain(Asked(**{**usual, **given}), at)
+    return explain(Question(**{**usual, **given}), at)
 
 
 PENDING = PendingRow(

@@ -92,7 +92,7 @@ def test_only_a_plain_interval_is_a_grid() -> None:
 def test_a_class_with_its_own_is_due_is_asked_and_believed(app: Celery) -> None:
     """It is due now, or asked again when it says."""
     fourth = recurrence(Fourth(timedelta(seconds=1)), app, "test")
-    assert fourth.asks
+    assert fourth.is_polled
     answers = [fourth.next(to_us(NOW) - SECOND, NOW_US) - NOW_US for _ in range(4)]
     assert answers == [7_500_000, 7_500_000, 7_500_000, 0]
 
@@ -134,7 +134,7 @@ def test_what_is_due_now_lies_after_the_last_slot(app: Celery) -> None:
 def test_a_class_with_its_own_estimate_has_instants(app: Celery) -> None:
     """The next follows from the last, whatever now is."""
     doubling = recurrence(Doubling(timedelta(seconds=30)), app, "test")
-    assert not doubling.asks
+    assert not doubling.is_polled
     for now_us in (0, NOW_US, 2 * NOW_US):
         assert doubling.next(NOW_US, now_us) == NOW_US + 60 * SECOND
 

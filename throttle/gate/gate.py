@@ -21,7 +21,7 @@ FIRST_ANSWER = 0.5
 """Seconds that a new gate waits for the store's first answer."""
 
 
-class Known(Protocol):
+class SnapshotSource(Protocol):
     """What a gate goes by: an exchange."""
 
     @property
@@ -100,7 +100,7 @@ class Gate:
         *,
         cycle: float | None = CYCLE,
         dispatchers: int = 1,
-        exchange: Known | None = None,
+        exchange: SnapshotSource | None = None,
         wait: float = FIRST_ANSWER,
         clock: Monotonic = monotonic,
     ) -> None:

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from benchmarks.arrivals import spread
 from benchmarks.outbox.peers.asked import SEEN
-from benchmarks.peers.given import ENVIRONMENT, given
+from benchmarks.peers.environment import ENVIRONMENT, given
 from celery_pecker.kernel.clock import chance
 
 READY = 60.0

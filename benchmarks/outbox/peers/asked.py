@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 SEEN = -1
 """A job of this number says in Redis that it ran; what a relay sends is there."""

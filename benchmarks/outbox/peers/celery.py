@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from benchmarks.outbox.field import build
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 TABLE = ""
 

@@ -16,7 +16,7 @@ from django_celery_outbox.app import OutboxCelery
 
 from benchmarks.outbox.field import TASK, note
 from benchmarks.peers.django import settings as database
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 TABLE = "celery_outbox"
 

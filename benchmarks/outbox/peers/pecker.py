@@ -9,7 +9,7 @@ import psycopg
 
 from benchmarks.outbox import relaying
 from benchmarks.outbox.field import build
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 from celery_pecker.kernel.migrations import migrate
 
 TABLE = "pecker_outbox"

@@ -16,7 +16,7 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries, SyncQueries
 
 from benchmarks.outbox.peers.asked import SEEN, server_settings
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 TABLE = "pgqueuer"
 BATCH = 100

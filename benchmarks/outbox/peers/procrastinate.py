@@ -10,7 +10,7 @@ import redis.asyncio
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 
 from benchmarks.outbox.peers.asked import SEEN
-from benchmarks.peers.given import given
+from benchmarks.peers.environment import given
 
 TABLE = "procrastinate_jobs"
 CONCURRENCY = 30

@@ -32,7 +32,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class XminHolder:
     """Something that keeps old row versions alive."""
 
     what: str
@@ -115,7 +115,7 @@ def clock(offset_us: int, error_us: int, skew_us: int) -> Finding:
     return ok("clock", text)
 
 
-def snapshots(holders: Sequence[Held], vacuums: bool) -> Finding:
+def snapshots(holders: Sequence[XminHolder], vacuums: bool) -> Finding:
     """Judge what keeps dead rows from being cleaned up."""
     worst = next(
         (one for one in holders if one.since_us is None or one.since_us > HELD_US), None

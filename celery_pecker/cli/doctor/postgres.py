@@ -39,7 +39,7 @@ def examine(context: Context) -> Iterator[Finding]:
         vacuums = yield from _server(context)
         yield from _schema(database, settings.app)
         held = database.run("examine_snapshots", now=None)
-        yield judge.snapshots([judge.Held(*row) for row in held], vacuums=vacuums)
+        yield judge.snapshots([judge.XminHolder(*row) for row in held], vacuums=vacuums)
         yield from _schedulers(context)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")

@@ -17,7 +17,7 @@ from celery_pecker.kernel.clock import monotonic, new_id
 from celery_pecker.observers import placement
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.lives import Life, Lives
-from celery_pecker.observers.hosts.tables import Answered, Outcome, Pulse, Tables
+from celery_pecker.observers.hosts.tables import Outcome, Pulse, ReportResult, Tables
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
 from celery_pecker.observers.placement import Looks, Survey
@@ -251,7 +251,7 @@ class Host:
         for answer in self._tables.report(some):
             self._settle(self._unanswered.pop(answer.id), answer)
 
-    def _settle(self, outcome: Outcome, answer: Answered) -> None:
+    def _settle(self, outcome: Outcome, answer: ReportResult) -> None:
         life = self._lives.by_id.get(outcome.id)
         if life is None or life.claimed.epoch != outcome.epoch:
             return

@@ -217,7 +217,7 @@ class SupervisedHost:
         settings = Settings(**{k.removeprefix(PREFIX): v for k, v in conf.items()})
         database = Database.of(settings, role="observers")
         try:
-            database.change("bury_observer_node", now=None, node=process.node)
+            database.change("end_observer_node", now=None, node=process.node)
             database.run("free_observers", now=None, most=1_000)
         except (DatabaseUnavailable, Misconfigured) as error:
             logger.warning(

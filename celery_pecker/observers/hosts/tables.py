@@ -68,7 +68,7 @@ class Notice(NamedTuple):
     tries: int
 
 
-class Answered(NamedTuple):
+class ReportResult(NamedTuple):
     """What became of a report."""
 
     id: int
@@ -141,7 +141,7 @@ class Tables:
 
     def leave(self) -> None:
         """Say goodbye."""
-        self._database.change("bury_observer_node", now=None, node=self.node)
+        self._database.change("end_observer_node", now=None, node=self.node)
 
     def survey(self) -> Survey:
         """Return how the load lies."""
@@ -179,7 +179,7 @@ class Tables:
         rows = self._database.run("read_observer_orders", node=self.node, most=AT_ONCE)
         return [Order(*row) for row in rows]
 
-    def report(self, outcomes: Sequence[Outcome]) -> list[Answered]:
+    def report(self, outcomes: Sequence[Outcome]) -> list[ReportResult]:
         """Report what became of lives; return those whose report is done with."""
         rows = self._database.run(
             "report_observers",
@@ -192,7 +192,7 @@ class Tables:
             failures=[one.failures for one in outcomes],
             errors=[_shown(one.error) for one in outcomes],
         )
-        return [Answered(*row) for row in rows]
+        return [ReportResult(*row) for row in rows]
 
     def save(self, cursors: Mapping[int, tuple[int, str]]) -> set[int]:
         """Write cursors; return the ids of those that are written."""

@@ -151,7 +151,7 @@ class Batches:
 
     def shorten_holds(self) -> int:
         """Shorten holds from before the database's clock stepped back."""
-        return self._database.change("mend_outbox_holds", now=self._now())
+        return self._database.change("shorten_outbox_holds", now=self._now())
 
     def read(self, batch: Batch) -> list[Row]:
         """Return the messages of a batch, by id; parked and dropped ones are out."""
@@ -196,7 +196,7 @@ class Batches:
         """
         parked = parked or {}
         [(held, number)] = self._database.run(
-            "part_outbox_batch",
+            "split_outbox_batch",
             now=self._now(),
             batch=batch.number,
             epoch=batch.epoch,
@@ -206,7 +206,7 @@ class Batches:
             apart=[*apart],
             token=token,
         )
-        if not self._database.one_row("part_outbox_batch", held):
+        if not self._database.one_row("split_outbox_batch", held):
             raise _lost(batch)
         out = {*sent, *parked, *apart}
         left = [one for one in batch.ids if one not in out]
@@ -220,7 +220,7 @@ class Batches:
     def release_for_retry(self, batch: Batch, *, wait: float) -> None:
         """Give a batch back, to be tried again after so many seconds."""
         self._database.change_one(
-            "lapse_outbox_batch",
+            "release_outbox_batch",
             now=self._now(),
             batch=batch.number,
             epoch=batch.epoch,

@@ -175,7 +175,7 @@ class Rows:
         Return how many there were; call again while there are some.
         """
         return self._database.change(
-            "mend_outbox_runs", now=self._now(), slack=slack, most=MAX_MENDED
+            "shorten_outbox_run_holds", now=self._now(), slack=slack, most=MAX_MENDED
         )
 
     def load(self) -> Load:

@@ -28,9 +28,9 @@ AFTER = {
     "write_steps": "cursor written, not looked at",
     "next_layer": "layer closed, nobody summoned",
     "finish_layers": "last layer closed, Post not sent",
-    "summon_tickets": "tickets summoned, not sent",
+    "tickets_to_publish": "tickets summoned, not sent",
     "begin_post": "Post begun",
-    "void_lapsed": "lapsed holds voided, nobody summoned",
+    "end_expired_holds": "lapsed holds voided, nobody summoned",
     "send_again": "messages due, not sent",
     "begin_delivery": "telling begun",
 }
@@ -54,8 +54,8 @@ WORKERS = (
     *(PUBLISHING, PUBLISHED),
 )
 SCHEDULERS = (
-    AFTER["void_lapsed"],
-    AFTER["summon_tickets"],
+    AFTER["end_expired_holds"],
+    AFTER["tickets_to_publish"],
     AFTER["send_again"],
     *(PUBLISHING, PUBLISHED),
 )

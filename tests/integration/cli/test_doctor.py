@@ -232,7 +232,7 @@ TABLE = judge.Table(
     options="fillfactor=35",
     indexes=1,
 )
-HELD = judge.Held(what="session 7", who="ann", versions=9, since_us=59 * SECOND)
+HELD = judge.XminHolder(what="session 7", who="ann", versions=9, since_us=59 * SECOND)
 TIMED = Entry(
     name="timed",
     task="t",

@@ -95,7 +95,7 @@ def test_a_crontab_that_nobody_wins_is_overdue(
 class Asked:
     """A schedule that can only be asked whether it is due now."""
 
-    asks = True
+    is_polled = True
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return now."""

@@ -122,7 +122,7 @@ def test_too_many_kinds_are_counted_together() -> None:
         (f"kind {number}", "running", 2, 3, 1, None)
         for number in range(observers.MOST_KINDS + 1)
     ]
-    one = observers.together(summed(rows, []).kinds)
+    one = observers.totals(summed(rows, []).kinds)
     assert (one.kind, one.weight, one.moves) == ("", 303, 101)
     [(count, *_)] = [[*observers._kinds(summed(rows, []).kinds)]]
     assert {sample.labels["kind"] for sample in count.samples} == {""}

@@ -131,7 +131,7 @@ def test_one_that_begins_anew_follows_nobody(desk: Desk) -> None:
     """It was buried itself; who joined beside it meanwhile, under its name, lives."""
     grown = desk.host("first")
     new = desk.host("first", follows=False)
-    desk.databases[0].change("bury_observer_node", now=None, node=grown.node)
+    desk.databases[0].change("end_observer_node", now=None, node=grown.node)
     assert grown.pulse().state is None
     grown.join(str(new_id()), name="first", pid=1, capacity=10, ttl=60.0)
     over(desk, "first")

@@ -75,6 +75,6 @@ def told(dsn: str, name: str = "sweep") -> list[Report]:
 def ask(pecker: ManualPecker, name: str = "sweep") -> str:
     """Ask for a run now; return its slot as a header tells it."""
     [(due_us,)] = pecker._database.run(
-        "ask_run", name=name, by="somebody", now=pecker.clock.now()
+        "insert_requested_run", name=name, by="somebody", now=pecker.clock.now()
     )
     return from_us(due_us).isoformat(timespec="microseconds")

@@ -103,7 +103,7 @@ def test_in_our_scheduler_they_have_instants_whatever_now_is(app: Celery) -> Non
     for entry in found.values():
         assert entry.period_us is None
         assert entry.recurrence is not None
-        assert not entry.recurrence.asks
+        assert not entry.recurrence.is_polled
         for now_us in (0, NOW_US, 2 * NOW_US):
             assert NOW_US < entry.recurrence.next(NOW_US, now_us) < NEVER_US
         assert entry.described == repr(SCHEDULES[entry.name])

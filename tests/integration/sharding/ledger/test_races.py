@@ -289,7 +289,7 @@ def test_a_hold_that_is_renewed_before_it_is_ended_goes_on(
     with rivals.behind(
         lambda: (
             rivals.second.database._connected()
-            .execute(waits("void_lapsed"), ask)
+            .execute(waits("end_expired_holds"), ask)
             .fetchall()
         )
     ) as ended:

@@ -26,7 +26,7 @@ from throttle.store.redis import RedisStore
 ROOT = Path(__file__).parents[4]
 
 
-class Known:
+class SnapshotSource:
     """What is known is what a test says, and never stale."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -53,7 +53,7 @@ class Stage:
 
     def __init__(self, dsn: str, given: Celery = app) -> None:
         clock = ManualClock()
-        self.known = Known(clock)
+        self.known = SnapshotSource(clock)
         settings = Settings.read(app.conf)
         self.gate = Gate(settings, exchange=self.known, clock=clock.monotonic)
         self.route = Route(load(settings.route), settings.limits)

@@ -241,7 +241,7 @@ def test_a_look_that_finds_nothing_writes_nothing(start: Starter) -> None:
 
     pecker._database._execute = watch  # type: ignore[method-assign,assignment]
     pecker.service.step()
-    assert changed == ["read_asked"]
+    assert changed == ["read_requested_runs"]
 
 
 def test_what_is_asked_for_while_the_broker_is_away_waits(start: Starter) -> None:

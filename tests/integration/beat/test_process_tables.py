@@ -45,7 +45,9 @@ def test_a_scheduler_writes_its_history_and_answers_a_question(
         eventually(lambda: one("select kind from pecker_replicas"))
         name = eventually(lambda: one("select name from pecker_declarations"))
         database = Database(dsn, schema="public", timeout=5.0, role="test")
-        [(asked_us,)] = database.run("ask_run", name=name, by="test", now=None)
+        [(asked_us,)] = database.run(
+            "insert_requested_run", name=name, by="test", now=None
+        )
         database.close()
         eventually(
             lambda: one(
