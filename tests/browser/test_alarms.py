@@ -35,7 +35,6 @@ def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
 @pytest.fixture
 def page(browser: Any, site: Site) -> Iterator[Any]:
     """Give a browser that has the page open and drawn; no script fails."""
-    browser.get_log("browser")  # of the test before
     browser.set_window_size(1400, 1000)
     browser.get(f"{site.url}/alarms")
     until(lambda: text(browser, "#pecker-live") == "Live", "it is live")

@@ -36,7 +36,6 @@ def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
 def page(browser: Any, site: Site, shared_dsn: str) -> Iterator[Any]:
     """Give a browser that has the page open; no script fails."""
     write_observers(shared_dsn)
-    browser.get_log("browser")  # of the test before
     browser.set_window_size(1400, 1000)
     browser.get(f"{site.url}/observers")
     live = "#pecker-live"

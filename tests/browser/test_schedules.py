@@ -120,7 +120,6 @@ def site(shared_dsn: str, start: Callable[..., Site], rows: None) -> Site:
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give a screen on which nothing went wrong unseen."""
     screen = Screen(browser, site)
-    screen.complaints()  # of another test
     yield screen
     assert not screen.complaints()
     assert browser.execute_script("return window.hacked") is None

@@ -96,7 +96,6 @@ class Screen:
 @pytest.fixture
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give the pages; at the end no script has failed."""
-    browser.get_log("browser")  # of the test before
     browser.set_window_size(1400, 1000)
     yield Screen(browser, site)
     severe = [

@@ -50,7 +50,6 @@ def screen(browser: Any, site: Site, shared_dsn: str) -> Iterator[Screen]:
         connection.execute("delete from pecker_declarations where name <> 'code''s'")
     browser.set_window_size(1400, 1000)
     screen = Screen(browser, site)
-    screen.complaints()  # of another test
     yield screen
     assert not [one for one in screen.complaints() if "/act - " not in one]
     assert browser.execute_script("return window.hacked") is None

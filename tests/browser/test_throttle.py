@@ -74,7 +74,6 @@ def site(counting: EmbeddedRedis, start_over: Callable[..., Site], crew: Crew) -
 @pytest.fixture
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give the page; at the end no script has failed."""
-    browser.get_log("browser")  # of the test before
     browser.set_window_size(1400, 1000)
     yield Screen(browser, site)
     severe = [
