@@ -203,7 +203,7 @@ class Report:
     """Of its samples, rising from 1 in a holder's life. A report whose answer was lost
     is repeated with the same number and the same samples (older by then): they count
     once. What is held is reported anew each time. 0: there are no samples."""
-    heard: bool = True
+    answered: bool = True
     """Whether the answer to its last report came, as far as who hands it on knows. If
     not, it may still go by a share from before that."""
 

@@ -31,8 +31,8 @@ def _left(limit: float, traffic: float) -> float:
     return round((limit - traffic) * IDLE / limit, 9)
 
 
-def unheard(policy: Policy, last: float | None) -> float:
-    """Return the quota while nothing is heard; `last` is the quota of the last answer.
+def quota_without_answer(policy: Policy, last: float | None) -> float:
+    """Return the quota without an answer; `last` is the quota of the last one.
 
     ``safe``: half of it, no less than 5; if there never was an answer, half of an idle
     database's.

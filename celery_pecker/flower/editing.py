@@ -117,7 +117,7 @@ def save(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
         raise Refused(str(error), status=GONE) from error
     except SlotUnderway as error:
         raise Refused(str(error), status=CONFLICT) from error
-    return {"said": f"Saved {row.name}.", "name": row.name, "version": row.version}
+    return {"message": f"Saved {row.name}.", "name": row.name, "version": row.version}
 
 
 def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]
     if not was:
         message = f"no stored schedule is named {name!r}"
         raise Refused(message, status=GONE)
-    return {"said": f"Removed {name}: it does not run any more."}
+    return {"message": f"Removed {name}: it does not run any more."}
 
 
 def preview(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:

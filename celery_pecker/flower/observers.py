@@ -144,7 +144,7 @@ def stop(source: Source, name: str, by: str) -> dict[str, Any]:
     answer = operations.stop(source.database, name)
     if answer not in STOPS:
         raise NoSuchObserver
-    return {"said": STOPS[answer]}
+    return {"message": STOPS[answer]}
 
 
 def restart(source: Source, name: str, by: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def restart(source: Source, name: str, by: str) -> dict[str, Any]:
     del by
     if operations.restart(source.database, name) is not Answer.ASKED:
         raise NoSuchObserver
-    return {"said": "It begins again, with all its retries."}
+    return {"message": "It begins again, with all its retries."}
 
 
 def drain(source: Source, name: str, by: str) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def drain(source: Source, name: str, by: str) -> dict[str, Any]:
     del by
     if not operations.drain(source.database, name):
         raise NoSuchObserver
-    return {"said": "The host hands over what it holds, and takes nothing more."}
+    return {"message": "The host hands over what it holds, and takes nothing more."}
 
 
 def undrain(source: Source, name: str, by: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def undrain(source: Source, name: str, by: str) -> dict[str, Any]:
     del by
     if not operations.undrain(source.database, name):
         raise NoSuchObserver
-    return {"said": "The host takes observers again."}
+    return {"message": "The host takes observers again."}
 
 
 OBSERVERS = Page(

@@ -83,7 +83,7 @@ def _one(name: str) -> Which:
 def _changed(count: int, words: str) -> dict[str, Any]:
     if not count:
         raise NoSuchMessage
-    return {"said": words}
+    return {"message": words}
 
 
 def retry(source: Source, name: str, by: str) -> dict[str, Any]:

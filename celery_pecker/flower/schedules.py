@@ -234,20 +234,20 @@ def pause(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let the slots of the entry pass."""
     schedules_of(source.app).pause(name, by=by)
     totals_of(source.app).forget()
-    return {"said": f"Paused {name}: its slots pass without a run."}
+    return {"message": f"Paused {name}: its slots pass without a run."}
 
 
 def resume(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let the slots of the entry run again."""
     schedules_of(source.app).resume(name, by=by)
     totals_of(source.app).forget()
-    return {"said": f"Resumed {name}: it runs again from its next slot on."}
+    return {"message": f"Resumed {name}: it runs again from its next slot on."}
 
 
 def run(source: Source, name: str, by: str) -> dict[str, Any]:
     """Ask for a run now."""
     due_us = Overview(source.database).request_run(name, by)
-    return {"said": f"Asked for a run of {name}.", "due": due_us}
+    return {"message": f"Asked for a run of {name}.", "due": due_us}
 
 
 ACTS = {"pause": pause, "resume": resume, "run": run}

@@ -22,12 +22,12 @@ class Reporting:
     def __init__(
         self,
         agenda: Agenda,
-        fates: PendingWrites,
+        pending: PendingWrites,
         timekeeper: Timekeeper,
         history: Historian,
     ) -> None:
         self._agenda = agenda
-        self._pending = fates
+        self._pending = pending
         self._timekeeper = timekeeper
         self._history = history
         self._held: dict[str, int] = {}

@@ -107,28 +107,28 @@ def pause(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let no further item of the job begin."""
     del by
     _anew(source, name).control.pause(name)
-    return {"said": "Paused: workers stop at their next item."}
+    return {"message": "Paused: workers stop at their next item."}
 
 
 def resume(source: Source, name: str, by: str) -> dict[str, Any]:
     """Let the job go on."""
     del by
     _anew(source, name).control.resume(name)
-    return {"said": "It goes on where it stopped."}
+    return {"message": "It goes on where it stopped."}
 
 
 def cancel(source: Source, name: str, by: str) -> dict[str, Any]:
     """End the job."""
     del by
     _anew(source, name).control.cancel(name)
-    return {"said": "Cancelled: workers stop at their next item."}
+    return {"message": "Cancelled: workers stop at their next item."}
 
 
 def retry(source: Source, name: str, by: str) -> dict[str, Any]:
     """Run the failed items once more."""
     del by
     items = _anew(source, name).control.retry_failed(name)
-    return {"said": f"{items:,} items run again." if items else "No item is left."}
+    return {"message": f"{items:,} items run again." if items else "No item is left."}
 
 
 def _anew(source: Source, name: str) -> Ledger:

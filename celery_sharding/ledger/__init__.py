@@ -1,6 +1,6 @@
 """The ledger: what is to run, has run, and who may write, as rows in PostgreSQL.
 
-    ledger = own_ledger(settings)          # this thread's own
+    ledger = ledger_of_thread(settings)          # this thread's own
     ledger.submissions.submit(…)
 
 Repositories

@@ -72,7 +72,7 @@ class Interruption:
             self.wanted = True
             if self._scope is not None and self._scope.budget is not None:
                 self._scope.budget.at = monotonic()
-                check_now = getattr(self._enforced, "hasten", None)
+                check_now = getattr(self._enforced, "check_now", None)
                 if check_now is not None:
                     check_now()
 

@@ -200,13 +200,13 @@ def test_an_entry_is_paused_and_run_by_button_and_by_key(
     row = screen.row("plain-007")
     row.find_element(By.CSS_SELECTOR, "[data-act='pause']").click()
     screen.until(lambda: "Paused" in row.text, "the row says so")
-    assert "Paused plain-007" in screen.text("#pecker-said")
+    assert "Paused plain-007" in screen.text("#pecker-message")
     row.find_element(By.CSS_SELECTOR, "[data-act='resume']")
     screen.driver.execute_script("document.activeElement.blur()")
     screen.press("j", "p")
     screen.until(lambda: "On time" in row.text, "the same key resumes it")
     screen.press("r")
-    screen.until(lambda: "Asked" in screen.text("#pecker-said"), "it is asked for")
+    screen.until(lambda: "Asked" in screen.text("#pecker-message"), "it is asked for")
     assert one(
         shared_dsn, "select asked_by from pecker_pending where name = 'plain-007'"
     ) == ("flower:127.0.0.1",)

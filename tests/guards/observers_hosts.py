@@ -120,8 +120,8 @@ GUARDS = (
     Guard(
         "observers: a process that died is missed while what it forked lives",
         "celery_pecker/observers/hosts/child.py",
-        "        self._heard.wait(LAST_WORDS)\n",
-        "        self._heard.wait()\n",
+        "        self._output_read.wait(LAST_WORDS)\n",
+        "        self._output_read.wait()\n",
         "tests/integration/observers/test_processes.py"
         "::test_a_process_that_died_is_missed_while_what_it_forked_lives",
     ),

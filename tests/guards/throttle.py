@@ -277,7 +277,7 @@ GUARDS = (
     Guard(
         "throttle: a stale share is not believed",
         "throttle/admission/account.py",
-        "now - self._heard > STALE",
+        "now - self._answered_at > STALE",
         "False",
         f"{ADMISSION}::test_what_the_store_says_is_trusted_for_300_ms",
     ),

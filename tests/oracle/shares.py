@@ -28,7 +28,7 @@ class Grant:
     believed: int
     """The most that it may still think it has: an answer that grants less may be on its
     way, or lost, until the holder has heard it."""
-    heard: int
+    answered: int
     """When it was heard of, microseconds."""
 
 
@@ -73,7 +73,7 @@ class Shares:
         self._forget(now)
 
     def grant(
-        self, holder: str, now: int, *, want: int, available: int, heard: bool
+        self, holder: str, now: int, *, want: int, available: int, answered: bool
     ) -> int:
         """Return the share of a holder: fair, and no more than nobody else may have.
 
@@ -87,11 +87,13 @@ class Shares:
         granted = max(min(part, free), 0)
         before = 0
         if mine is not None:
-            before = mine.granted if heard else max(mine.granted, mine.believed)
+            before = mine.granted if answered else max(mine.granted, mine.believed)
         self.grants[holder] = Grant(want, granted, max(granted, before), now)
         return granted
 
     def _forget(self, now: int) -> None:
-        silent = [k for k, one in self.grants.items() if now - one.heard >= FORGOTTEN]
+        silent = [
+            k for k, one in self.grants.items() if now - one.answered >= FORGOTTEN
+        ]
         for holder in silent:
             del self.grants[holder]

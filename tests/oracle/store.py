@@ -68,7 +68,7 @@ class Oracle:
         self._known: dict[str, Known] = defaultdict(Known)
         self._counted: dict[str, int] = {}
 
-    def exchange(self, report: Report, *, heard: bool = True) -> Answer:
+    def exchange(self, report: Report, *, answered: bool = True) -> Answer:
         """The report counts; `heard`: its holder has the last answer."""
         now = self._clock.read(self._time())
         last = self._counted.get(report.holder, 0)
@@ -78,7 +78,7 @@ class Oracle:
         return Answer(
             at=now / WHOLE,
             databases={
-                name: self._one(name, told, report, now, fresh=fresh, heard=heard)
+                name: self._one(name, told, report, now, fresh=fresh, answered=answered)
                 for name, told in report.databases.items()
             },
         )
@@ -140,7 +140,7 @@ class Oracle:
         now: int,
         *,
         fresh: bool,
-        heard: bool,
+        answered: bool,
     ) -> Seen:
         known = self._known[name]
         known.at = now
@@ -174,7 +174,7 @@ class Oracle:
                 now,
                 want=units.whole(holding.want, WHOLE, units.WANTED),
                 available=available,
-                heard=heard,
+                answered=answered,
             )
         return _seen(known, now, granted, len(known.shares.grants), turn=turn)
 
@@ -197,7 +197,7 @@ def _view(known: Known, now: int) -> View:
     live = {
         holder: grant
         for holder, grant in known.shares.grants.items()
-        if now - grant.heard < FORGOTTEN
+        if now - grant.answered < FORGOTTEN
     }
     words = [one.why for one in (known.signal, known.adjusted) if now < one.until]
     return View(

@@ -160,13 +160,13 @@ class Ledgers(RuleBasedStateMachine):
     )
     def work(self, worker: int, slots: int | None, keep: bool, most: int) -> None:
         """Tickets are summoned; a worker takes the last, and claims."""
-        self.summon(slots)
+        self.publish(slots)
         if self.messages:
             self.deliver(len(self.messages) - 1, worker, keep)
         if self.holders:
             self.claim(len(self.holders) - 1, most, renew=False)
 
-    def summon(self, slots: int | None) -> None:
+    def publish(self, slots: int | None) -> None:
         """Messages are sent; together with who holds they are no more than may be."""
         found = self.own.tickets.to_publish(self.job, slots=slots, resend=RESEND)
         assert not (found and self.paused)
@@ -530,7 +530,7 @@ class Ledgers(RuleBasedStateMachine):
                 break
             self.advance()
             self.at += timedelta(seconds=max(DELAY, RESEND))
-            self.summon(None)
+            self.publish(None)
             while self.messages:
                 self.deliver(0, 0, keep=False)
             for nth, holder in enumerate(self.holders):

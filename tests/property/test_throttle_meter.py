@@ -41,7 +41,7 @@ class World:
         self.run = 0
         self.cost: Counter[str] = Counter()
         self.ended: list[tuple[int, str, int]] = []
-        self.heard: list[tuple[int, str, int]] = []
+        self.answered: list[tuple[int, str, int]] = []
         self.replace([])
 
     def replace(self, names: list[str]) -> None:
@@ -90,7 +90,7 @@ class World:
             self.told[name] += int(amount.operations)
         running = {r.database: r.amount.operations for r in reading.runs if not r.ended}
         assert running == (dict(self.cost) if self.run else {})
-        self.heard += [
+        self.answered += [
             (r.run, r.database, int(r.amount.operations))
             for r in reading.runs
             if r.ended
@@ -107,8 +107,8 @@ def test_each_count_and_each_ended_run_is_told_once(
         world.do(str(what), *given_)
     world.read()
     assert world.told == +world.true
-    assert sorted(world.heard) == sorted(world.ended)
-    assert len(world.heard) <= RING
+    assert sorted(world.answered) == sorted(world.ended)
+    assert len(world.answered) <= RING
 
 
 @given(

@@ -26,7 +26,7 @@ class Worker:
     share: float = 0.0
     asked: float = -10.0
     """When it sent the question whose answer it believes."""
-    heard: bool = True
+    answered: bool = True
 
     def believes(self, now: float) -> float:
         """Return its share; an answer that is stale is believed no more."""
@@ -57,10 +57,10 @@ class Cluster:
             holder=name, name=name, databases={"main": DatabaseReport(holding=holding)}
         )
         others = self.believed() - worker.believes(self.now)
-        seen = self.oracle.exchange(report, heard=worker.heard).databases["main"]
+        seen = self.oracle.exchange(report, answered=worker.answered).databases["main"]
         # However little there is now: not more than others believe to have is given.
         assert seen.share <= max(seen.factor - others, 0.0) + TINY
-        worker.heard = not lost
+        worker.answered = not lost
         if not lost:
             worker.share, worker.asked = seen.share, self.now
         return seen.share

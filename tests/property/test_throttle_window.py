@@ -160,11 +160,11 @@ class Twins:
             databases=databases,
             number=numbers.get(number, last),
         )
-        heard = holder not in self.store._unheard
-        expected = self.oracle.exchange(report, heard=heard)
+        answered = holder not in self.store._unanswered
+        expected = self.oracle.exchange(report, answered=answered)
         assert self.store.exchange(report) == expected
         if lost:
-            self.store._unheard.add(holder)
+            self.store._unanswered.add(holder)
 
     def stream(self, holder: str, counts: list[int]) -> None:
         """A process reports tick after tick."""

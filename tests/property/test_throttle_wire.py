@@ -61,7 +61,7 @@ reports = st.builds(
     name=texts | st.just(""),
     databases=st.dictionaries(names, told, max_size=3),
     number=counts,
-    heard=st.booleans(),
+    answered=st.booleans(),
 )
 by_estimator = st.fixed_dictionaries(dict.fromkeys(Estimator, amounts))
 seen = st.builds(

@@ -94,7 +94,7 @@ class Account:
         """When the turn was asked for that is to be used."""
         self._waits = (-WAITS, 0.0)
         """When a run was refused for want of a turn, and its part of the limit."""
-        self._heard = now
+        self._answered_at = now
         self._defer = (0.0, 0.0)
         self._cautious = 0.0
         """Standard deviations of what is under way to keep free."""
@@ -104,7 +104,7 @@ class Account:
 
     def policy(self, now: float) -> Policy | None:
         """Return the policy in force; None: the store is there."""
-        return self.limit.policy if now - self._heard > STALE else None
+        return self.limit.policy if now - self._answered_at > STALE else None
 
     def update(self, seen: Seen, now: float) -> bool:
         """Take what the store says of this database; return whether it opens anything.
@@ -112,11 +112,11 @@ class Account:
         A greater share, an answer after none, or a turn: what is held need not wait
         for the timer to be looked at.
         """
-        opens = bool(seen.turn) or now - self._heard > STALE
+        opens = bool(seen.turn) or now - self._answered_at > STALE
         opens = opens or seen.share > self.share + GREATER
         self.refill(now)
         self.seen, self.share = seen, seen.share
-        self._heard = max(now, self._heard)
+        self._answered_at = max(now, self._answered_at)
         if seen.turn:
             self._turn = max(now, self._turn)
         # Deviations of many workers add up by their squares
@@ -136,7 +136,7 @@ class Account:
     def refill(self, now: float) -> None:
         """Note that room has grown since the last look."""
         part = self.share
-        if now - self._heard > STALE:
+        if now - self._answered_at > STALE:
             part = UNHEARD if self.seen is None else self.share / 2
             self._defer = (0.0, 0.0)
         self.operations.refill(now, part * self.limit.operations)
@@ -170,7 +170,7 @@ class Account:
         a small part of what there is: others are not kept out, and what was not used
         is refunded.
         """
-        if kind.young or self.limit.shadow or now - self._heard > STALE:
+        if kind.young or self.limit.shadow or now - self._answered_at > STALE:
             return
         fit = self.operations.fits(kind.operations, AHEAD)
         if self.seconds is not None:
@@ -179,7 +179,7 @@ class Account:
         if runs < LEAST_AHEAD:
             return
         kind.ahead = kind.passes = runs
-        kind.until = min(now + TICK, self._heard + STALE)
+        kind.until = min(now + TICK, self._answered_at + STALE)
         self.runs += runs
         self.operations.admit(
             kind.operations * runs, kind.operations_variance * runs, kind.spread
@@ -212,7 +212,7 @@ class Account:
     def _wait(self, kind: Expected, now: float) -> float:
         if now - self.operations.at > SOON:
             self.refill(now)
-        if now - self._heard > STALE:
+        if now - self._answered_at > STALE:
             if self.limit.policy is Policy.OPEN:
                 return 0.0
             if self.limit.policy is Policy.CLOSED:
@@ -253,7 +253,7 @@ class Account:
     def _take_turn(self, kind: Expected, now: float) -> float:
         """Return 0.0 if the turn is this worker's, and take it; else ask for it."""
         part = self.limit.fraction(kind.cost.amount)
-        if now - self._heard > STALE:
+        if now - self._answered_at > STALE:
             period = part / max(self.share / 2, UNHEARD)
             return 0.0 if may_start(period, self._phase, now) else TICK
         if now - self._turn <= TRUSTED:

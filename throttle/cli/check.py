@@ -117,7 +117,7 @@ def _limit(limit: Limit, settings: Settings) -> str:
     parts = [f"{limit.operations:,.0f} operations/s"]
     if limit.seconds is not None:
         parts.append(f"{limit.seconds:g} busy connections")
-    parts.append(f"{limit.policy} while nothing is heard")
+    parts.append(f"{limit.policy} while there is no answer")
     if limit.shadow:
         parts.append("shadow: nothing is held")
     if limit.tenants:

@@ -71,7 +71,8 @@ class Exchanger:
         name: For people.
         holdings: What a worker says of itself, by database; asked on this thread at
             each report. Without it the process holds no share.
-        heard: Called on this thread after each answer and each failure; must not block.
+        on_answer: Called on this thread after each answer and each failure; must not
+            block.
         clock: The monotonic clock.
     """
 
@@ -84,7 +85,7 @@ class Exchanger:
         *,
         name: str,
         holdings: Callable[[], Mapping[str, Holding]] | None = None,
-        heard: Callable[[], None] | None = None,
+        on_answer: Callable[[], None] | None = None,
         clock: Monotonic = monotonic,
     ) -> None:
         self.holder = new_id()
@@ -100,7 +101,7 @@ class Exchanger:
         self._meter = meter
         self._accounts = accounts
         self._holdings = holdings
-        self._heard = heard
+        self._on_answer = on_answer
         self._clock = clock
         self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._backlog = Backlog()
@@ -163,7 +164,7 @@ class Exchanger:
 
     def _guarded(self) -> None:
         # A loop never ends by itself: a mistake in a turn is logged, `alive` turns
-        # false if it stays, what was heard grows stale and the policy holds.
+        # false if it stays, what was answered grows stale and the policy holds.
         self._once.call("the exchange", None, self.turn)
 
     def turn(self) -> None:
@@ -186,7 +187,7 @@ class Exchanger:
             holder=self.holder,
             name=self.name,
             number=batch.number,
-            heard=self._answer_came,
+            answered=self._answer_came,
             databases={
                 database: DatabaseReport(
                     samples=batch.samples.get(database, ()),
@@ -212,8 +213,8 @@ class Exchanger:
             self._accounts.update(answer, sent)
             if answer is not None and now >= self._keep_at:
                 self._keep(self._accounts, now)
-        if self._heard is not None:
-            self._heard()
+        if self._on_answer is not None:
+            self._on_answer()
 
     def _keep(self, accounts: Listening, now: float) -> None:
         """Take what others have learned, at first; then add what this process knows."""

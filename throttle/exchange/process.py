@@ -27,7 +27,7 @@ from throttle.store import open_store
 
 logger = logging.getLogger("throttle")
 
-NOTHING_HEARD = Snapshot()
+NO_SNAPSHOT = Snapshot()
 
 
 class Part(Enum):
@@ -67,7 +67,7 @@ class ProcessExchange:
     def snapshot(self) -> Snapshot:
         """Return the last answer."""
         exchanger = self._exchanger or self._started()
-        return NOTHING_HEARD if exchanger is None else exchanger.snapshot
+        return NO_SNAPSHOT if exchanger is None else exchanger.snapshot
 
     @property
     def exchanger(self) -> Exchanger | None:

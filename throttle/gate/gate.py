@@ -11,7 +11,7 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
 from throttle.model import STALE, TICK, Admission, Limit
-from throttle.quota import IDLE, quota, unheard
+from throttle.quota import IDLE, quota, quota_without_answer
 from throttle.settings import settings_of
 
 INFINITE = float("inf")
@@ -49,7 +49,7 @@ class Lane:
     """Whether the newest answer, or the policy, lets anything start."""
     begun: bool = False
     """Whether this cycle's quota is known."""
-    heard: Snapshot | None = None
+    snapshot: Snapshot | None = None
     """What `left` was computed from."""
     until: float = 0.0
     """When that becomes stale."""
@@ -151,7 +151,7 @@ class Gate:
             now = self._clock()
             if now >= self._ends:
                 self._begin(now)
-            if lane.heard is not self._known.snapshot or now > lane.until:
+            if lane.snapshot is not self._known.snapshot or now > lane.until:
                 self._look(lane, now)
             left = lane.left
             if cost <= left:
@@ -217,18 +217,21 @@ class Gate:
             lane.admitted += lane.spent
             lane.spent = 0.0
             lane.begun = False
-            lane.heard = None
+            lane.snapshot = None
 
     def _look(self, lane: Lane, now: float) -> None:
         """Compute what may start from what is known now."""
-        lane.heard = snapshot = self._known.snapshot
+        lane.snapshot = snapshot = self._known.snapshot
         seen = snapshot.seen(lane.limit.database)
         if seen is not None:
             lane.last = quota(lane.limit, seen.traffic[self._estimator], seen.factor)
         if seen is not None and snapshot.fresh(now):
             known, lane.until = lane.last or 0.0, snapshot.at + STALE
         else:
-            known, lane.until = unheard(lane.limit.policy, lane.last), INFINITE
+            known, lane.until = (
+                quota_without_answer(lane.limit.policy, lane.last),
+                INFINITE,
+            )
         if not lane.begun or known == INFINITE:
             lane.begun = True
             lane.quota = known * self._part

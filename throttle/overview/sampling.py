@@ -55,7 +55,7 @@ class Sampler:
         self._now = now or (lambda: clocks.now().timestamp())
         self._before: tuple[float, Totals] | None = None
         self._rates: Rates | None = None
-        self._heard: float | None = None
+        self._answered_at: float | None = None
         """When the store answered last."""
         self._tried: float | None = None
         """When it was first asked without ever having answered."""
@@ -66,7 +66,7 @@ class Sampler:
     @property
     def answered(self) -> bool:
         """Return whether the store has ever answered."""
-        return self._heard is not None
+        return self._answered_at is not None
 
     def sample(self) -> Picture:
         """Return how all stands now, or stood when the store answered last."""
@@ -78,7 +78,7 @@ class Sampler:
             return self._away(str(error), asked)
         self.failure = None
         self._measure(views)
-        self._heard, self._tried = self._clock(), None
+        self._answered_at, self._tried = self._clock(), None
         self._last = self._picture(views)
         return self._last
 
@@ -95,9 +95,9 @@ class Sampler:
         )
 
     def _away(self, why: str, asked: float) -> Picture:
-        if self._heard is None and self._tried is None:
+        if self._answered_at is None and self._tried is None:
             self._tried = asked
-        since = self._heard if self._heard is not None else self._tried
+        since = self._answered_at if self._answered_at is not None else self._tried
         known = self._last or self._picture({})
         # Rates over the outage would be shown as of its last second.
         self._before = self._rates = None

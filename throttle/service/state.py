@@ -20,7 +20,7 @@ from throttle.model import (
     Store,
     View,
 )
-from throttle.quota import quota, unheard
+from throttle.quota import quota, quota_without_answer
 from throttle.settings import Settings
 from throttle.store import wire
 
@@ -110,7 +110,7 @@ class Cycles:
         if traffic is not None:
             self._last = quota(self.limit, traffic, factor)
             return self._last
-        return unheard(self.limit.policy, self._last)
+        return quota_without_answer(self.limit.policy, self._last)
 
 
 NONE = dict.fromkeys(Estimator, NOTHING)

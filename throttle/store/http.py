@@ -54,7 +54,7 @@ class HttpStore:
         self._turn = threading.Lock()
         self._wire: Wire | None = None
         self._owner = os.getpid()
-        self._unheard: set[str] = set()
+        self._unanswered: set[str] = set()
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
@@ -81,14 +81,14 @@ class HttpStore:
 
     def exchange(self, report: Report) -> Answer:
         """Count the report; return what is known of its databases."""
-        heard = report.heard and report.holder not in self._unheard
-        self._unheard.add(report.holder)
-        payload = wire.report_out(replace(report, heard=heard))
+        answered = report.answered and report.holder not in self._unanswered
+        self._unanswered.add(report.holder)
+        payload = wire.report_out(replace(report, answered=answered))
         with self._understood():
             # Not asked twice by itself: the first answer, if there was one, is lost
             reply = self._ask("POST", "/v1/exchange", payload, retry=False)
             answer = wire.answer_in(reply)
-        self._unheard.discard(report.holder)
+        self._unanswered.discard(report.holder)
         return answer
 
     def look(self) -> Mapping[str, View]:

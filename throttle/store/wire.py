@@ -55,7 +55,7 @@ def report_out(report: Report) -> dict[str, object]:
         "holder": report.holder,
         "name": report.name[: fields.LONGEST],
         "number": report.number,
-        "heard": report.heard,
+        "answered": report.answered,
         "databases": {
             name: {
                 "samples": [
@@ -74,7 +74,7 @@ def report_in(body: Mapping[str, Any]) -> Report:
         holder=fields.text("holder", body.get("holder")),
         name=fields.text("name", body.get("name", ""), empty=True),
         number=fields.whole("number", body.get("number", 0)),
-        heard=body.get("heard", True) is True,
+        answered=body.get("answered", True) is True,
         databases={
             fields.database("databases", name): _database_report(
                 f"databases.{name}", part

@@ -60,7 +60,7 @@ class WorkerThrottle:
             self.runtime.accounts,
             name=worker.hostname,
             holdings=self.holdings,
-            heard=self.hook.collect,
+            on_answer=self.hook.collect,
         )
         # Before the pool forks: a child must know that its parent reports for it.
         this_process.take(self.exchanger, settings)

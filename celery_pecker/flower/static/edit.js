@@ -149,7 +149,7 @@
         turn++;
         try {
             const reply = await pecker.send("save", name, typed());
-            pecker.say(reply.said);
+            pecker.say(reply.message);
             location.assign(pecker.entryUrl(reply.name));
         } catch (error) {
             refused(error);
@@ -225,7 +225,7 @@
             }
             try {
                 const reply = await pecker.send("remove", name, {version: base});
-                pecker.say(reply.said);
+                pecker.say(reply.message);
                 location.assign(root.dataset.schedules);
             } catch (error) {
                 refused(error);

@@ -10,10 +10,10 @@
     const LISTED = 20, CHARTED = 120;
     let last = null, places = [], chosen = null, hovered = null;
 
-    function slot(data, told) {
-        const [due, state, late, era, epoch, at, holder] = told;
+    function slot(data, fields) {
+        const [due, state, late, era, epoch, at, holder] = fields;
         const [life, host] = data.holders[holder] || ["", null];
-        const [kind, words] = pictures.fate(state);
+        const [kind, words] = pictures.stateStyle(state);
         return {due, state, late, era, epoch, at, life, host, kind, words};
     }
 
@@ -37,7 +37,7 @@
         place.hidden = !bad;
         if (!bad) { return; }
         place.classList.toggle("pecker-failing", data.row.failing);
-        const words = `The slot of ${time(bad.due_us, exact())} ${pictures.fate(bad.state)[1]}`
+        const words = `The slot of ${time(bad.due_us, exact())} ${pictures.stateStyle(bad.state)[1]}`
             + (bad.host ? ` on ${bad.host}` : "") + `, ${ago(now() - bad.at_us)}`;
         const counts = Object.entries(data.counts).filter(([ended, runs]) => runs && ended !== "published")
             .map(([ended, runs]) => `${count(runs)} ${ended.replaceAll("_", " ")}`).join(" · ");
@@ -65,8 +65,8 @@
         text(byId("what"), parts.filter(Boolean).join(" · "));
         document.title = row.name + " · Schedules · Flower";
         text(byId("late"), row.late === null ? "–" : span(row.late));
-        text(byId("sub-late"), pictures.told(row.spark));
-        attribute(byId("sub-late"), "title", pictures.told(row.spark));
+        text(byId("sub-late"), pictures.describe(row.spark));
+        attribute(byId("sub-late"), "title", pictures.describe(row.spark));
         text(byId("missed"), count(row.missed));
         text(byId("sub-missed"), row.missed ? "since it was first seen" : "none yet");
         card("card-missed", row.missed ? "warning" : "success");
@@ -133,7 +133,7 @@
         const columns = wide > 560 ? 60 : wide > 200 ? 30 : 15;
         const period = data.row.period;
         const rows = new Map();
-        const slots = data.slots.map(told => slot(data, told)).reverse();
+        const slots = data.slots.map(fields => slot(data, fields)).reverse();
         slots.forEach((one, nth) => {
             const index = period ? Math.floor(one.due / period) : nth;
             const row = Math.floor(index / columns);
@@ -233,8 +233,8 @@
 
     function drawLegend(data) {
         const kinds = new Map();
-        for (const told of data.slots) {
-            const kind = pictures.fate(told[1])[0];
+        for (const fields of data.slots) {
+            const kind = pictures.stateStyle(fields[1])[0];
             kinds.set(kind, (kinds.get(kind) || 0) + 1);
         }
         byId("legend").replaceChildren(...Object.keys(pictures.KINDS).filter(kind => kinds.has(kind)).map(kind => {
@@ -248,7 +248,7 @@
 
     function drawChart(data) {
         const wide = chart.clientWidth, high = 110, left = 76, foot = 4;
-        const shown = data.slots.slice(0, CHARTED).map(told => slot(data, told)).reverse();
+        const shown = data.slots.slice(0, CHARTED).map(fields => slot(data, fields)).reverse();
         const step = (wide - left) / CHARTED;
         const y = late => foot + (1 - pictures.height(late)) * (high - 2 * foot);
         const parts = [];
@@ -268,7 +268,7 @@
             parts.push(bar);
         });
         chart.replaceChildren(el("svg:svg", {width: wide, height: high, role: "img",
-            "aria-label": pictures.told(data.row.spark)}, ...parts));
+            "aria-label": pictures.describe(data.row.spark)}, ...parts));
     }
 
     // Tables
@@ -320,8 +320,8 @@
     }
 
     function drawSlots(data) {
-        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map((told, nth) => {
-            const one = slot(data, told);
+        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map((fields, nth) => {
+            const one = slot(data, fields);
             const key = el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"},
                 ...pictures.cell(one.kind, 0, 0, 1, 1));
             return el("tr", {}, el("td", {class: "pecker-time", title: iso(one.due)}, time(one.due, exact())),

@@ -5,24 +5,24 @@
     const {el, text, attribute, count, plural, span, time, iso, now} = pecker;
     const pictures = pecker.pictures;
     const byId = id => document.getElementById(id);
-    const given = new URLSearchParams(location.search);
-    const wanted = {
-        search: given.get("search") || "", place: given.get("place") || "", node: given.get("node") || "",
-        name: given.get("name") || "", page: Math.max(parseInt(given.get("page"), 10) || 1, 1),
+    const params = new URLSearchParams(location.search);
+    const view = {
+        search: params.get("search") || "", place: params.get("place") || "", node: params.get("node") || "",
+        name: params.get("name") || "", page: Math.max(parseInt(params.get("page"), 10) || 1, 1),
     };
     let hosts = new Map(), rows = new Map(), drawnLife = "", pages = 1;
 
     function query() {
-        const asked = new URLSearchParams();
-        for (const key of ["search", "place", "node", "name"]) { if (wanted[key]) { asked.set(key, wanted[key]); } }
-        if (wanted.page > 1) { asked.set("page", wanted.page); }
-        return asked.toString();
+        const search = new URLSearchParams();
+        for (const key of ["search", "place", "node", "name"]) { if (view[key]) { search.set(key, view[key]); } }
+        if (view.page > 1) { search.set("page", view.page); }
+        return search.toString();
     }
 
     function turn(change) {
-        Object.assign(wanted, {page: 1}, change);
-        const asked = query();
-        history.replaceState(null, "", asked ? "?" + asked : location.pathname);
+        Object.assign(view, {page: 1}, change);
+        const search = query();
+        history.replaceState(null, "", search ? "?" + search : location.pathname);
         ask();
     }
 
@@ -38,7 +38,7 @@
     const STATES = {up: "", draining: "drains", lapsed: "its lease is over", dead: "dead"};
 
     function newHost(host) {
-        const parts = {full: el("span", {class: "pecker-full"}), said: el("small")};
+        const parts = {full: el("span", {class: "pecker-full"}), figures: el("small")};
         parts.link = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(host.name));
         parts.link.addEventListener("click", () => turn({node: host.id}));
         parts.bar = el("div", {class: "pecker-bar-of", role: "img"}, parts.full);
@@ -46,7 +46,7 @@
             await pecker.act(parts.act.dataset.act, host.id);
             ask();
         });
-        parts.row = el("li", {"data-id": host.id}, el("div", {class: "pecker-host"}, parts.link, parts.bar, parts.said), parts.act);
+        parts.row = el("li", {"data-id": host.id}, el("div", {class: "pecker-host"}, parts.link, parts.bar, parts.figures), parts.act);
         return parts;
     }
 
@@ -56,7 +56,7 @@
         attribute(parts.bar, "aria-label", `${host.load} of ${host.capacity} weights`);
         attribute(parts.row, "class", "pecker-host-" + (host.state === "up" && part >= 1 ? "full" : host.state));
         const lease = host.lease > 0 ? "lease " + span(host.lease * 1e6) : "";
-        text(parts.said, [`${count(host.load)} of ${count(host.capacity)}`, plural(host.observers, "observer"), lease,
+        text(parts.figures, [`${count(host.load)} of ${count(host.capacity)}`, plural(host.observers, "observer"), lease,
             STATES[host.state]].filter(Boolean).join(" · "));
         const drained = host.state === "draining";
         attribute(parts.act, "data-act", drained ? "undrain" : "drain");
@@ -80,7 +80,7 @@
         parts.cells.weight.className = parts.cells.moves.className = "text-end";
         parts.cells.acts.className = "pecker-does";
         const link = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(row.name));
-        link.addEventListener("click", () => turn({name: row.name, page: wanted.page}));
+        link.addEventListener("click", () => turn({name: row.name, page: view.page}));
         parts.why = el("small", {class: "pecker-why"});  // on a phone, where its column is not shown
         parts.cells.name.append(link, el("small", {}, row.kind), parts.why);
         parts.restart = button("restart", "Restart", async () => { await pecker.act("restart", row.name); ask(); });
@@ -190,19 +190,19 @@
         byId("no-hosts").hidden = data.hosts.length > 0;
         byId("no-observers").hidden = data.rows.length > 0;
         pages = Math.max(Math.ceil(data.total / data.size), 1);
-        const first = (wanted.page - 1) * data.size;
+        const first = (view.page - 1) * data.size;
         text(byId("range"), data.rows.length ? `${count(first + 1)}–${count(first + data.rows.length)} of ${count(data.total)}` : "");
-        byId("back").disabled = wanted.page <= 1;
-        byId("on").disabled = wanted.page >= pages;
-        const host = data.hosts.find(one => one.id === wanted.node);
-        byId("all-hosts").hidden = !wanted.node;
-        text(byId("all-hosts"), `Only on ${host ? host.name : wanted.node}: show all`);
+        byId("back").disabled = view.page <= 1;
+        byId("on").disabled = view.page >= pages;
+        const host = data.hosts.find(one => one.id === view.node);
+        byId("all-hosts").hidden = !view.node;
+        text(byId("all-hosts"), `Only on ${host ? host.name : view.node}: show all`);
         drawLife(data.life);
     }
 
     const search = byId("search");
-    search.value = wanted.search;
-    byId("place").value = wanted.place;
+    search.value = view.search;
+    byId("place").value = view.place;
     const ask = pecker.watch(query, show);
     let typing = 0;
     search.addEventListener("input", () => {
@@ -211,8 +211,8 @@
     });
     byId("place").addEventListener("change", event => turn({place: event.target.value}));
     byId("all-hosts").addEventListener("click", () => turn({node: ""}));
-    byId("close").addEventListener("click", () => turn({name: "", page: wanted.page}));
-    byId("back").addEventListener("click", () => turn({page: wanted.page - 1}));
-    byId("on").addEventListener("click", () => turn({page: wanted.page + 1}));
+    byId("close").addEventListener("click", () => turn({name: "", page: view.page}));
+    byId("back").addEventListener("click", () => turn({page: view.page - 1}));
+    byId("on").addEventListener("click", () => turn({page: view.page + 1}));
     byId("tools").addEventListener("submit", event => event.preventDefault());
 })();

@@ -7,17 +7,17 @@
     const messages = document.querySelector("#messages tbody");
     const parked = document.getElementById("parked");
     const all = document.getElementById("all-tasks");
-    const given = new URLSearchParams(location.search);
-    const wanted = {task: given.get("task") || "", parked: given.get("parked") === "1", outbox: given.get("outbox") || ""};
+    const params = new URLSearchParams(location.search);
+    const view = {task: params.get("task") || "", parked: params.get("parked") === "1", outbox: params.get("outbox") || ""};
     const place = document.getElementById("place");
     let taskRows = new Map(), messageRows = new Map();
 
     function query() {
-        const asked = new URLSearchParams();
-        if (wanted.outbox) { asked.set("outbox", wanted.outbox); }
-        if (wanted.task) { asked.set("task", wanted.task); }
-        if (wanted.parked) { asked.set("parked", "1"); }
-        return asked.toString();
+        const search = new URLSearchParams();
+        if (view.outbox) { search.set("outbox", view.outbox); }
+        if (view.task) { search.set("task", view.task); }
+        if (view.parked) { search.set("parked", "1"); }
+        return search.toString();
     }
 
     const seconds = value => value === null ? "–" : span(value * 1e6);
@@ -71,7 +71,7 @@
                 setTimeout(() => text(made, words), 4000);
                 return;
             }
-            await pecker.act(what, message.id, wanted.outbox ? "?" + new URLSearchParams({outbox: wanted.outbox}) : "");
+            await pecker.act(what, message.id, view.outbox ? "?" + new URLSearchParams({outbox: view.outbox}) : "");
             ask();
         });
         if (pecker.root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
@@ -134,18 +134,18 @@
         document.getElementById("no-tasks").hidden = data.summary.tasks.length > 0;
         document.getElementById("no-messages").hidden = data.rows.length > 0;
         text(document.getElementById("range"), plural(data.rows.length, "message") + (data.more ? " of more" : ""));
-        all.hidden = !wanted.task;
-        text(all, `Only ${wanted.task}: show all tasks`);
+        all.hidden = !view.task;
+        text(all, `Only ${view.task}: show all tasks`);
     }
 
     function turn(change) {
-        Object.assign(wanted, change);
-        const asked = query();
-        history.replaceState(null, "", asked ? "?" + asked : location.pathname);
+        Object.assign(view, change);
+        const search = query();
+        history.replaceState(null, "", search ? "?" + search : location.pathname);
         ask();
     }
 
-    parked.checked = wanted.parked;
+    parked.checked = view.parked;
     const ask = pecker.watch(query, show);
     place.addEventListener("change", () => {
         location.search = "?" + new URLSearchParams({outbox: place.value});

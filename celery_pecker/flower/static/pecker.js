@@ -102,15 +102,15 @@ window.pecker = (function () {
     }
 
     // A schedule in few words; a grid by its period, all else as Celery tells it.
-    function schedule(told, period) {
+    function schedule(repr, period) {
         if (period) {
             const units = [["day", 86400e6, "days"], ["hour", 3600e6, "h"], ["minute", 60e6, "min"], ["second", 1e6, "s"]];
             const [one, unit, many] = units.find(known => period % known[1] === 0) || ["", 1e6, "s"];
             return period === unit ? "every " + one : `every ${period / unit} ${many}`;
         }
-        const cron = /^<crontab: (.+) \(m\/h\/dM\/MY\/d\)>$/.exec(told);
+        const cron = /^<crontab: (.+) \(m\/h\/dM\/MY\/d\)>$/.exec(repr);
         if (cron) { return cron[1]; }
-        return told.replace(/^<(.*)>$/, "$1");
+        return repr.replace(/^<(.*)>$/, "$1");
     }
 
     function short(epoch) {
@@ -122,7 +122,7 @@ window.pecker = (function () {
     const dot = document.getElementById("pecker-dot");
     const live = document.getElementById("pecker-live");
 
-    function heard(data) {
+    function noteAnswer(data) {
         serverUs = data.now;
         heardAt = performance.now();
         dot.className = "status-dot status-dot-live";
@@ -144,14 +144,14 @@ window.pecker = (function () {
             credentials: "same-origin", redirect: "manual", headers: {Accept: "application/json"},
             signal: AbortSignal.timeout(REQUEST_TIMEOUT), ...options});
         if (answer.type === "opaqueredirect") { throw new Error("Signed out: reload the page to sign in."); }
-        let told;
+        let reply;
         try {
-            told = await answer.json();
+            reply = await answer.json();
         } catch {
             throw new Error("Flower answered " + answer.status);
         }
-        if (!answer.ok) { throw Object.assign(new Error(told.error || "Flower answered " + answer.status), {reply: told}); }
-        return told;
+        if (!answer.ok) { throw Object.assign(new Error(reply.error || "Flower answered " + answer.status), {reply: reply}); }
+        return reply;
     }
 
     // Asks at once and then every two seconds while the page is looked at. `where()`
@@ -165,7 +165,7 @@ window.pecker = (function () {
             try {
                 const data = await question(root.dataset.url + "/data?" + where());
                 if (mine !== turn) { return; }
-                heard(data);
+                noteAnswer(data);
                 show(data);
             } catch (error) {
                 if (mine !== turn) { return; }
@@ -178,7 +178,7 @@ window.pecker = (function () {
         document.addEventListener("visibilitychange", () => { if (!document.hidden) { ask(); } });
         const first = JSON.parse(document.getElementById("pecker-data").textContent);
         if (first) {
-            heard(first);
+            noteAnswer(first);
             show(first);
             timer = setTimeout(ask, EVERY);
         } else {
@@ -190,9 +190,9 @@ window.pecker = (function () {
     // Actions
 
     function say(words, bad) {
-        const said = document.getElementById("pecker-said");
+        const place = document.getElementById("pecker-message");
         const toast = el("div", {class: bad ? "pecker-toast pecker-bad" : "pecker-toast"}, words);
-        said.replaceChildren(toast);
+        place.replaceChildren(toast);
         setTimeout(() => toast.remove(), bad ? 10000 : 5000);
     }
 
@@ -209,7 +209,7 @@ window.pecker = (function () {
             return false;
         }
         try {
-            say((await send(what, name, null, where)).said);
+            say((await send(what, name, null, where)).message);
             return true;
         } catch (error) {
             say(error.message, true);

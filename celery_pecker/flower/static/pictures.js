@@ -73,10 +73,10 @@ pecker.pictures = (function () {
         for (const [kind, path] of Object.entries(bars)) {
             attribute(picture.querySelector(".pecker-bars-" + kind), "d", path);
         }
-        text(picture.querySelector("title"), told(late));
+        text(picture.querySelector("title"), describe(late));
     }
 
-    function told(late) {
+    function describe(late) {
         if (!late.length) { return "no reports yet"; }
         const sorted = [...late].sort((one, other) => one - other);
         return `median ${span(sorted[Math.floor(sorted.length / 2)])}, worst ${span(sorted[sorted.length - 1])}`
@@ -96,7 +96,7 @@ pecker.pictures = (function () {
         asked: ["Asked for", "M.5 .25 .75 .5 .5 .75 .25 .5z"],
         none: ["No report", ""],
     };
-    const FATES = {
+    const STATE_STYLES = {
         published: ["sent", "sent"],
         missed: ["missed", "missed: it was too late to send it"],
         misfired: ["missed", "skipped: found when its grace or deadline was over"],
@@ -116,8 +116,8 @@ pecker.pictures = (function () {
         asked: ["asked", "asked for, not taken yet"],
     };
 
-    function fate(state) {
-        return FATES[state] || ["sent", state];
+    function stateStyle(state) {
+        return STATE_STYLES[state] || ["sent", state];
     }
 
     function key(kind) {
@@ -138,5 +138,5 @@ pecker.pictures = (function () {
         return made;
     }
 
-    return {badge, spark, drawSpark, height, tone, told, fate, key, cell, KINDS};
+    return {badge, spark, drawSpark, height, tone, describe, stateStyle, key, cell, KINDS};
 })();

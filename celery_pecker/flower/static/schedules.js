@@ -6,23 +6,23 @@
     const pictures = pecker.pictures;
     const body = document.querySelector("#entries tbody");
     const search = document.getElementById("search");
-    const given = new URLSearchParams(location.search);
-    const wanted = {
-        search: given.get("search") || "",
-        order: given.get("order") || "name",
-        descending: given.get("descending") === "1",
-        page: Math.max(parseInt(given.get("page"), 10) || 1, 1),
+    const params = new URLSearchParams(location.search);
+    const view = {
+        search: params.get("search") || "",
+        order: params.get("order") || "name",
+        descending: params.get("descending") === "1",
+        page: Math.max(parseInt(params.get("page"), 10) || 1, 1),
     };
     const fresh = document.getElementById("new");
     let last = null, rows = new Map();
 
     function query() {
-        const said = new URLSearchParams();
-        if (wanted.search) { said.set("search", wanted.search); }
-        if (wanted.order !== "name") { said.set("order", wanted.order); }
-        if (wanted.descending) { said.set("descending", "1"); }
-        if (wanted.page > 1) { said.set("page", wanted.page); }
-        return said.toString();
+        const query = new URLSearchParams();
+        if (view.search) { query.set("search", view.search); }
+        if (view.order !== "name") { query.set("order", view.order); }
+        if (view.descending) { query.set("descending", "1"); }
+        if (view.page > 1) { query.set("page", view.page); }
+        return query.toString();
     }
 
     // One row of the table; kept as long as its entry is shown, so that focus stays.
@@ -168,21 +168,21 @@
     }
 
     function drawFooter(data) {
-        const from = (wanted.page - 1) * data.size;
+        const from = (view.page - 1) * data.size;
         const shown = data.rows.length;
         text(document.getElementById("range"), shown
             ? `${count(from + 1)}–${count(from + shown)} of ${plural(data.total, "entry", "entries")}`
             : plural(data.total, "entry", "entries"));
-        document.getElementById("back").disabled = wanted.page <= 1;
+        document.getElementById("back").disabled = view.page <= 1;
         document.getElementById("on").disabled = from + shown >= data.total;
         const empty = document.getElementById("empty");
         empty.hidden = shown > 0;
-        text(empty, wanted.search ? `No entry has “${wanted.search}” in its name or task.`
+        text(empty, view.search ? `No entry has “${view.search}” in its name or task.`
             : data.total ? "There are no more entries." : "No entry yet. The first scheduler that starts with "
                 + "pecker_dsn set to this database enters those of its app.");
         for (const head of document.querySelectorAll("th[data-order]")) {
-            attribute(head, "aria-sort", head.dataset.order !== wanted.order ? null
-                : wanted.descending ? "descending" : "ascending");
+            attribute(head, "aria-sort", head.dataset.order !== view.order ? null
+                : view.descending ? "descending" : "ascending");
         }
     }
 
@@ -193,19 +193,19 @@
     }
 
     function turn(change) {
-        Object.assign(wanted, change);
-        const said = query();
-        history.replaceState(null, "", said ? "?" + said : location.pathname);
+        Object.assign(view, change);
+        const search = query();
+        history.replaceState(null, "", search ? "?" + search : location.pathname);
         ask();
     }
 
     // Back from behind the end of a list that became shorter is to its last page.
     const pages = by => {
-        const page = Math.min(wanted.page + by, Math.max(Math.ceil(last.total / last.size), 1));
-        if (page >= 1 && page !== wanted.page) { turn({page}); }
+        const page = Math.min(view.page + by, Math.max(Math.ceil(last.total / last.size), 1));
+        if (page >= 1 && page !== view.page) { turn({page}); }
     };
 
-    search.value = wanted.search;
+    search.value = view.search;
     const ask = pecker.watch(query, show);
     setInterval(() => { for (const parts of rows.values()) { drawTimes(parts); } }, 500);
 
@@ -221,7 +221,7 @@
         head.querySelector("button").addEventListener("click", () => {
             const order = head.dataset.order;
             const largest = order === "late" || order === "missed" || order === "last";
-            turn({order, page: 1, descending: order === wanted.order ? !wanted.descending : largest});
+            turn({order, page: 1, descending: order === view.order ? !view.descending : largest});
         });
     }
     for (const id of ["worst", "bad"]) {

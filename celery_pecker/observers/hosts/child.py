@@ -55,8 +55,8 @@ class InProcess:
         assert self._process.stdin is not None  # noqa: S101  # a pipe, as asked for
         os.set_blocking(self._process.stdin.fileno(), False)
         self._last: dict[str, Any] | None = None
-        self._heard = threading.Event()
-        threading.Thread(target=self._hear, daemon=True).start()
+        self._output_read = threading.Event()
+        threading.Thread(target=self._read_output, daemon=True).start()
         threading.Thread(target=self._wait, daemon=True).start()
 
     @property
@@ -83,7 +83,7 @@ class InProcess:
             assert self._process.stdin is not None  # noqa: S101  # as above
             os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
-    def _hear(self) -> None:
+    def _read_output(self) -> None:
         assert self._process.stdout is not None  # noqa: S101  # as above
         with self._process.stdout as lines:
             for line in lines:
@@ -94,12 +94,12 @@ class InProcess:
                     if message["lapsed"]:
                         self._lease.lapse()
                     self._last = message
-        self._heard.set()
+        self._output_read.set()
 
     def _wait(self) -> None:
         code = self._process.wait()
         # What it forked has its output too, and may live on: that does not end then.
-        self._heard.wait(LAST_WORDS)
+        self._output_read.wait(LAST_WORDS)
         assert self._process.stdin is not None  # noqa: S101  # as above
         with self._closing:
             self._process.stdin.close()

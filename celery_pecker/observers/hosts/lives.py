@@ -30,9 +30,9 @@ from celery_pecker.observers.model import Isolation, Report, Unreachable
 
 logger = logging.getLogger(__name__)
 
-INSIST_AT_LEAST = 0.1
+CANCEL_INTERVAL = 0.1
 """Seconds between two requests to end, of what has no grace."""
-INSISTENCES = 5
+CANCEL_ATTEMPTS = 5
 """Requests to end, a grace apart, after which the host itself has to end."""
 TURN_INTERVAL = 0.05
 """Seconds between two looks of the event loop at its trust."""
@@ -261,12 +261,12 @@ class Lives:
         life.asked += 1
         if life.asked > 1 and life.running.kill():
             return
-        if life.asked > INSISTENCES:
+        if life.asked > CANCEL_ATTEMPTS:
             self.stuck = life.claimed.name
             self._wake()
             return
         life.running.cancel()
-        grace = max(life.observer.options.stop_grace, INSIST_AT_LEAST)
+        grace = max(life.observer.options.stop_grace, CANCEL_INTERVAL)
         asyncio.get_running_loop().call_later(grace, self._cancel_until_ended, life)
 
     def _returned(self, life: Life, error: BaseException | None) -> None:

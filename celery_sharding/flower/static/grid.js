@@ -47,11 +47,11 @@ pecker.grid = (function () {
             "aria-roledescription": "grid of shards", "aria-describedby": "inspect"});
         let lines = [], places = 0, size = 18, columns = 1, chosen = null, only = null, drawn = "", per = 1, here = 0;
 
-        function show(given, sharing, picked, kept) {
-            const key = JSON.stringify([given, sharing, picked, kept]);
+        function show(lists, sharing, picked, kept) {
+            const key = JSON.stringify([lists, sharing, picked, kept]);
             if (key === drawn) { return; }
             if (!drawn || drawn !== key) {
-                lines = given.map(([first, compact]) => ({first, codes: parse(compact)}));
+                lines = lists.map(([first, compact]) => ({first, codes: parse(compact)}));
                 places = lines.reduce((sum, line) => sum + line.codes.length, 0);
             }
             [drawn, per, chosen, only] = [key, sharing, picked, kept];

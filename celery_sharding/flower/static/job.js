@@ -6,15 +6,15 @@
     const {drawBadge, bar, drawBar, percent, rate, left, took, part, drawActs} = pecker.sharding;
     const {make, swatch, LETTERS} = pecker.grid;
     const find = id => document.getElementById(id);
-    const given = new URLSearchParams(location.search);
-    const id = given.get("id") || "";
-    const wanted = {shard: given.get("shard"), errors: null};
+    const params = new URLSearchParams(location.search);
+    const id = params.get("id") || "";
+    const view = {shard: params.get("shard"), errors: null};
     let last = null, only = null, layers = new Map();
 
     function query() {
         const query = new URLSearchParams({id});
-        if (wanted.shard !== null) { query.set("shard", wanted.shard); }
-        if (wanted.errors) { query.set("origin", wanted.errors[0]); query.set("place", wanted.errors[1]); }
+        if (view.shard !== null) { query.set("shard", view.shard); }
+        if (view.errors) { query.set("origin", view.errors[0]); query.set("place", view.errors[1]); }
         return query.toString();
     }
 
@@ -126,7 +126,7 @@
     }
 
     function choose(number) {
-        wanted.shard = wanted.shard === String(number) ? null : String(number);
+        view.shard = view.shard === String(number) ? null : String(number);
         ask();
     }
 
@@ -182,7 +182,7 @@
     function drawErrors(data) {
         const none = !data.errors.length;
         find("no-errors").hidden = !none;
-        text(find("no-errors"), wanted.errors ? "There are no more." : "No item failed.");
+        text(find("no-errors"), view.errors ? "There are no more." : "No item failed.");
         fill(find("errors"), data.errors.map(one => ({
             key: [one.origin, one.place, one.attempt, one.at],
             cells: () => {
@@ -192,8 +192,8 @@
                 return [item, el("div", {}, why, ...trace), `${one.code} · ${count(one.shard)}` + (one.attempt > 1 ? ` · attempt ${one.attempt}` : "")];
             },
         })));
-        find("error-pages").hidden = !wanted.errors && !data.more_errors;
-        find("errors-first").disabled = !wanted.errors;
+        find("error-pages").hidden = !view.errors && !data.more_errors;
+        find("errors-first").disabled = !view.errors;
         find("errors-next").disabled = !data.more_errors;
     }
 
@@ -214,7 +214,7 @@
     const ask = pecker.watch(query, show);
     find("errors-next").addEventListener("click", () => {
         const end = last.errors[last.errors.length - 1];
-        if (end) { wanted.errors = [end.origin, end.place]; ask(); }
+        if (end) { view.errors = [end.origin, end.place]; ask(); }
     });
-    find("errors-first").addEventListener("click", () => { wanted.errors = null; ask(); });
+    find("errors-first").addEventListener("click", () => { view.errors = null; ask(); });
 })();

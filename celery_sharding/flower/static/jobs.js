@@ -7,15 +7,15 @@
     const body = document.querySelector("#jobs tbody");
     const search = document.getElementById("search");
     const open = document.getElementById("open");
-    const given = new URLSearchParams(location.search);
-    const wanted = {search: given.get("search") || "", open: given.get("open") === "1", before: given.get("before") || ""};
+    const params = new URLSearchParams(location.search);
+    const view = {search: params.get("search") || "", open: params.get("open") === "1", before: params.get("before") || ""};
     let last = null, rows = new Map();
 
     function query() {
         const params = new URLSearchParams();
-        if (wanted.search) { params.set("search", wanted.search); }
-        if (wanted.open) { params.set("open", "1"); }
-        if (wanted.before) { params.set("before", wanted.before); }
+        if (view.search) { params.set("search", view.search); }
+        if (view.open) { params.set("open", "1"); }
+        if (view.before) { params.set("before", view.before); }
         return params.toString();
     }
 
@@ -91,24 +91,24 @@
 
     function drawFooter(data) {
         const shown = data.rows.length;
-        text(document.getElementById("range"), plural(shown, "job") + (wanted.before ? ", older ones" : "") + (data.more ? " of more" : ""));
-        document.getElementById("newest").disabled = !wanted.before;
+        text(document.getElementById("range"), plural(shown, "job") + (view.before ? ", older ones" : "") + (data.more ? " of more" : ""));
+        document.getElementById("newest").disabled = !view.before;
         document.getElementById("older").disabled = !data.more;
         const empty = document.getElementById("empty");
         empty.hidden = shown > 0;
-        text(empty, wanted.search ? `No job has “${wanted.search}” in its name, key or id.`
-            : wanted.open ? "All jobs have ended." : "No job yet.");
+        text(empty, view.search ? `No job has “${view.search}” in its name, key or id.`
+            : view.open ? "All jobs have ended." : "No job yet.");
     }
 
     function turn(change) {
-        Object.assign(wanted, change);
+        Object.assign(view, change);
         const text = query();
         history.replaceState(null, "", text ? "?" + text : location.pathname);
         ask();
     }
 
-    search.value = wanted.search;
-    open.checked = wanted.open;
+    search.value = view.search;
+    open.checked = view.open;
     const ask = pecker.watch(query, show);
 
     let typing = 0;

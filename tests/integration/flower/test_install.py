@@ -197,7 +197,7 @@ HERE = Path.cwd()
 register(Page(
     name="jobs", title="Jobs", url="/jobs", template="jobs.html", folder=HERE,
     read=lambda source, query: {"schema": source.database.schema, **query},
-    acts={"stop": lambda source, name, by: {"said": f"{by} stopped {name}"}},
+    acts={"stop": lambda source, name, by: {"message": f"{by} stopped {name}"}},
 ))
 """
 
@@ -217,7 +217,7 @@ def test_a_further_page_only_registers(
     assert 'href="/fl/jobs"' in site.get("/workers").text
     assert site.data("/jobs", more="1") == {"schema": "public", "more": "1"}
     told = site.post("/jobs/act", act="stop", name="import").json()
-    assert told == {"said": "flower:127.0.0.1 stopped import"}
+    assert told == {"message": "flower:127.0.0.1 stopped import"}
     for file in ("/jobs/static/jobs.js", "/schedules/static/pecker.css"):
         assert f"/fl{file}?v=" in page
         assert site.get(file).status_code == 200

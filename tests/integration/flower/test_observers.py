@@ -117,7 +117,7 @@ def test_people_act_on_observers_and_hosts(
     once(lambda: site.data("/observers")["summary"]["places"]["parked"], 0)
     assert act("stop", LONG).status_code == 200
     assert statuses(shared_dsn)[LONG] == "on_deleting"
-    assert "before" in act("stop", LONG).json()["said"]
+    assert "before" in act("stop", LONG).json()["message"]
 
     def state() -> str:
         return str(site.data("/observers")["hosts"][0]["state"])

@@ -234,7 +234,7 @@ def test_an_entry_is_paused_and_resumed(site: Site, shared_dsn: str) -> None:
     for act, after in (("pause", True), ("resume", False)):
         answer = site.post("/schedules/act", act=act, name=STRANGE)
         assert answer.status_code == 200, answer.text
-        assert STRANGE in answer.json()["said"]
+        assert STRANGE in answer.json()["message"]
         assert one(shared_dsn, paused, name=STRANGE) == (after,)
 
 

@@ -246,7 +246,7 @@ def test_another_name_in_the_form_renames(
     typed = {**FORM, "name": new, "value": "45", "version": "1"}
     saved = send(site, "save", bills, **typed)
     assert saved.status_code == 200, saved.text
-    assert saved.json() == {"said": f"Saved {new}.", "name": new, "version": 3}
+    assert saved.json() == {"message": f"Saved {new}.", "name": new, "version": 3}
     changes = site.data("/schedules/edit", name=new)["changes"]
     assert [change["change"] for change in changes] == ["changed", "renamed", "created"]
     assert (changes[1]["other"], changes[1]["gone"]) == (bills, False)

@@ -292,12 +292,12 @@ def test_a_reply_of_a_claim_that_was_lost_costs_no_hold(
     claim = made.batches.claim
     record(outbox, 2, queue=wire.queue)
 
-    def unheard(*args: Any, **kwargs: Any) -> Any:
+    def quota_without_answer(*args: Any, **kwargs: Any) -> Any:
         made.batches.claim = claim  # type: ignore[method-assign]
         claim(*args, **kwargs)
         raise DatabaseUnavailable
 
-    made.batches.claim = unheard  # type: ignore[method-assign]
+    made.batches.claim = quota_without_answer  # type: ignore[method-assign]
     with pytest.raises(DatabaseUnavailable):
         made.relay.step()
     assert len(column(outbox, HELD)) == 1

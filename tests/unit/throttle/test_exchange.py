@@ -99,8 +99,8 @@ def test_a_lost_answer_counts_nothing_twice(stage: Stage) -> None:
     stage.turn(7)
     stage.turn()
     assert [report.number for report in stage.store.reports] == [1, 1, 1, 2]
-    heard = [report.heard for report in stage.store.reports]
-    assert heard == [True, False, False, True]
+    answered = [report.answered for report in stage.store.reports]
+    assert answered == [True, False, False, True]
     assert [operations for _, operations, _ in stage.store.samples] == [5, 6, 7]
 
 

@@ -58,7 +58,7 @@ each answer that was late cost a connection, which takes three ways to make."""
 AT_START = 2.0
 OF = ("shares", "reports", "signal", "turn", "adjusted")
 """The keys of a database, in the order of the exchange's."""
-MOST_UNHEARD = 10_000
+MOST_UNANSWERED = 10_000
 FORMAT = 1
 """Of what the keys hold. Raised with each change of it: for the time of a deploy two
 versions then count beside each other, where a script that meets the other's windows
@@ -110,7 +110,7 @@ class RedisStore:
         self._estimator = estimator
         self._now = now
         self._first = self._client = Direct(connect(url, timeout))
-        self._unheard: set[str] = set()
+        self._unanswered: set[str] = set()
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
@@ -138,14 +138,14 @@ class RedisStore:
     def exchange(self, report: Report) -> Answer:
         """Count the report; return what is known of its databases."""
         keys, words = self._exchange(report)
-        if len(self._unheard) > MOST_UNHEARD:
-            self._unheard.clear()
-        self._unheard.add(report.holder)
+        if len(self._unanswered) > MOST_UNANSWERED:
+            self._unanswered.clear()
+        self._unanswered.add(report.holder)
         names = list(report.databases)
         answer = self._ask(
             EXCHANGE, keys, words, lambda answer: calls.answered(answer, names)
         )
-        self._unheard.discard(report.holder)
+        self._unanswered.discard(report.holder)
         return answer
 
     def look(self) -> Mapping[str, View]:
@@ -209,7 +209,7 @@ class RedisStore:
             keys += [f"{base}{of}" for of in OF]
         return keys, [
             report.holder,
-            int(report.heard and report.holder not in self._unheard),
+            int(report.answered and report.holder not in self._unanswered),
             str(self._estimator),
             report.number,
             *calls.report_words(report, names, self._of),

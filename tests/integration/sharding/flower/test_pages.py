@@ -157,7 +157,7 @@ def test_jobs_are_paused_resumed_cancelled_and_retried(
     assert ended
     told = site.post("/sharding/job/act", act="retry", name="again")
     assert told.status_code == 200, told.text
-    assert "items run again" in told.json()["said"]
+    assert "items run again" in told.json()["message"]
     assert column(shared_dsn, "again", "run") == 2
 
 

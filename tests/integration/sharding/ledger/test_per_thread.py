@@ -17,7 +17,7 @@ from celery_sharding.ledger import Ledger, at, ledger_of_thread
 FORKED = """
 import os, sys, threading, warnings
 from celery_pecker.kernel.settings import Settings
-from celery_sharding.ledger import own_ledger
+from celery_sharding.ledger import ledger_of_thread
 
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 settings = Settings(dsn=sys.argv[1], app="test")
@@ -26,30 +26,31 @@ def backend(ledger):
     with ledger.database._connected().cursor() as cursor:
         return cursor.execute("select pg_backend_pid()").fetchone()[0]
 
-mine = own_ledger(settings)
+mine = ledger_of_thread(settings)
 parents = backend(mine)
 threads = []
 held, over = threading.Event(), threading.Event()
 
 def another():
-    threads.append(backend(own_ledger(settings)))
+    threads.append(backend(ledger_of_thread(settings)))
     held.set()
     over.wait()
-    assert backend(own_ledger(settings)) == threads[0], "the fork ended a connection"
+    mine = backend(ledger_of_thread(settings))
+    assert mine == threads[0], "the fork ended a connection"
 
 thread = threading.Thread(target=another)
 thread.start()
 held.wait()
 pid = os.fork()
 if not pid:
-    own = own_ledger(settings)
+    own = ledger_of_thread(settings)
     assert own is not mine
     assert not mine.database.connected, "the parent's is let go"
     assert backend(own) not in (parents, *threads)
     del own
     sys.exit(0)  # as a process ends that runs what is to run at exit
 assert os.waitpid(pid, 0)[1] == 0
-assert own_ledger(settings) is mine
+assert ledger_of_thread(settings) is mine
 assert backend(mine) == parents, "the fork ended its parent's connection"
 over.set()
 thread.join()

@@ -23,7 +23,9 @@ def take(
     )
 
 
-def summon(ledger: Ledger, job: int, slots: int | None = 100) -> list[tuple[int, int]]:
+def published(
+    ledger: Ledger, job: int, slots: int | None = 100
+) -> list[tuple[int, int]]:
     """Summon with the settings' own patience."""
     return ledger.tickets.to_publish(job, slots=slots, resend=RESEND)
 
@@ -60,7 +62,7 @@ def test_one_copy_of_a_message_takes_the_ticket(
 ) -> None:
     """The second, and each later, finds another number."""
     ready = planned(((10, 10),), args=("a.csv",), concurrency=4)
-    assert summon(ledger, ready.job) == [(1, 0), (2, 0)]
+    assert published(ledger, ready.job) == [(1, 0), (2, 0)]
     turn = take(ledger, ready.job, 1, 0)
     assert turn is not None
     assert turn.hold == Hold(job=ready.job, ticket=1, seq=1, holder="a:1:x")
@@ -81,14 +83,14 @@ def test_one_copy_of_a_message_takes_the_ticket(
 def test_a_job_that_wants_none_leaves_its_tickets_idle(
     ledger: Ledger, planned: Callable[..., Any], what: str
 ) -> None:
-    """It is summoned again when the job wants it again, and then taken."""
+    """It is published again when the job needs it again, and then taken."""
     ready = planned(((10, 10),), concurrency=4)
-    assert len(summon(ledger, ready.job)) == 2
+    assert len(published(ledger, ready.job)) == 2
     alter(ledger, ready.job, what)
     assert take(ledger, ready.job, 2, 0) is None
-    assert (2, 0) not in summon(ledger, ready.job)
+    assert (2, 0) not in published(ledger, ready.job)
     alter(ledger, ready.job, "paused = false, stage = 'sharding', concurrency = 4")
-    assert (2, 0) in summon(ledger, ready.job)
+    assert (2, 0) in published(ledger, ready.job)
     assert take(ledger, ready.job, 2, 0) is not None
 
 
@@ -138,9 +140,9 @@ def test_a_ticket_that_rests_is_not_summoned_before_its_time(
     ready = planned(((10,),), concurrency=1)
     hold = held(take(ledger, ready.job, 1, 0))
     assert ledger.tickets.rest(hold, 5.0)
-    assert summon(ledger, ready.job) == []
+    assert published(ledger, ready.job) == []
     time.step(5.0)
-    assert summon(ledger, ready.job) == [(1, hold.seq)]
+    assert published(ledger, ready.job) == [(1, hold.seq)]
 
 
 def test_no_more_tickets_are_out_than_are_of_use(
@@ -148,14 +150,14 @@ def test_no_more_tickets_are_out_than_are_of_use(
 ) -> None:
     """Not more than the concurrency, than workers can run, than shards are ready."""
     few = planned(((1,) * 3, (1,) * 9), concurrency=8)
-    assert [ticket for ticket, _ in summon(ledger, few.job)] == [1, 2, 3]
-    assert summon(ledger, few.job) == []
+    assert [ticket for ticket, _ in published(ledger, few.job)] == [1, 2, 3]
+    assert published(ledger, few.job) == []
     many = planned(((1,) * 20,), concurrency=8)
-    assert len(summon(ledger, many.job, slots=2)) == 3
-    assert summon(ledger, many.job, slots=2) == []
+    assert len(published(ledger, many.job, slots=2)) == 3
+    assert published(ledger, many.job, slots=2) == []
     held(take(ledger, many.job, 1, 0))
-    assert summon(ledger, many.job, slots=2) == []
-    assert [ticket for ticket, _ in summon(ledger, many.job, slots=None)] == [
+    assert published(ledger, many.job, slots=2) == []
+    assert [ticket for ticket, _ in published(ledger, many.job, slots=None)] == [
         4,
         5,
         6,
@@ -163,9 +165,9 @@ def test_no_more_tickets_are_out_than_are_of_use(
         8,
     ]
     time.step(RESEND)
-    again = summon(ledger, many.job)
+    again = published(ledger, many.job)
     assert [ticket for ticket, _ in again] == [2, 3, 4, 5, 6, 7, 8]
-    assert summon(ledger, many.job) == []
+    assert published(ledger, many.job) == []
 
 
 def test_tickets_are_made_when_the_concurrency_is_raised(
@@ -173,9 +175,9 @@ def test_tickets_are_made_when_the_concurrency_is_raised(
 ) -> None:
     """They have the lowest numbers that are free."""
     ready = planned(((1,) * 20,), concurrency=2)
-    assert [ticket for ticket, _ in summon(ledger, ready.job)] == [1, 2]
+    assert [ticket for ticket, _ in published(ledger, ready.job)] == [1, 2]
     alter(ledger, ready.job, "concurrency = 5")
-    assert summon(ledger, ready.job) == [(3, 0), (4, 0), (5, 0)]
+    assert published(ledger, ready.job) == [(3, 0), (4, 0), (5, 0)]
     assert take(ledger, ready.job, 5, 0) is not None
 
 
@@ -184,14 +186,14 @@ def test_tickets_above_a_concurrency_that_was_lowered_count_until_they_end(
 ) -> None:
     """Else more shards would run than it allows."""
     ready = planned(((1,) * 20,), concurrency=4)
-    assert len(summon(ledger, ready.job)) == 4
+    assert len(published(ledger, ready.job)) == 4
     last = [held(take(ledger, ready.job, ticket, 0)) for ticket in (3, 4)]
     alter(ledger, ready.job, "concurrency = 2")
     for ticket in (1, 2):
         ledger.tickets.rest(held(take(ledger, ready.job, ticket, 0)))
-    assert summon(ledger, ready.job) == []
+    assert published(ledger, ready.job) == []
     assert ledger.tickets.rest(last[0])
-    assert summon(ledger, ready.job) == [(1, 1)]
+    assert published(ledger, ready.job) == [(1, 1)]
 
 
 def test_shards_that_wait_for_their_time_are_no_use(
@@ -213,9 +215,9 @@ def test_shards_that_wait_for_their_time_are_no_use(
     word = ledger.shards.write(hold, [step], lease=LEASE)
     assert word.layer_open == 1
     ledger.tickets.rest(hold)
-    assert summon(ledger, ready.job) == []
+    assert published(ledger, ready.job) == []
     time.step(30.0)
-    assert len(summon(ledger, ready.job)) == 1
+    assert len(published(ledger, ready.job)) == 1
 
 
 def test_a_hold_that_is_not_renewed_is_lost(
@@ -264,7 +266,7 @@ def test_lapses_of_one_job_leave_others_alone(
     """And no more are ended at once than is asked."""
     one, two = planned(), planned()
     for job in (one.job, two.job):
-        for ticket, seq in summon(ledger, job):
+        for ticket, seq in published(ledger, job):
             held(take(ledger, job, ticket, seq))
     time.step(LEASE)
     assert ledger.tickets.end_expired(two.job) == [two.job]

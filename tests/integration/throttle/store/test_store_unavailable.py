@@ -142,10 +142,10 @@ def test_a_report_whose_answer_was_lost_counts_once(redis_url: str) -> None:
         with pytest.raises(StoreUnavailable):
             store.exchange(report)
         assert eventually(lambda: operations(other) == pytest.approx(10 * 10 / 3))
-        assert store._unheard == {"a"}
+        assert store._unanswered == {"a"}
         way.open()
         store.exchange(report)
-        assert not store._unheard
+        assert not store._unanswered
         assert operations(other) == pytest.approx(10 * 10 / 3)
 
 
