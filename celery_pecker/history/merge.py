@@ -33,7 +33,7 @@ FORWARD = (
 """From the weakest to the strongest. A copy that was refused is weaker than one that
 ran; a retry that succeeded is stronger than the failure before; and a run that went
 past its deadline is reported so, however it ended."""
-_RANK = {report: rank for rank, report in enumerate(FORWARD)}
+_RANK = {report: place for place, report in enumerate(FORWARD)}
 _GOES_ON = {Report.RUNNING, Report.LOST}
 """Of these the later one holds: a process that was frozen, or cut off, and that was
 therefore called lost, reports when it comes back that its run goes on."""

@@ -74,7 +74,7 @@ def job(row: JobRow) -> dict[str, Any]:
 def detail(seen: Snapshot) -> dict[str, Any]:
     """Return a job with all that its page shows."""
     first, last = around(seen.row.layer, len(seen.layers))
-    shown = {layer.layer for layer in seen.layers[first:last]}
+    shown = {one.layer for one in seen.layers[first:last]}
     return {
         "now": us(seen.row.now),
         "row": job(seen.row),

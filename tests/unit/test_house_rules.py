@@ -247,3 +247,28 @@ def test_no_module_needs_itself_by_way_of_others() -> None:
     assert circles(both) == ["b", "c"]
     typed = parse("def f():\n if TYPE_CHECKING:\n  from a import b\n")
     assert imports(typed, {"a.b": Path(), "a": Path()}) == {"a.b"}
+
+
+def shadowing(tree: ast.Module) -> Iterator[str]:
+    """Yield variables of comprehensions that are functions or classes elsewhere."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    names = {one.name for one in tree.body if isinstance(one, kinds)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.comprehension):
+            targets = ast.walk(node.target)
+            found = {one.id for one in targets if isinstance(one, ast.Name)}
+            yield from sorted(found & names)
+
+
+def test_no_variable_of_a_comprehension_hides_a_function() -> None:
+    """CPython 3.12.1 then takes a call of the function for one of the variable.
+
+    `[row(x) for x in xs]` raised UnboundLocalError where `{row.id for row in xs}`
+    stood in the same function: Flower's page of a sharded job was empty there.
+    """
+    assert [
+        f"{path}: {name}"
+        for path in PLAIN
+        for name in shadowing(parse(path.read_text(encoding="utf-8")))
+    ] == []
+    assert [*shadowing(parse("def row(): ...\nx = {row.id for row in y}"))] == ["row"]
