@@ -46,7 +46,6 @@ Order = dict[str, Any]
 
 def serve(line: socket.socket) -> Order | None:
     """Answer until pytest is gone, then return None; in each child, its order."""
-    interrupted = signal.getsignal(signal.SIGINT)  # ignored where pytest ignores it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: pytest ends us
     read = _import_all()
     gc.collect()
@@ -66,7 +65,9 @@ def serve(line: socket.socket) -> Order | None:
             answer = os.fork()
             if not answer:
                 line.detach()
-                signal.signal(signal.SIGINT, interrupted)
+                ignores = order["ignores_interrupts"]
+                handler = signal.SIG_IGN if ignores else signal.default_int_handler
+                signal.signal(signal.SIGINT, handler)
                 _become(order, fds)  # closes what the server waits for, too
                 return order
             os.close(made)

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -145,6 +146,8 @@ class Server:
             "cwd": str(Path(os.fsdecode(asked["cwd"] or ".")).resolve()),
             "session": asked["start_new_session"],
             "group": asked["process_group"],
+            # Now, not when the server began: a test may have ignored them then.
+            "ignores_interrupts": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
         }
         streams = (asked["p2cread"], asked["c2pwrite"], asked["errwrite"])
         fds = [own if fd < 0 else fd for own, fd in enumerate(streams)]

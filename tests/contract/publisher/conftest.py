@@ -165,6 +165,9 @@ class Stand:
         """Celery's own beat has sent the entry once, under this id."""
         entry.options = {**entry.options, "task_id": task_id}
         with self.app.producer_or_acquire() as producer:
+            if hasattr(producer.channel, "basic_publish_confirm"):
+                # Else the message may be on its way while another connection looks.
+                producer.channel.basic_publish = producer.channel.basic_publish_confirm
             self.scheduler.apply_async(entry, producer=producer, advance=False)
 
 

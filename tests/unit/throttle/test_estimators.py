@@ -47,7 +47,7 @@ phases = st.lists(st.floats(0, TICK), min_size=1, max_size=4)
 
 @given(step=st.floats(0, 1), phases=phases)
 @pytest.mark.parametrize(
-    ("estimator", "bound"), [(Estimator.FAST, 450), (Estimator.WEIGHTED, 2700)]
+    ("estimator", "bound"), [(Estimator.FAST, 460), (Estimator.WEIGHTED, 2700)]
 )
 def test_a_step_is_seen_in_time(
     estimator: Estimator, bound: int, step: float, phases: list[float]
