@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from celery_pecker.flower.pages import Fields, Form, Page, Query, Refused, Source
@@ -25,7 +24,7 @@ from celery_pecker.stored_schedules import fields as form
 from celery_pecker.stored_schedules.form_fields import FIELDS
 
 if TYPE_CHECKING:
-    from celery_pecker.stored_schedules import ScheduleRow
+    pass
 
 TASKS = 500
 """Names of tasks that the form proposes, at most."""
@@ -59,7 +58,7 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
         return None
     if row is not None:
         page["stored"] = brief(row)
-        page["texts"] = texts(row)
+        page["texts"] = form.texts(row)
     else:
         entry = Overview(source.database).entry(name, limit=1)
         if entry is None:
@@ -71,20 +70,6 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
         }
     page["changes"] = changes_of(source, name)
     return page
-
-
-def texts(row: ScheduleRow) -> dict[str, str]:
-    """Return the fields of a form as the row fills them in."""
-    empty = {field.name: "" for field in FIELDS}
-    if row.problem is None or row.declared_by_code:
-        return {**empty, **form.texts(row)}
-    # What somebody wrote by hand may be anything: it is shown as it is, to be mended.
-    policies: Any = row.policies
-    pairs = policies.items() if isinstance(policies, dict) else ()
-    known = {key: value for key, value in pairs if key in empty}
-    plain = form.texts(replace(row, schedule={"every": 1}, policies=known))
-    schedule = json.dumps(row.schedule, ensure_ascii=False)
-    return {**empty, **plain, "kind": "json", "value": schedule}
 
 
 def proposed(source: Source) -> list[str]:
@@ -164,7 +149,7 @@ def _known(fields: Fields) -> dict[str, str]:
 def _conflict(source: Source, error: VersionConflict) -> Refused:
     """Return what the form shows beside what was typed: the version that is stored."""
     row = schedules_of(source.app).get(error.name)
-    stored = None if row is None else {**brief(row), "texts": texts(row)}
+    stored = None if row is None else {**brief(row), "texts": form.texts(row)}
     message = (
         f"{error.name!r} was changed by {row.changed_by} meanwhile: it is at version"
         f" {row.version}, and this form was filled in for version {error.expected}."

@@ -23,9 +23,9 @@ UNSURE_US = 10_000_000
 """From this period on, a stored schedule's slot that nobody won is looked for in the
 table: a transaction that edits it, and is rolled back, may have held its row."""
 
-FOREIGN_US = 1_000_000
-"""How long an entry is left alone whose row has another version, or code's, and at most
-where somebody holds its row."""
+LOST_WAIT_US = 1_000_000
+"""The longest wait until the next claim of an entry whose row is held or has another
+version."""
 
 
 @dataclass(slots=True)
@@ -138,11 +138,6 @@ class Agenda:
             if belief.last_us != row.executed_us or not belief.wake_us:
                 belief.last_us = row.executed_us
                 self._plan(belief, now_us)
-            if row.version != belief.entry.version:
-                # No claim wins before an edit is followed, or code gives the name
-                # back: asked every 100 ms, one such entry cost twenty statements a
-                # second for as long as the code lived elsewhere.
-                self._wake(belief, max(belief.wake_us, now_us + FOREIGN_US))
 
     def due(self, now_us: int) -> list[Entry]:
         """Take off the heap every entry whose wake-up has come."""
@@ -209,8 +204,9 @@ class Agenda:
         entry = belief.entry
         edited = entry.version is not None and (entry.period_us or 0) >= UNSURE_US
         if entry.period_us is None or edited:
-            # Who holds its row may hold it for long: an edit in a transaction of users.
-            wait_us = min(belief.stagger_us << belief.lost, FOREIGN_US)
+            # An edit in a transaction of users may hold the row, or the row has
+            # a version that this replica does not run: no claim wins then.
+            wait_us = min(belief.stagger_us << belief.lost, LOST_WAIT_US)
             belief.lost = min(belief.lost + 1, 10)
             self._wake(belief, now_us + wait_us)
             return True

@@ -92,7 +92,8 @@ def texts(row: ScheduleRow) -> dict[str, str]:
         "version": str(row.version),
     }
     if row.problem not in {None, BY_CODE}:
-        return filled | {"kind": "json", "value": json.dumps(row.schedule)}
+        value = json.dumps(row.schedule, ensure_ascii=False)
+        return filled | {"kind": "json", "value": value}
     return filled | _schedule_texts(row.schedule, filled["start"])
 
 

@@ -92,7 +92,7 @@ def known() -> set[str]:
         return set()
     lines = map(json.loads, DONE.read_text(encoding="utf-8").splitlines())
     last = {line["key"]: line["red"] for line in lines}
-    return {key for key, red in last.items() if red}
+    return {one for one, red in last.items() if red}
 
 
 def run(guards: Sequence[Guard], jobs: int, console: Console) -> list[Guard]:

@@ -49,8 +49,8 @@ GUARDS = (
     Guard(
         "django: a form is for the version that it showed",
         FORM,
-        "self.store.set(**options)",
-        'self.store.set(**{**options, "version": None})',
+        "self.store.change(old, **options)",
+        'self.store.change(old, **{**options, "version": None})',
         f"{TESTS}::test_an_edit_of_an_old_version_shows_both",
     ),
     Guard(

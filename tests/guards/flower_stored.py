@@ -74,9 +74,9 @@ GUARDS = (
     ),
     Guard(
         "flower stored: a schedule that cannot be read stands in the form to be mended",
-        EDITING,
-        "    if row.problem is None or row.declared_by_code:\n",
-        "    if True:\n",
+        "celery_pecker/stored_schedules/fields.py",
+        "    if row.problem not in {None, BY_CODE}:\n",
+        "    if row.problem is ...:\n",
         f"{TESTS}::test_a_row_that_cannot_be_read_is_shown_and_can_be_mended",
     ),
     Guard(

@@ -147,8 +147,8 @@ GUARDS = (
     Guard(
         "stored: a name that code declares elsewhere is asked for seldom",
         "celery_pecker/schedules/agenda.py",
-        "            if row.version != belief.entry.version:\n",
-        "            if row.version == -1:\n",
+        "min(belief.stagger_us << belief.lost, LOST_WAIT_US)",
+        "belief.stagger_us",
         "tests/integration/schedules/test_stored_rules.py"
         "::test_a_name_that_code_declares_elsewhere_is_asked_for_seldom",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from celery_pecker.alarms.model import Finding
+from celery_pecker.alarms.tables import LEASE
 from celery_pecker.kernel.clock import new_id, to_us
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter, Watch
@@ -199,7 +200,8 @@ def test_a_first_look_that_was_not_recorded_is_not_the_first(
     watch: Starter, rows: Rows, pass_time: Passing
 ) -> None:
     """Who looked first was killed: what counters said by then is still no news."""
-    dead, other = (watch({"overtaken": {"count": 3}}) for _ in "ab")
+    terms = {"overtaken": {"count": 3, "within": 10_000.0}}
+    dead, other = (watch(terms) for _ in "ab")
     rows.entry("sweep", last=1.0)
     rows.run(
         "insert into pecker_outcomes (name, refused_overtaken, bad_era, bad_due,"
@@ -208,7 +210,7 @@ def test_a_first_look_that_was_not_recorded_is_not_the_first(
     )
     dead.tables.add(["overtaken"])
     assert len(dead.tables.due_rules(["overtaken"], INTERVAL)[1]) == 1
-    pass_time(INTERVAL)
+    pass_time(LEASE)
     assert ringing(other) == {}
 
 

@@ -74,9 +74,11 @@ def test_a_claim_under_an_old_version_wins_nothing(dsn: str) -> None:
         clock.advance_us(9_700_000)
         pecker.turn()
         store(dsn, "sweep", {"every": 10}, clock=clock, args=["new"], anchor=False)
-        clock.advance_us(200_000)
-        pecker.service.step()  # the slot of twenty seconds comes before the look
+        clock.advance_us(400_000)
+        following_of(pecker).next = float("inf")  # the look comes after the slot
+        pecker.service.step()
         assert due(pecker) == [after(10)]
+        following_of(pecker).next = 0.0
         pecker.pass_time(1)
         assert due(pecker) == [after(10), after(20)]
         assert destination.built["sweep"].args == ("new",)
