@@ -136,7 +136,7 @@ class PeckerScheduler(BeatSchedule):
             self._replica.close_history(LAST_WORDS)
 
     def _alive(self) -> bool:
-        """Say whether every thread turns, servers or no servers."""
+        """Return whether every thread turns, servers or no servers."""
         threads = (self._replica, self._relays)
         return all(one is not None and one.alive for one in threads)
 

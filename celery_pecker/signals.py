@@ -31,7 +31,7 @@ class Signal(Generic[Event]):
         self._listeners = tuple(one for one in self._listeners if one != listener)
 
     def send(self, event: Event) -> None:
-        """Tell every listener."""
+        """Call every receiver."""
         for listener in self._listeners:
             user_code.call(f"a listener of {self.name}", None, listener, event)
 

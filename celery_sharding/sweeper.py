@@ -5,8 +5,8 @@
     purge    jobs that ended long ago are forgotten
 
 No message of a job is load-bearing, because this comes after: it asks the ledger which
-jobs are to be moved on, and moves them as anybody would (`flow.go_on`). Several at once
-do no harm.
+jobs are to be advanced, and advances them as any process would (`flow.advance_job`).
+Several at once do no harm.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from celery_sharding.errors import (
     NoExecutor,
     PeckerError,
 )
-from celery_sharding.flow import go_on, serving
+from celery_sharding.flow import advance_job, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.tickets import Overdue
@@ -151,7 +151,7 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     first = int(chance() * len(jobs))
     for job in (*jobs[first:], *jobs[:first]):
         error = call_logging_errors(
-            f"sweeping the sharded job {job}", _go_on, app, ledger, job
+            f"sweeping the sharded job {job}", _advance, app, ledger, job
         )
         if error is not None and not isinstance(error, PeckerError):
             _passed_on(error)
@@ -167,10 +167,10 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     }
 
 
-def _go_on(app: Any, ledger: Ledger, job: int) -> None:
+def _advance(app: Any, ledger: Ledger, job: int) -> None:
     """Move the job on; a database that is busy or away is no error of the sweeper's."""
     try:
-        go_on(app, ledger, job)
+        advance_job(app, ledger, job)
     except (DatabaseUnavailable, deadline.DeadlineExceeded) as error:
         logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
 

@@ -220,7 +220,7 @@ class ThrottleCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give the figures of now."""
+        """Yield the figures of now."""
         with self._turn:
             yield from families(self._sampler.sample(), self._admissions)
 

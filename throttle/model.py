@@ -268,7 +268,7 @@ class Store(Protocol):
         ...
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
-        """Say whether `holder` is the one who watches the database now."""
+        """Return whether `holder` is the one who watches the database now."""
         ...
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:

@@ -97,12 +97,12 @@ class Settings:
 
 
 def mentioned(conf: Mapping[str, object]) -> bool:
-    """Say whether a configuration has any setting of ours, rightly spelt or not."""
+    """Return whether a configuration has any setting of ours, rightly spelt or not."""
     return any(conf.get(key) is not None for key, _ in _ours(conf))
 
 
 def _ours(conf: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Give each of our settings as it was written, and its lower-case name."""
+    """Yield each of our settings as it was written, and its lower-case name."""
     # An app's configuration that nobody has read yet tells its prefix by `data` only.
     read = getattr(conf, "data", conf)
     namespace = getattr(read, "prefix", None) or ""

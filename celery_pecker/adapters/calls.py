@@ -73,7 +73,7 @@ class _Awaited:
 
 
 def names_one(connection: Any) -> bool:
-    """Say whether a method was called with a connection, blocking or awaited."""
+    """Return whether a method was called with a connection, blocking or awaited."""
     real = connection.real if isinstance(connection, _Awaited) else connection
     return real is not None
 

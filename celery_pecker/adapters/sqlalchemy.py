@@ -123,7 +123,7 @@ class AsyncSQLAlchemyAdapter:
 
 
 def _active(bound: Any) -> bool:
-    """Say whether a session or connection can go on in its transaction."""
+    """Return whether a session or connection can go on in its transaction."""
     if hasattr(bound, "is_active"):
         return bool(bound.is_active)
     transaction = bound.get_nested_transaction() or bound.get_transaction()

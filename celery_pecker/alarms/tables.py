@@ -93,7 +93,7 @@ class Tables:
         return self._now()
 
     def add(self, rules: Sequence[str]) -> None:
-        """Give each rule its row."""
+        """Insert a row for each rule that has none."""
         self.database.change("add_alarm_rules", now=self._now(), rules=[*rules])
 
     def due_rules(

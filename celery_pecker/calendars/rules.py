@@ -74,7 +74,7 @@ class RuleTimes:
         return local, [*islice(later, AHEAD)]
 
     def comes(self) -> bool:
-        """Say whether it has an instant in the 400 years from its start on.
+        """Return whether it has an instant in the 400 years from its start on.
 
         The same years of the calendar are looked at where they come last, since the
         library goes on to the year 9999 before it says that there is none.

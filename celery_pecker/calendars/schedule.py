@@ -101,7 +101,7 @@ class CalendarSchedule(BaseSchedule):
         return next_at - self._utc_now()
 
     def is_due(self, last_run_at: datetime) -> Any:
-        """Say whether an instant has passed since, and seconds to the next one."""
+        """Return whether an instant has passed since, and seconds to the next one."""
         now = self._utc_now()
         next_at = self.instant_after(self.maybe_make_aware(last_run_at))
         due = next_at is not None and next_at <= now

@@ -22,7 +22,7 @@ class WorkingDays(Protocol):
     """A calendar of yours. Those of the library ``holidays`` have this, too."""
 
     def is_working_day(self, day: date, /) -> bool:
-        """Say whether people work on a day."""
+        """Return whether people work on a day."""
         ...
 
 
@@ -42,7 +42,7 @@ class Workdays:
         return self._name
 
     def works(self, day: date) -> bool:
-        """Say whether a day is one."""
+        """Return whether a day is one."""
         days = self._year(day.year)
         index = bisect_left(days, day.toordinal())
         return index < len(days) and days[index] == day.toordinal()

@@ -82,7 +82,7 @@ def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
 
 @contextmanager
 def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Overview]]:
-    """Give the context and what the tables say of alarms."""
+    """Yield the context and what the tables say of alarms."""
     with Context.open(ctx, json=json) as context:
         yield context, Overview(context.database)
 

@@ -41,7 +41,7 @@ TROUBLE = frozenset(
 @as_json
 @click.pass_context
 def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> None:
-    """Say why an entry runs or does not: one verdict, and what it rests on."""
+    """Show why an entry runs or does not: one verdict, and what it rests on."""
     with Context.open(ctx, json=json) as context:
         entry = context.declared.get(name)
         detail = context.overview.entry(name)

@@ -104,7 +104,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
     now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
     there = context.overview.totals(overdue_after=within_us / SECOND)
-    kept = not late and there.kept
+    kept = not late and there.keeps_up
     document["pace"] = {
         "kept": kept,
         "entries": len(entries),
@@ -140,7 +140,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
 
 
 def _not_sent(context: Context, pace: Totals) -> None:
-    """Say what was claimed and has no message."""
+    """Print what was claimed and has no message."""
     if pace.stuck:
         click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")
     if pace.undelivered:

@@ -130,7 +130,7 @@ def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
 
 @contextmanager
 def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Database]]:
-    """Give the context and the database of the observers."""
+    """Yield the context and the database of the observers."""
     with Context.open(ctx, json=json) as context:
         yield context, context.database
 

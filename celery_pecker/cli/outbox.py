@@ -204,7 +204,7 @@ def reschedule(  # noqa: PLR0913  # what can be changed
 def opened(
     ctx: click.Context, name: str, *, json: bool
 ) -> Iterator[tuple[Context, Database]]:
-    """Give the context and the database of an outbox of the app."""
+    """Yield the context and the database of an outbox of the app."""
     with Context.open(ctx, json=json) as context:
         known_ones = known(context)
         if name not in known_ones:

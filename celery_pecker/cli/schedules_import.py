@@ -110,7 +110,7 @@ def _of_redbeat(context: Context, place: Place) -> tuple[str, str]:
 
 
 def _warn(context: Context, peer: str, place: Place) -> None:
-    """Say if the other scheduler still runs: with ours, each slot would come twice."""
+    """Warn if the other scheduler still runs: each slot would come twice."""
     if peer != "redbeat":
         return  # the tables of the others do not say so
     lock = context.app.conf.get("redbeat_lock_key")

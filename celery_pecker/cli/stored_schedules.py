@@ -15,7 +15,7 @@ PAGE = 1_000
 def stored_rows(
     schedules: Schedules, *, search: str | None = None, task: str | None = None
 ) -> Iterator[ScheduleRow]:
-    """Give all stored schedules, by name."""
+    """Yield all stored schedules, by name."""
     after = None
     while True:
         page = schedules.list(search=search, task=task, after=after, limit=PAGE)

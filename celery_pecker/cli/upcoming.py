@@ -32,7 +32,7 @@ def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
 
 
 def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
-    """Give the slots after the last one, without end where there is none."""
+    """Yield the slots after the last one, without end where there is none."""
     due_us = first_after(entry, row, now_us)
     period_us = row.period_us if entry is None else entry.period_us
     if due_us is not None and period_us is not None and due_us < now_us:

@@ -25,7 +25,7 @@ class _PerEntry(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the record is to be seen."""
+        """Return whether the record is to be seen."""
         per_entry = str(record.msg).startswith("Scheduler: Sending due task")
         return not per_entry or logging.getLogger(record.name).isEnabledFor(
             logging.DEBUG

@@ -57,7 +57,7 @@ def refuse_duplicates(app: Celery) -> None:
 def is_same_entry(
     one: Mapping[str, Any] | ScheduleEntry, other: Mapping[str, Any] | ScheduleEntry
 ) -> bool:
-    """Say whether both would send the same message at the same instants."""
+    """Return whether both would send the same message at the same instants."""
     first, second = _compared(one), _compared(other)
     return _same_schedule(first.pop("schedule"), second.pop("schedule")) and all(
         first[key] == second[key] or repr(first[key]) == repr(second[key])

@@ -67,7 +67,7 @@ def _countdown_us(countdown: object) -> int | None:
 
 
 def _plain(recurs: object) -> bool:
-    """Say whether its instants are Celery's own, one ``run_every`` after another."""
+    """Return whether its instants are Celery's own, one ``run_every`` after another."""
     return (
         isinstance(recurs, schedule)
         and type(recurs).is_due is schedule.is_due

@@ -40,7 +40,7 @@ def check_beat_schedule(beat_schedule: Any) -> None:
 
 
 def storable(name: object) -> bool:
-    """Say whether PostgreSQL can store the name, and index it."""
+    """Return whether PostgreSQL can store the name, and index it."""
     if not isinstance(name, str) or "\0" in name:
         return False
     try:

@@ -63,7 +63,7 @@ class OutboxFilter(admin.SimpleListFilter):
         return len(self.lookup_choices) > 1
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
-        """Give a link for each; the first is that of an address without a choice."""
+        """Yield a link for each; the first is that of an address without a choice."""
         first = self.lookup_choices[0][0]
         for name, title in self.lookup_choices:
             yield {

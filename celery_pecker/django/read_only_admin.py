@@ -112,16 +112,16 @@ class ReadOnlyAdmin(Bounded):
     actions = None
 
     def has_add_permission(self, request: Any) -> bool:
-        """Say no."""
+        """Return False: the page is read-only."""
         del request
         return False
 
     def has_change_permission(self, request: Any, obj: Any = None) -> bool:
-        """Say no."""
+        """Return False: the page is read-only."""
         del request, obj
         return False
 
     def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
-        """Say no."""
+        """Return False: the page is read-only."""
         del request, obj
         return False

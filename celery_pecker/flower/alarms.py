@@ -17,7 +17,7 @@ ROWS = 200
 
 
 def shown(app: Celery) -> bool:
-    """Say whether the app has alarms."""
+    """Return whether the app has alarms."""
     return bool(app.conf.get("pecker_dsn")) and bool(app.conf.get("pecker_alarms"))
 
 

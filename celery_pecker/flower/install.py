@@ -49,14 +49,14 @@ def install(*, read_only: bool = False) -> None:
 
 
 def _pages() -> Iterable[Page]:
-    """Give all pages, in the order of the menu."""
+    """Yield all pages, in the order of the menu."""
     yield from (*schedules.PAGES, *editing.PAGES, *outbox.PAGES)
     yield from (*observers.PAGES, *alarms.PAGES)
     yield from _of_others()
 
 
 def _of_others() -> Iterable[Page]:
-    """Give the pages of installed packages; one that cannot be read is left out."""
+    """Yield the pages of installed packages; one that cannot be read is left out."""
     for point in entry_points(group=GROUP):
         none: Iterable[Page] = ()
         yield from user_code.call(f"reading pages {point.value}", none, point.load)

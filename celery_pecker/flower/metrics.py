@@ -72,7 +72,7 @@ class Figures(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give what was read. Never waits."""
+        """Yield what was read. Never waits."""
         for part in self._parts:
             yield from part.metrics
 

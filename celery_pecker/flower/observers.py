@@ -41,7 +41,7 @@ class NoSuchObserver(PeckerError, LookupError):
 
 
 def shown(app: Celery) -> bool:
-    """Say whether the app has observers."""
+    """Return whether the app has observers."""
     from celery_pecker.observers import observers_of  # noqa: PLC0415  # loads psycopg
 
     return bool(app.conf.get("pecker_dsn")) and observers_of(app) is not None

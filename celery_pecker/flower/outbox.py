@@ -31,7 +31,7 @@ class NoSuchMessage(PeckerError, LookupError):
 
 
 def shown(app: Celery) -> bool:
-    """Say whether the app has an outbox."""
+    """Return whether the app has an outbox."""
     from celery_pecker.outbox import outboxes  # noqa: PLC0415  # loads psycopg
 
     return bool(app.conf.get("pecker_dsn")) and bool(outboxes(app))

@@ -36,7 +36,7 @@ class Refused(PeckerError):
 
 
 def always(app: Celery) -> bool:
-    """Say that an app has the page."""
+    """Return True: each app has the page."""
     del app
     return True
 
@@ -145,7 +145,7 @@ def register(page: Page) -> None:
 
 
 def shown(name: str, app: Celery) -> bool:
-    """Say whether the menu of an app's Flower has the page of that name."""
+    """Return whether the menu of an app's Flower has the page of that name."""
     return user_code.call(f"asking for the page {name}", False, _pages[name].shown, app)
 
 

@@ -68,7 +68,7 @@ class _Recent:
     """When the answer came."""
 
     def old(self, now: float) -> bool:
-        """Say whether it is to be asked again."""
+        """Return whether it is to be asked again."""
         return self.answer.done() and now - self.asked > FRESH
 
 

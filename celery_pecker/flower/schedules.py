@@ -254,7 +254,7 @@ ACTS = {"pause": pause, "resume": resume, "run": run}
 
 
 def wanted(app: Celery) -> bool:
-    """Say whether an app has schedules: one may use other pages alone."""
+    """Return whether an app has schedules: one may use other pages alone."""
     return bool(app.conf.get("pecker_dsn"))
 
 

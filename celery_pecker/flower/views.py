@@ -182,7 +182,7 @@ class ScriptView(View):
     """What the page's own script asks for: whatever happens, the answer is JSON."""
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Say it in JSON. A password is asked for by the page, not by its script."""
+        """Answer in JSON. A password is asked for by the page, not by its script."""
         error = (kwargs.get("exc_info") or (None, None))[1]
         reason = getattr(error, "log_message", None) or self._reason
         error = SIGNED_OUT if status_code == SIGN_IN else reason

@@ -143,7 +143,7 @@ class Nothing(Page):
     """Any other path."""
 
     async def get(self) -> None:
-        """Say where something is."""
+        """Answer with the list of pages."""
         self.reply(HTTPStatus.NOT_FOUND, {"error": "here are /v1/tasks and /health"})
 
     post = put = delete = get
@@ -166,7 +166,7 @@ class Outboxes(page.OpenPage, Page):
     """Each outbox of the app, whichever this intake records in."""
 
     async def get(self) -> None:
-        """Say which of them can be reached; what hangs holds up no other."""
+        """Answer which of them can be reached; one that hangs delays no other."""
         service = self.service
         try:
             answers = await service.threads.run(service.outboxes.ask)
@@ -184,5 +184,5 @@ class Live(page.OpenPage, Page):
     """For those who restart what hangs."""
 
     async def get(self) -> None:
-        """Say that the event loop turns."""
+        """Answer: the event loop turns."""
         self.reply(HTTPStatus.OK, {"live": True})

@@ -65,7 +65,7 @@ class Connections:
     def connection(
         self, within: float | None = None, *, queue: float | None = None
     ) -> Iterator[Database]:
-        """Lend a connection that nobody else uses meanwhile.
+        """Yield a connection that no other thread uses meanwhile.
 
         Args:
             within: Seconds that it waits for anything, being lent included; None: as

@@ -93,7 +93,7 @@ class Database:
         return self._connection is not None and not self._connection.closed
 
     def alive(self) -> bool:
-        """Say whether a connection stands whose server has not closed it meanwhile.
+        """Return whether a connection stands whose server has not closed it meanwhile.
 
         Between statements a server says nothing but that it ends the connection.
         """
@@ -266,7 +266,7 @@ class Database:
         return unanswered
 
     def _cancel(self) -> None:
-        """Say that nobody waits any more, where there is time for it."""
+        """Cancel the statement on the server, where there is time for it."""
         connection = self._connection
         # Older versions of libpq wait for the answer for as long as it takes.
         if not self._calling_off or self._hurried or not capabilities.has_cancel_safe():

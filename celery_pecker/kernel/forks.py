@@ -13,7 +13,7 @@ class Holder(Protocol):
     """What holds connections or threads of the process that made it."""
 
     def abandon(self) -> None:
-        """Give them up in a fork: they are the parent's."""
+        """Drop them in a fork: they are the parent's."""
 
 
 _ALL: weakref.WeakSet[Holder] = weakref.WeakSet()

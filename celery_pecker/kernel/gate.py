@@ -50,5 +50,5 @@ def _held(gate: Gate, names: Sequence[str]) -> set[str]:
 
 
 def is_answer(answer: object) -> TypeGuard[Collection[str]]:
-    """Say whether this is what ``held`` may return."""
+    """Return whether this is what ``held`` may return."""
     return isinstance(answer, Collection) and not isinstance(answer, str | bytes)

@@ -31,7 +31,7 @@ class TrustWindow:
         return self.opened + self.seconds - monotonic
 
     def closed(self, monotonic: float) -> bool:
-        """Say whether the holder must stop and write nothing."""
+        """Return whether the holder must stop and write nothing."""
         return self.remaining(monotonic) <= 0
 
 

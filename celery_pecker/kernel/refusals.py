@@ -48,7 +48,7 @@ def _line(error: Exception) -> str:
 
 
 def is_refusal(text: str) -> bool:
-    """Tell a refusal from an absence: at connect, psycopg gives no SQLSTATE."""
+    """Return whether it is a refusal, not an absence: psycopg has no SQLSTATE then."""
     if "no password supplied" in text:  # libpq's own word, before the server's
         return True
     return "FATAL:" in text and any(

@@ -110,7 +110,7 @@ class EventSender:
         return not self._started or self._loop.join(seconds)
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
+        """Drop the connection in a fork of its owner."""
         self._broker.abandon()
 
     def _step(self) -> float:

@@ -250,7 +250,7 @@ class OutboxRunner:
         return ended.state in {states.SUCCESS, states.IGNORED}
 
     def _unwanted(self, request: Mapping[str, Any]) -> str | None:
-        """Say why it is not run, as Celery's worker would of a message."""
+        """Return why it is not run, as Celery's worker decides for a message."""
         if request["correlation_id"] in revoked:
             return REVOKED
         expires = maybe_iso8601(request.get("expires"))

@@ -184,7 +184,7 @@ class LocalRunner:
     close = stop
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of the worker: it is the parent's."""
+        """Drop the connection in a fork of the worker: it is the parent's."""
         self.events.abandon()
 
     def join(self, seconds: float) -> bool:

@@ -29,7 +29,7 @@ class Alarms:
         self._read = self._overview.rules(), self._overview.targets()
 
     def collect(self) -> Iterator[Metric]:
-        """Give what was read. Never waits."""
+        """Yield what was read. Never waits."""
         if self._read is not None:
             rules, targets = self._read
             yield from _rules(rules)
@@ -37,7 +37,7 @@ class Alarms:
 
 
 def _rules(rules: Sequence[RuleRow]) -> Iterator[Metric]:
-    """Give each rule a series, with 0: an alert sees the first that rings."""
+    """Yield each rule a series, with 0: an alert sees the first that rings."""
     ringing = GaugeMetricFamily(
         "celery_pecker_alarms_ringing", "Alarms that ring", labels=("rule",)
     )

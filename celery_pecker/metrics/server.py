@@ -83,7 +83,7 @@ class Server:
         self._tables.close()
 
     def abandon(self) -> None:
-        """Give up port, connection and counters in a fork of their owner.
+        """Drop port, connection and counters in a fork of their owner.
 
         Seen with a pool that replaces its processes: after kill -9 of the worker the
         port stayed taken until the last of them had ended.
@@ -226,7 +226,7 @@ def _pace(settings: Settings) -> tuple[int, bytes]:
     if pace.overdue:
         worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
         return 503, f"{pace.overdue} of {pace.grid} overdue, {worst}\n".encode()
-    if not pace.kept:
+    if not pace.keeps_up:
         waiting = pace.undelivered + pace.stuck
         return 503, f"{waiting} claimed and not sent\n".encode()
     return 200, f"{pace.grid} entries keep their pace\n".encode()

@@ -83,7 +83,7 @@ class TableCollector(Collector):
         self._outboxes.close()
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
+        """Drop the connection in a fork of its owner."""
         self._overview.abandon()
         self._outboxes.abandon()
 

@@ -151,7 +151,7 @@ class Overview:
         self._database.close()
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
+        """Drop the connection in a fork of its owner."""
         self._database.abandon()
 
     def _ask(self, flow: Flow[T]) -> T:

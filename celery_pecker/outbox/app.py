@@ -169,7 +169,7 @@ class Outbox:
     asend_many = awaited(send_many, only_statements=True)
 
     def using(self, connection: Any) -> Using:
-        """Give a block in which all that is sent joins this transaction.
+        """Return a block in which all that is sent joins this transaction.
 
             with outbox.using(session):
                 chain(bill.s(1), tell.s()).delay()
@@ -184,7 +184,7 @@ class Outbox:
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
-        """Give a transaction of ours: all that is sent inside commits at its end.
+        """Yield a transaction of ours: all that is sent inside commits at its end.
 
             with outbox.transaction():
                 chain(bill.s(1), tell.s()).delay()

@@ -31,7 +31,7 @@ _DECLARED = "pecker: declared"
 
 @contextmanager
 def capturing() -> Iterator[list[Message]]:
-    """Give the list that messages built inside the block are kept in.
+    """Yield the list that messages built inside the block are kept in.
 
     They are work of their own: what is left of the deadline of the run that records
     them is not theirs, and no result backend gets to know them, since nobody waits.

@@ -139,7 +139,7 @@ class Copies:
 
 
 def plain(value: Any) -> bool:
-    """Say whether `saferepr` writes these arguments as `repr` does, unless cut."""
+    """Return whether `saferepr` writes these arguments as `repr` does, unless cut."""
     if type(value) is tuple:
         return all(map(_simple, value))
     return not value or (

@@ -135,7 +135,7 @@ def _inner(sinks: Iterable[Sink]) -> Sink | None:
 
 
 def install(app: Any, sink_of: Callable[[], Sink]) -> None:
-    """Lay the outbox over the app's `send_task`; once for an app.
+    """Route the app's `send_task` through the outbox; once for an app.
 
     Args:
         app: the Celery app.
@@ -148,7 +148,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
     producers: list[Any] = []
 
     def records(name: str, **options: Any) -> bool:
-        """Say whether `send_task` would record the message of such a call."""
+        """Return whether `send_task` would record the message of such a call."""
         return not _bypasses_outbox(app, options) and (
             block_in(app) is not None or _mode(app, name, options) is not None
         )
@@ -199,7 +199,7 @@ def _mode(app: Any, name: str, options: Mapping[str, Any]) -> Mode | None:
 
 
 def _bypasses_outbox(app: Any, options: Mapping[str, Any]) -> bool:
-    """Say whether a message is sent as ever, whatever outbox there is."""
+    """Return whether a message is sent as ever, whatever outbox there is."""
     if options.get("connection") is not None:
         return True
     producer = options.get("producer") or options.get("publisher")

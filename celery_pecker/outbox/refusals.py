@@ -147,7 +147,7 @@ def check(message: Message, limit: int) -> None:
 
 
 def _text(value: str) -> bool:
-    """Say whether PostgreSQL can hold it as text."""
+    """Return whether PostgreSQL can hold it as text."""
     if value.isascii():
         return "\0" not in value
     try:

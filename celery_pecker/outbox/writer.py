@@ -72,7 +72,7 @@ class Writer:
         return self._calls.run(flow_in, connection, several=len(entries) > 1)
 
     def using(self, connection: Any) -> Using:
-        """Give a block in which all that is sent joins a transaction."""
+        """Return a block in which all that is sent joins a transaction."""
 
         def writing() -> Writing:
             adapter = adapter_of(connection)
@@ -91,7 +91,7 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
-        """Give a transaction of ours: all that is sent inside commits at its end."""
+        """Yield a transaction of ours: all that is sent inside commits at its end."""
         with (
             self._blocks.connection() as database,
             database.transaction(),

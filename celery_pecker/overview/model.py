@@ -213,6 +213,6 @@ class Totals:
     """What became of all runs; the columns of pecker_outcomes."""
 
     @property
-    def kept(self) -> bool:
-        """Say whether all that is due is won, and what is won is sent."""
+    def keeps_up(self) -> bool:
+        """Return whether all that is due is won, and what is won is sent."""
         return not (self.overdue or self.undelivered or self.stuck)

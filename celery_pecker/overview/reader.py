@@ -53,7 +53,7 @@ class Overview:
         self._database.close()
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
+        """Drop the connection in a fork of its owner."""
         self._database.abandon()
 
     def page(

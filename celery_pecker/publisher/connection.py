@@ -177,7 +177,7 @@ class BrokerConnection:
                     os.close(sock.detach())
 
     def _is_connected(self) -> bool:
-        """Say whether the socket still stands; about 20 µs, no round trip."""
+        """Return whether the socket still stands; about 20 µs, no round trip."""
         try:
             if self.kind is Kind.REDIS:
                 pool = self.channel.pool

@@ -63,7 +63,7 @@ class NoTemplate(Exception):
 
 
 def native(function: object, home: ModuleType) -> bool:
-    """Say whether `function` is the one that `home` itself defines, unpatched."""
+    """Return whether `function` is the one that `home` itself defines, unpatched."""
     if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
         return False
     names = function.__globals__
@@ -163,7 +163,7 @@ class SignalReceivers:
 
 
 def _watches(receiver: Any) -> bool:
-    """Say whether a receiver is somebody's; ours have nothing to say of a slot.
+    """Return whether a receiver is somebody's; ours have nothing to say of a slot.
 
     They hand a task's deadline and trace on to its subtasks; the header of a slot has
     both. Celery keeps (name or id of the receiver, id of its sender) with each.

@@ -213,7 +213,7 @@ class Publisher:
         return known.message
 
     def _declare(self, route: Route) -> bool:
-        """Say whether the broker refuses the route's queues; else they are there."""
+        """Return whether the broker refuses the route's queues; else they are there."""
         try:
             return self._broker.declare(route.declare) is not None
         except self._broker.broken_by as error:
@@ -262,7 +262,7 @@ class Publisher:
     def _judge(
         self, outcome: Outcome, batch: Sequence[Dispatch], fast: Sequence[Dispatch]
     ) -> None:
-        """Say what became of a batch whose fast part has arrived."""
+        """Return or raise the outcome of a batch whose fast part has arrived."""
         if outcome.broken is None and not outcome.refused and not outcome.uncertain:
             return
         arrived = outcome.done.union(dispatch.task_id for dispatch in fast)

@@ -26,7 +26,7 @@ def sent(pool: Any) -> list[Any]:
 
 
 def put_back(pool: Any, jobs: list[Any]) -> None:
-    """Give the pool back those of the jobs that a living process will run.
+    """Return to the pool those of the jobs that a live process will run.
 
     Without this their acceptance and their result are thrown away, a message that is
     running would count as not started, and its process as idle.
@@ -42,7 +42,7 @@ def put_back(pool: Any, jobs: list[Any]) -> None:
 
 
 def has(pool: Any, request: Any) -> bool:
-    """Say whether the pool runs the request or will run it."""
+    """Return whether the pool runs the request or will run it."""
     if request._already_cancelled or request._apply_result is None:  # noqa: SLF001
         # Terminated because the connection broke; or it never came to the pool.
         return False

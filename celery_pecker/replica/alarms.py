@@ -113,7 +113,7 @@ class Alarms:
         abandon_in_forks(self)
 
     def __bool__(self) -> bool:
-        """Say whether anything may ring."""
+        """Return whether anything may ring."""
         return self._rules
 
     def start(self) -> None:
@@ -138,7 +138,7 @@ class Alarms:
         return all(left)
 
     def abandon(self) -> None:
-        """Give up the connections in a fork: they are the parent's."""
+        """Drop the connections in a fork: they are the parent's."""
         for database in self.databases:
             database.abandon()
 

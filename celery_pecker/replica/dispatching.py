@@ -22,7 +22,7 @@ class Destination(Protocol):
     """Where won slots go: the broker, or threads of this process."""
 
     def ensure(self) -> None:
-        """Be there, or raise BrokerUnavailable."""
+        """Connect, or raise BrokerUnavailable."""
         ...
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:

@@ -44,7 +44,7 @@ class Relays:
         return {one.name: one.settings for one in self._all}
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to deliver."""
+        """Return whether there is anything to deliver."""
         return bool(self._all)
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Relays:
         return all(one.heart.beats for one in self._all)
 
     def abandon(self) -> None:
-        """Give up the connections in a fork: they are the parent's."""
+        """Drop the connections in a fork: they are the parent's."""
         for one in self._all:
             one.database.abandon()
             one.vacuum_database.abandon()

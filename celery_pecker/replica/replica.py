@@ -78,7 +78,7 @@ class Replica:
     loop: Loop = field(init=False)
 
     def __post_init__(self) -> None:
-        """Be known to forks, and count."""
+        """Register for forks, and with the counters."""
         self.loop = Loop(
             self._step,
             name=f"pecker-{self.claimant.kind}",

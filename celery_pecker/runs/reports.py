@@ -83,7 +83,7 @@ class Reports:
             self._writer.join(timeout)
 
     def abandon(self) -> None:
-        """Give up the connection in a fork of its owner."""
+        """Drop the connection in a fork of its owner."""
         self._database.abandon()
 
     def _writing(self) -> HistoryWriter:

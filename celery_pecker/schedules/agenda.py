@@ -68,7 +68,7 @@ class Agenda:
         return [*self._beliefs]
 
     def knows(self, name: str) -> bool:
-        """Say whether it is an entry of this replica, of code or stored."""
+        """Return whether it is an entry of this replica, of code or stored."""
         return name in self._beliefs
 
     def add(self, entry: Entry, row: Row, now_us: int) -> None:
@@ -108,7 +108,7 @@ class Agenda:
         return self._beliefs[name].last_us
 
     def current(self, entry: Entry) -> bool:
-        """Say whether the entry is known as it is, not removed or edited meanwhile."""
+        """Return whether the entry is neither removed nor edited meanwhile."""
         belief = self._beliefs.get(entry.name)
         return belief is not None and belief.entry is entry
 

@@ -116,7 +116,7 @@ def orphan_slot(entry: Entry, orphan: Orphan, sent_us: int) -> Slot:
 
 
 def still_runs(slot: Slot, now_us: int) -> bool:
-    """Say whether a slot that comes to light now still runs."""
+    """Return whether a slot that comes to light now still runs."""
     if not slot.asked:
         return misfire.runs(slot.entry.policy, slot.due_us, now_us)
     if now_us - slot.due_us >= ASKED_US:

@@ -23,5 +23,5 @@ class Definitions(Protocol):
         ...
 
     def note_other_definitions(self) -> None:
-        """Hear that there are schedules for the other kind of replicas."""
+        """Note that there are schedules for the other kind of replicas."""
         ...

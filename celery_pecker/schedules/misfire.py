@@ -68,7 +68,7 @@ def latest_before(following: Callable[[int], int], now_us: int) -> int | None:
 
 
 def runs(policy: Policy, due_us: int, now_us: int) -> bool:
-    """Say whether a slot that comes to light now still runs."""
+    """Return whether a slot that comes to light now still runs."""
     late_us = now_us - due_us
     if policy.timeout_us is not None and late_us >= policy.timeout_us:
         return False

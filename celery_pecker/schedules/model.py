@@ -240,7 +240,7 @@ class RequestedRun:
         return not self.epoch
 
     def over(self, now_us: int) -> bool:
-        """Say whether it was sent, and its deadline is over."""
+        """Return whether it was sent, and its deadline is over."""
         sent = self.epoch > 0 and not self.taken
         return sent and (self.ends_us is None or self.ends_us <= now_us)
 

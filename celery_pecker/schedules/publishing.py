@@ -33,7 +33,7 @@ class Publisher(Protocol):
     """The seam to the broker (celery_pecker.publisher)."""
 
     def ensure(self) -> None:
-        """Be connected, or raise BrokerUnavailable."""
+        """Connect, or raise BrokerUnavailable."""
         ...
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:

@@ -47,7 +47,7 @@ class Reporting:
                 note(name, slot.due_us, slot.era, slot.epoch, at_us, report, error)
 
     def held(self, name: str, now_us: int) -> None:
-        """Say once that a gate holds a slot back."""
+        """Report once that a gate holds a slot back."""
         due_us, era = self._agenda.following(name, now_us)
         if self._held.get(name) != due_us:
             self._held[name] = due_us

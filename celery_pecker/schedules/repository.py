@@ -194,7 +194,7 @@ class Repository:
         return [(row[0], row[1], row[2]) for row in rows]
 
     def declare(self, entries: Sequence[Entry], *, term: float) -> None:
-        """Say for a term that this replica's code declares these, at most CHUNK."""
+        """Declare for a term that this replica's code has these, at most CHUNK."""
         self._database.change(
             "declare",
             now=self._now(),
@@ -226,7 +226,7 @@ class Repository:
         unreadable: int = 0,
         held: Sequence[str] = (),
     ) -> None:
-        """Say that this process life is there."""
+        """Record that this process lives."""
         self._database.change(
             "announce",
             now=self._now(),

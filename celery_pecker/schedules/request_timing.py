@@ -40,7 +40,7 @@ class Drop:
 def decide(
     entry: Entry, asked: RequestedRun, *, busy_us: int, now_us: int
 ) -> Send | Wait | Drop:
-    """Say what becomes of a question.
+    """Return what to do with a requested run.
 
     ``busy_us`` is the deadline of the last run that was asked for.
     """

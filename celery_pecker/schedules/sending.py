@@ -69,7 +69,7 @@ class Sending:
         return sum(len(kept.slots) for kept in self._kept)
 
     def reachable(self) -> bool:
-        """Say whether the broker can be reached now; call it before a claim.
+        """Return whether the broker can be reached now; call it before a claim.
 
         A replica that cannot reach the broker leaves the slots to those that can.
         """

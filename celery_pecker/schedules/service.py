@@ -127,7 +127,7 @@ class Service:
         return self._prepare(self._pause()) if deliverable else self._pause()
 
     def _deliverable(self) -> bool:
-        """Say whether what is claimed now could be sent now.
+        """Return whether what is claimed now could be sent now.
 
         A replica that cannot reach the broker claims nothing: the slots are left to
         those that can, or to the misfire policy once the broker is back.

@@ -159,7 +159,7 @@ class StoredSync:
         return [entry for entry, _ in tried if entry is not None]
 
     def _continues(self, page: Page) -> bool:
-        """Say whether the page goes on where the last one ended."""
+        """Return whether the page goes on where the last one ended."""
         quiet_us = page.now_us - self._read_us
         return (
             not page.went_back

@@ -58,7 +58,7 @@ class Timekeeper:
         )
 
     def handle_clock_step(self) -> None:
-        """Say if the clock was stepped, and plan anew: not between claim and publish.
+        """Log a step of the clock, and plan again: not between claim and publish.
 
         Wake-ups are in the database's time, so only a step back changes what is due;
         a small contradiction is the clock being slewed.

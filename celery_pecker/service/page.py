@@ -32,7 +32,7 @@ class Page(RequestHandler):
         self.in_flight.end()
 
     def set_default_headers(self) -> None:
-        """Say what every answer is."""
+        """Set the headers of each answer."""
         self.set_header("Content-Type", "application/json")
         self.set_header("Cache-Control", "no-store")
         self.clear_header("Server")

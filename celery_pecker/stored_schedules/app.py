@@ -61,7 +61,7 @@ class Schedules(PerApp):
         return self.settings.allowed_tasks
 
     def allowed(self, task: str) -> bool:
-        """Say whether a stored schedule may run the task."""
+        """Return whether a stored schedule may run the task."""
         return self._validator.allowed(task)
 
     def names_of_code(self) -> set[str]:
@@ -280,7 +280,7 @@ class Schedules(PerApp):
         by: str | None = None,
         connection: Any = None,
     ) -> ScheduleRow:
-        """Give a stored schedule another name; return its row.
+        """Return a stored schedule another name; return its row.
 
         Last slot, pause, history and what is asked of it go with it: its slots come as
         they would have come, each once. An `at_most_once` one that waits for a broker

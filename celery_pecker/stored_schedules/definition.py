@@ -65,7 +65,7 @@ class Validator:
         self._allow_list = allow_list
 
     def allowed(self, task: str) -> bool:
-        """Say whether a stored schedule may run the task."""
+        """Return whether a stored schedule may run the task."""
         patterns = self._allow_list
         return patterns is None or any(fnmatchcase(task, one) for one in patterns)
 

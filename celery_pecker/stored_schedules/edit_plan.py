@@ -149,7 +149,7 @@ class EditPlanner:
         )
 
     def _same(self, wanted: Definition, current: Current) -> bool:
-        """Say whether an edit leaves alone when the entry is due.
+        """Return whether an edit leaves alone when the entry is due.
 
         A single run that is over is scheduled anew by any edit.
         """

@@ -44,7 +44,7 @@ class Renaming:
         self._ask = ask
 
     def rename(self, old: str, new: str, edit: Edit) -> Flow[ScheduleRow]:
-        """Give a stored schedule another name; return its row.
+        """Yield a stored schedule another name; return its row.
 
         All that can be refused is refused before anything is written: a transaction of
         the caller's may go on after it.
@@ -122,7 +122,7 @@ class Renaming:
 
 
 def _owns(current: Current) -> bool:
-    """Say whether the entry's row is the stored schedule's, and not one of code."""
+    """Return whether the entry's row is the stored schedule's, and not one of code."""
     return current.hot_version == current.version
 
 

@@ -87,7 +87,7 @@ def redis_server() -> Path:
 
 
 def reachable(path: Path) -> bool:
-    """Say whether everybody may pass each directory above the path and read it."""
+    """Return whether everybody may pass each directory above the path and read it."""
     return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents) and (
         bool(path.stat().st_mode & stat.S_IXOTH)
     )

@@ -74,7 +74,7 @@ class RecordingPublisher:
         self.unreachable = False
 
     def ensure(self) -> None:
-        """Be connected, unless it is set to be unreachable."""
+        """Connect, unless it is set to be unreachable."""
         if self.unreachable:
             raise BrokerUnavailable
 

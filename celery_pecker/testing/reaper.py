@@ -88,7 +88,7 @@ def kill_tree(pid: int) -> None:
 
 
 def _gone(pid: int) -> bool:
-    """Say whether it runs no more, also where nobody has asked for its end."""
+    """Return whether it runs no more, also where nobody has asked for its end."""
     if Path("/proc/self/stat").exists():
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -191,7 +191,7 @@ class EmbeddedServer:
         raise NotImplementedError
 
     def _ready(self) -> bool:
-        """Say whether *this* process answers, not another one on the port."""
+        """Return whether *this* process answers, not another one on the port."""
         raise NotImplementedError
 
     def _remove_leftovers(self) -> None:

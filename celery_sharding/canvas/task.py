@@ -249,7 +249,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             follow=True,
         )
         submitted, _ = submit(self.app, self.processor, call)
-        flow.go_on(self.app, at(self.app), submitted.job)
+        flow.advance_job(self.app, at(self.app), submitted.job)
         raise Ignore
 
     def on_success(self, *arguments: Any) -> None:

@@ -22,7 +22,7 @@ from celery_sharding.model import ItemError
 def errors(
     ctx: click.Context, *, task_id: str, limit: int | None, traceback: bool, json: bool
 ) -> None:
-    """Tell the items that failed, and why: with --json a line for each.
+    """List the items that failed, and why: with --json a line for each.
 
     They are read in pages and printed as they are read, so any number of them may be
     piped into a file.

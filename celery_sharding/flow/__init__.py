@@ -1,10 +1,10 @@
 """What follows when something happened to a job: called by anybody, at any time.
 
-    go_on      lapsed holds end, a closed layer moves on, what is to be sent is sent
-    progress   progress goes to the result backend, and Notify is called
-    cancelled  a cancelled job is reported to Celery
-    actions    what users do to a job, and what follows at once
-    serving    which workers a job's shards may be dealt to
+    advance_job  expired holds end, the next layer opens, messages are sent
+    progress     progress goes to the result backend, and Notify is called
+    cancelled    a cancelled job is reported to Celery
+    actions      what users do to a job, and what follows at once
+    serving      which workers a job's shards may be dealt to
 
 Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
 the same once more (a worker at the end of its slice, the sweeper) completes what is
@@ -24,14 +24,19 @@ from celery_sharding.flow.actions import (
     set_concurrency,
     set_options,
 )
-from celery_sharding.flow.next_step import close, go_on, send_open_tickets, serving
+from celery_sharding.flow.next_step import (
+    advance_job,
+    close,
+    send_open_tickets,
+    serving,
+)
 
 __all__ = [
+    "advance_job",
     "cancel",
     "close",
     "expire",
     "fail",
-    "go_on",
     "pause",
     "rerun",
     "resume",

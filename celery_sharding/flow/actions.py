@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from celery_sharding.flow.holder import prefix_of
-from celery_sharding.flow.next_step import go_on
+from celery_sharding.flow.next_step import advance_job
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Outcome, Stage
@@ -20,19 +20,19 @@ def pause(app: Any, ledger: Ledger, task_id: str) -> None:
 
 def resume(app: Any, ledger: Ledger, task_id: str) -> None:
     """Resume a paused job."""
-    go_on(app, ledger, ledger.control.resume(task_id))
+    advance_job(app, ledger, ledger.control.resume(task_id))
 
 
 def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
     """End the job as cancelled; what runs stops at its next item."""
-    go_on(app, ledger, ledger.control.cancel(task_id))
+    advance_job(app, ledger, ledger.control.cancel(task_id))
 
 
 def expire(app: Any, ledger: Ledger, task_id: str) -> None:
     """End the job as cancelled, unless it had begun before it expired."""
     job = ledger.reading.job(task_id).job
     if ledger.outcomes.decide(job, Outcome.CANCELLED, stages=(Stage.SUBMITTED,)):
-        go_on(app, ledger, job)
+        advance_job(app, ledger, job)
 
 
 def fail(
@@ -51,29 +51,29 @@ def fail(
         holder=prefix_of(process),
     )
     if failed:
-        go_on(app, ledger, job)
+        advance_job(app, ledger, job)
     return failed
 
 
 def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:
     """Run at most so many shards of the job at once."""
-    go_on(app, ledger, ledger.control.concurrency(task_id, most))
+    advance_job(app, ledger, ledger.control.concurrency(task_id, most))
 
 
 def set_options(app: Any, ledger: Ledger, task_id: str, **changes: Any) -> None:
     """Change options of the job, for what is begun from now on."""
-    go_on(app, ledger, ledger.control.options(task_id, **changes))
+    advance_job(app, ledger, ledger.control.options(task_id, **changes))
 
 
 def retry_failed(app: Any, ledger: Ledger, task_id: str) -> int:
     """Rerun what did not succeed of an ended job; return how many items."""
     job, items = ledger.control.retry(task_id)
-    go_on(app, ledger, job)
+    advance_job(app, ledger, job)
     return items
 
 
 def rerun(app: Any, ledger: Ledger, task_id: str, shards: Sequence[int]) -> int:
     """Rerun those shards of an ended job, whole; return how many items."""
     job, items = ledger.control.repeat(task_id, shards)
-    go_on(app, ledger, job)
+    advance_job(app, ledger, job)
     return items

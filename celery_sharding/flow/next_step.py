@@ -29,7 +29,7 @@ def serving(app: Any, ledger: Ledger, job: int) -> list[Executor]:
     )
 
 
-def go_on(app: Any, ledger: Ledger, job: int) -> Stage | None:
+def advance_job(app: Any, ledger: Ledger, job: int) -> Stage | None:
     """Advance the job as far as it can be, send what it needs; return its stage.
 
     None: there is no such job. May be called any number of times, by several at once.

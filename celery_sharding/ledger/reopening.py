@@ -62,7 +62,7 @@ class Reopening(Repository):
         if not planned:
             self._change_one("restart_job", job=job, stage=Stage.SUBMITTED.value)
             return job, 0
-        Tickets(self.database, self.now).void(job)
+        Tickets(self.database, self.now).end_all_holds(job)
         whole = [row[0] for row in self._run("whole_failures", job=job)]
         if whole:
             self._restart(job, whole)
@@ -89,7 +89,7 @@ class Reopening(Repository):
                 message = f"the job {task_id} has no shard {which}"
                 raise InstanceNotFound(message)
             origins = sorted({*origin_of.values()})
-            Tickets(self.database, self.now).void(job)
+            Tickets(self.database, self.now).end_all_holds(job)
             self._restart(job, origins)
             return job, self._counted(job)
 
@@ -100,7 +100,7 @@ class Reopening(Repository):
         self._change("restart_shards", job=job, origins=origins)
 
     def _reopened(self, task_id: str) -> tuple[int, Outcome, bool, int]:
-        """Give the job one more run.
+        """Return the job one more run.
 
         Return its number, its outcome until now, whether it was planned, and how many
         items a shard of it has at most.

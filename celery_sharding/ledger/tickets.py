@@ -106,7 +106,7 @@ class Tickets(Repository):
             layer=layer,
         )
 
-    def hand_on(self, hold: Hold, *, resend: float = 10.0) -> bool:
+    def release(self, hold: Hold, *, resend: float = 10.0) -> bool:
         """Free the ticket for whoever gets its message, which the caller publishes.
 
         The message names the number of this hold. False: it was lost; nothing is to be
@@ -115,7 +115,7 @@ class Tickets(Repository):
         """
         return self._let_go(hold, "sent", resend=resend)
 
-    def rest(self, hold: Hold, wake_in: float | None = None) -> bool:
+    def set_idle(self, hold: Hold, wake_in: float | None = None) -> bool:
         """Let the ticket lie idle for at least that many seconds; False: it was lost.
 
         What is claimed under it may be claimed by others.
@@ -185,7 +185,9 @@ class Tickets(Repository):
         ended = {row[0] for row in self._run("end_expired_holds", job=job, most=most)}
         return self._freed(ended, None if job is None else [job], died=True)
 
-    def lost(self, prefix: str, *, in_hand: tuple[int, int] | None = None) -> list[int]:
+    def end_holds_of(
+        self, prefix: str, *, in_hand: tuple[int, int] | None = None
+    ) -> list[int]:
         """End all holds of a dead process at once; return the jobs.
 
         Names of holders begin with hostname and pid: "a@host:123:". ``in_hand``: the
@@ -196,7 +198,7 @@ class Tickets(Repository):
             return []
         return self._freed(ended, [*ended], died=True, in_hand=in_hand)
 
-    def void(self, job: int) -> list[int]:
+    def end_all_holds(self, job: int) -> list[int]:
         """End all holds of a job: who runs shards of it writes nothing more.
 
         Nobody died; what they had in hand may be claimed again.

@@ -86,7 +86,7 @@ class Upkeep(Repository):
 
     # Workers
 
-    def seen(
+    def record_worker(
         self,
         hostname: str,
         slots: int,
@@ -104,11 +104,11 @@ class Upkeep(Repository):
             fresh=FRESH,
         )
 
-    def gone(self, hostname: str) -> None:
+    def record_worker_end(self, hostname: str) -> None:
         """Record that a worker has ended in good order."""
         self._change_one("forget_executor", hostname=hostname)
 
-    def live(self) -> list[Executor]:
+    def live_workers(self) -> list[Executor]:
         """Return the live workers, by name."""
         return [Executor(*row) for row in self._run("live_executors", fresh=FRESH)]
 

@@ -62,7 +62,7 @@ class HoldReply:
     lost: tuple[int, ...] = ()
     """Shards of this write that are the hold's no more: nothing of them was written."""
 
-    def go_on(self, ticket: int, layer: int) -> bool:
+    def may_continue(self, ticket: int, layer: int) -> bool:
         """Return whether that ticket's holder may start another item of that layer."""
         return (
             self.held

@@ -102,7 +102,8 @@ def register_process(
 ) -> Executor:
     """Return the executor that this process, and its children, are from now on.
 
-    ``spawns``: its children are fresh interpreters, which call `enlist_spawned`.
+    ``spawns``: its children are fresh interpreters, which call
+    `register_spawned_process`.
     """
     memory = None
     if spawns:

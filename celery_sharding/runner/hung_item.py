@@ -77,7 +77,7 @@ class HungItem:
             holding,
         )
         ledger.shards.write(holding.hold, steps, lease=holding.lease)
-        ledger.tickets.rest(holding.hold)
+        ledger.tickets.set_idle(holding.hold)
         self._then(ledger)
         if self._pool == "prefork":
             # the pool replaces it; nothing else ends code that hangs in C

@@ -55,7 +55,7 @@ class Limits:
         self.budget.at = min(monotonic() + self.timeout, self.hard)
 
     def lift(self) -> None:
-        """Strike nothing: this package's own code runs, and must not be interrupted."""
+        """Lift the deadline: this package's own code must not be interrupted."""
         self.budget.at = monotonic() + ENDLESS
 
     def attempt(

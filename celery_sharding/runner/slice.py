@@ -221,4 +221,4 @@ class Slice:
         )
 
     def _go_on(self, ledger: Ledger) -> None:
-        flow.go_on(self._app, ledger, self._holding.hold.job)
+        flow.advance_job(self._app, ledger, self._holding.hold.job)

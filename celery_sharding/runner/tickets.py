@@ -68,7 +68,7 @@ class Runner:
         if processor is None or wake is not None:
             if processor is None and turn.options.placement is Placement.EVEN:
                 ledger.placements.release_worker(job, executor.hostname)
-            ledger.tickets.rest(turn.hold, wake)
+            ledger.tickets.set_idle(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:
             flow.send_open_tickets(self._app, ledger, job, self._settings)
@@ -115,15 +115,15 @@ class Runner:
         even = turn.options.placement is Placement.EVEN
         if more and not even:
             return self._pass_on(ledger, turn)
-        rested = ledger.tickets.rest(turn.hold, STRANGE if holding.away else None)
+        rested = ledger.tickets.set_idle(turn.hold, STRANGE if holding.away else None)
         if even and rested:
             # Not to whoever comes: to a worker that has open shards, which may be this.
-            flow.go_on(self._app, ledger, turn.hold.job)
+            flow.advance_job(self._app, ledger, turn.hold.job)
         return str(holding.stop or part.stop or "nothing to claim")
 
     def _pass_on(self, ledger: Ledger, turn: Turn) -> str:
         hold = turn.hold
-        if not ledger.tickets.hand_on(hold, resend=self._settings.resend):
+        if not ledger.tickets.release(hold, resend=self._settings.resend):
             return "lost"
         if not send_tickets(
             self._app,

@@ -17,7 +17,7 @@ from celery_sharding.errors import (
     JobFailed,
     Misconfigured,
 )
-from celery_sharding.flow import go_on, serving
+from celery_sharding.flow import advance_job, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.plans import PlanLease, Written
@@ -98,7 +98,7 @@ def plan(
             return _fail(app, ledger, turn, failure)
         written = _write(ledger, turn, spool, renewal)
     if written is None or begin is None or turn.options.placement is Placement.EVEN:
-        go_on(app, ledger, turn.job)
+        advance_job(app, ledger, turn.job)
     elif written.shards:
         begin(turn.job, written.shards)
     return written is not None
@@ -109,7 +109,7 @@ def _stopped(app: Any, ledger: Ledger, turn: PlanLease, renewal: LeaseRenewal) -
     ledger.close()  # it may have been in the middle of a statement
     if not renewal.lost:
         ledger.outcomes.leave(turn.job, turn.epoch, counts=False)
-        go_on(app, ledger, turn.job)
+        advance_job(app, ledger, turn.job)
     logger.warning("sharding: PreProcess of %s was ended", turn.task_id)
     return False
 
@@ -237,5 +237,5 @@ def _fail(app: Any, ledger: Ledger, turn: PlanLease, failure: BaseException) -> 
             turn.job, Outcome.FAILED, error=reason
         )
     if decided:
-        go_on(app, ledger, turn.job)
+        advance_job(app, ledger, turn.job)
     return decided

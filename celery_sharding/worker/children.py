@@ -67,7 +67,7 @@ class Children:
                 process,
                 job,
             )
-            flow.go_on(self._app, ledger, job)
+            flow.advance_job(self._app, ledger, job)
 
     def report_former(self, ledger: Ledger) -> None:
         """Free what an earlier worker of this name held.
@@ -85,11 +85,11 @@ class Children:
         *,
         in_hand: tuple[int, int] | None = None,
     ) -> None:
-        for job in ledger.tickets.lost(prefix, in_hand=in_hand):
+        for job in ledger.tickets.end_holds_of(prefix, in_hand=in_hand):
             logger.warning(
                 "sharding: %s died over job %s: its shards go on elsewhere", who, job
             )
-            flow.go_on(self._app, ledger, job)
+            flow.advance_job(self._app, ledger, job)
 
 
 def dead(process: int) -> bool:

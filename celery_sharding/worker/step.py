@@ -107,7 +107,7 @@ class Presence:
         slots = getattr(pool, "num_processes", None) or self._worker.concurrency
         consumed = [*self._worker.app.amqp.queues.consume_from]
         direct = worker_direct(self._executor.hostname).name
-        ledger.upkeep.seen(
+        ledger.upkeep.record_worker(
             self._executor.hostname,
             int(slots),
             direct if direct in consumed else None,
@@ -115,7 +115,7 @@ class Presence:
         )
 
     def _gone(self, ledger: Ledger) -> None:
-        ledger.upkeep.gone(self._executor.hostname)
+        ledger.upkeep.record_worker_end(self._executor.hostname)
 
 
 SPAWNED = "celery_sharding.worker.spawned"

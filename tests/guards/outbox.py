@@ -517,7 +517,7 @@ GUARDS = (
         "django: nobody deletes in the admin",
         "celery_pecker/django/read_only_admin.py",
         "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
-        '        """Say no."""\n'
+        '        """Return False: the page is read-only."""\n'
         "        del request, obj\n"
         "        return False\n",
         "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"

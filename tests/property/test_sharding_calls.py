@@ -116,7 +116,7 @@ def run(app: Celery, ledger: Ledger, job: int, ask: Callable[..., Any]) -> None:
         try:
             work(app, job, 1, seq)
         except Killed:
-            ledger.tickets.lost(executor_of(app).prefix(os.getpid()))
+            ledger.tickets.end_holds_of(executor_of(app).prefix(os.getpid()))
     message = "the job does not end"
     raise AssertionError(message)
 

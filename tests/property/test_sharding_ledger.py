@@ -224,7 +224,7 @@ class Ledgers(RuleBasedStateMachine):
     def let_go(self, holder: Holder, *, on: bool) -> None:
         """A holder hands its ticket on, or lays it down, with what it has claimed."""
         tickets, hold = holder.ledger.tickets, holder.hold
-        went = tickets.hand_on(hold) if on else tickets.rest(hold)
+        went = tickets.release(hold) if on else tickets.set_idle(hold)
         assert went == self._valid(holder)
         if went:
             self.tickets[hold.ticket] = (hold.seq, "sent" if on else "idle")
@@ -260,14 +260,14 @@ class Ledgers(RuleBasedStateMachine):
 
     def lose(self, worker: int) -> None:
         """A process is known to be dead (it may be mistaken for one)."""
-        self.own.tickets.lost(f"w{worker}:1:")
+        self.own.tickets.end_holds_of(f"w{worker}:1:")
         for holder in self.holders:
             if holder.hold.holder == f"w{worker}:1:x" and self._valid(holder):
                 self._end(holder.hold.ticket, died=True)
 
     def void(self) -> None:
         """Somebody ends all holds of the job."""
-        self.own.tickets.void(self.job)
+        self.own.tickets.end_all_holds(self.job)
         for ticket, (_, state) in [*self.tickets.items()]:
             if state == "held":
                 self._end(ticket, died=False)

@@ -44,7 +44,7 @@ class Accounts:
         clock: Monotonic = monotonic,
         phase: float | None = None,
     ) -> None:
-        """Know the limits; `phase` is drawn where it is None (see `turns`)."""
+        """Take the limits; `phase` is random where it is None (see `rotation`)."""
         now = clock()
         phase = chance() if phase is None else phase
         self._clock = clock
@@ -64,7 +64,7 @@ class Accounts:
     # Asked by the worker
 
     def admit(self, target: Target, task: str, run: int) -> Admission:
-        """Say whether a run may start now; if so, its cost is expected from now on.
+        """Return whether a run may start now; if so, its cost is expected from now on.
 
         `run` is a number that no other run of this process has. Raises `Misconfigured`
         for a database without a limit.
@@ -76,7 +76,7 @@ class Accounts:
         return Admission(not wait, max(room, 0.0), min(wait, LONGEST))
 
     def enter(self, target: Target, task: str, run: int) -> bool:
-        """Say what `admit` says, in less time: whether it may start, and no more."""
+        """Return whether it may start: `admit` in less time, without the rest."""
         now = self._clock()
         with self._lock:
             known = self._kinds.get((target, task))
@@ -139,7 +139,7 @@ class Accounts:
                     self._opened = True
 
     def opened(self) -> bool:
-        """Say whether something may start that could not, since this was asked last."""
+        """Return whether something may start that could not at the last call."""
         opened, self._opened = self._opened, False
         return opened
 

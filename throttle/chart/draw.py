@@ -158,7 +158,7 @@ def _held(moments: Sequence[Moment], scale: Scale) -> Iterable[str]:
 
 
 def _unbroken(one: Recording) -> Iterable[Sequence[Moment]]:
-    """Give the parts of a recording in which the store answered."""
+    """Yield the parts of a recording in which the store answered."""
     ends = [since for since, _ in one.gaps]
 
     def part(moment: Moment) -> int:

@@ -45,7 +45,7 @@ class Finding:
 def check(
     ctx: click.Context, *, task: str | None, arguments: str, kwargs: str, json: bool
 ) -> None:
-    """Say whether a worker of this app would start, and where tasks would go.
+    """Return whether a worker of this app would start, and where tasks would go.
 
     Ends with 0 if it would, 1 if something must be mended, 3 if Redis (or the service)
     gave no answer. Nothing is changed.

@@ -24,7 +24,7 @@ from throttle.store.opening import UNSET
 def turns(
     every: float, times: int | None = None, *, clock: Monotonic = monotonic
 ) -> Iterator[int]:
-    """Give 0, 1, 2 … at that pace, so many times or for ever.
+    """Yield 0, 1, 2 … at that pace, so many times or for ever.
 
     Each is due so long after the one before was due: what a look takes is no drift. A
     look that took longer than a turn leaves turns out.

@@ -108,7 +108,7 @@ class ProcessExchange:
             self._exchanger = exchanger
 
     def become_child(self) -> None:
-        """Become a child of a worker that is no fork of it."""
+        """Register this process as a child of a worker that is no fork of it."""
         self.leave()
         with self._turn:
             self._part = Part.CHILD

@@ -134,7 +134,7 @@ class Gate:
             self._begin(self._clock())
 
     def admit(self, database: str, cost: float = 1.0) -> Admission:
-        """Say whether a task may start now; if so it counts as started.
+        """Return whether a task may start now; if so it counts as started.
 
         Args:
             database: One that has a limit.

@@ -116,7 +116,7 @@ class Hold(Generic[Item]):
             self._bytes += size
 
     def take(self, database: str, admit: Callable[[Item], Admission]) -> Iterator[Item]:
-        """Give, one by one, those that are admitted; stop at the first that is not.
+        """Yield those that are admitted; stop at the first that is not.
 
         What was yielded waits no more. Ends if the caller does not go on.
         """

@@ -57,7 +57,7 @@ def plain_engine(engine: Any) -> Engine:
 
 
 def remove(engine: Engine) -> bool:
-    """Say whether anything was installed; it is not any more."""
+    """Return whether anything was installed; it is not any more."""
     listeners = _installed.pop(engine, [])
     for name, function in listeners:
         event.remove(engine, name, function)

@@ -59,7 +59,7 @@ def uninstall(target: Any) -> None:
 
 
 def is_pool(target: Any) -> bool:
-    """Say whether it is a pool of psycopg_pool, which need not be installed."""
+    """Return whether it is a pool of psycopg_pool, which need not be installed."""
     kind = getattr(target, "connection_class", None)
     return isinstance(kind, type) and issubclass(kind, KINDS)
 

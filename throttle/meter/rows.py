@@ -206,7 +206,7 @@ class Row:
         self._dropped_reported = dropped
 
     def _gone(self, lanes: list[list[int]], now: int) -> bool:
-        """Say whether the child died within a run or a statement.
+        """Return whether the child died within a run or a statement.
 
         Nobody else would end it, if no other child takes the row.
         """

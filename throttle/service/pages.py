@@ -55,7 +55,7 @@ class Nothing(Page):
     """Any other path."""
 
     async def get(self) -> None:
-        """Say where something is."""
+        """Answer with the list of pages."""
         self.reply(HTTPStatus.NOT_FOUND, {"error": "there are /v1/… and /health"})
 
     post = put = delete = get
@@ -200,7 +200,7 @@ class Health(page.OpenPage, Page):
     """For load balancers and alarms: no token, no figures."""
 
     async def get(self) -> None:
-        """Say whether the store behind answers."""
+        """Return whether the store behind answers."""
         try:
             await self.state.view_cache.views()
         except ThrottleError:
@@ -213,5 +213,5 @@ class Live(Health):
     """For those who restart what hangs."""
 
     async def get(self) -> None:
-        """Say that the loop turns."""
+        """Answer: the loop turns."""
         self.reply(HTTPStatus.OK, {"lives": True})

@@ -31,7 +31,7 @@ class Malformed(ThrottleError, ValueError):
 
 
 def wrong(field: str, allowed: str, value: object) -> NoReturn:
-    """Say which field is wrong; never more of it than a line holds."""
+    """Return an error that names the field, and at most a line of its value."""
     shown = repr(value)
     message = f"{field} must be {allowed}, not {shown[:80]}"
     raise Malformed(message)

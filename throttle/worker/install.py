@@ -33,7 +33,7 @@ class ThrottleStep(bootsteps.StartStopStep):
     obj: WorkerThrottle | None
 
     def include_if(self, parent: Any) -> bool:
-        """Say whether the app has limits; what is misspelt ends the start."""
+        """Return whether the app has limits; what is misspelt ends the start."""
         return starting.wanted(parent.app)
 
     def create(self, parent: Any) -> WorkerThrottle:  # type: ignore[override]  # kept as obj

@@ -60,7 +60,7 @@ class Overflow:
         forget: Callable[[Held], object],
         clock: Monotonic = monotonic,
     ) -> None:
-        """Stand behind a hold.
+        """Take the hold whose overflow this is.
 
         `held`: all that is held now. `keep`: it is in the hold, whatever the bounds
         say, and no more is taken for it. `forget`: the request is no longer ours; it
@@ -130,7 +130,7 @@ class Overflow:
     # A task may not pass
 
     def takes(self, held: Held) -> bool:
-        """Say whether it is to be parked; if not, it is to be held.
+        """Return whether it is to be parked; if not, it is to be held.
 
         Costs nothing while there is room.
         """

@@ -73,7 +73,7 @@ class Pace:
         self.waiting.clear()
 
     def due(self, admit: Callable[[Held], bool]) -> Iterator[Held]:
-        """Give those that their `rate_limit` lets pass, and that are admitted."""
+        """Yield those that their `rate_limit` lets pass, and that are admitted."""
         for task in list(self.waiting):
             while True:
                 bucket = self._bucket(task)

@@ -39,7 +39,7 @@ def settings_of(app: Any) -> Settings:
 
 
 def wanted(app: Any) -> bool:
-    """Say whether workers of an app have a gate.
+    """Return whether workers of an app have a gate.
 
     Raises:
         StartRefused: A setting is misspelt, or no use without limits.

@@ -26,7 +26,7 @@ SHOWN = 20
 
 
 def hang(consumer: Any) -> WorkerThrottle:
-    """Hang the hook on a consumer that is being made.
+    """Install the hook on a consumer that is being made.
 
     Raises:
         StartRefused: A setting, a route, a task or the store is wrong.

@@ -25,7 +25,7 @@ COOPERATIVE = {"thread": "threads", "eventlet": "eventlet"}
 
 
 def examine(context: Context) -> Iterator[Finding]:
-    """Give what is found."""
+    """Yield what is found."""
     app = context.app
     entries = [*context.declared.values()]
     where = _named(app)

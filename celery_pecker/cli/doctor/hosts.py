@@ -19,7 +19,7 @@ WITHIN = 2.0
 
 
 def examine(context: Context) -> Iterator[Finding]:
-    """Give what is found of each host; nothing where there is one."""
+    """Yield what is found of each host; nothing where there is one."""
     params = conninfo.conninfo_to_dict(context.settings.dsn)
     # A standby answers, too.
     params["target_session_attrs"] = "any"

@@ -33,7 +33,7 @@ NEEDED = {
 
 
 def examine(context: Context) -> Iterator[Finding]:
-    """Give what is found; ends at the first question that gets no answer."""
+    """Yield what is found; ends at the first question that gets no answer."""
     settings, database = context.settings, context.database
     try:
         vacuums = yield from _server(context)
@@ -48,7 +48,7 @@ def examine(context: Context) -> Iterator[Finding]:
 
 
 def _server(context: Context) -> Generator[Finding, None, bool]:
-    """Give what is found of the server; return whether it vacuums by itself."""
+    """Yield what is found of the server; return whether it vacuums by itself."""
     settings, database = context.settings, context.database
     other = Database.of(settings, role="cli")
     try:

@@ -27,5 +27,5 @@ class ForeignSchedule:
     """Why it cannot come over at all."""
 
     def note(self, text: str) -> None:
-        """Say of something that it does not come over, or comes changed."""
+        """Note something that is not imported, or is imported with a change."""
         self.notes.append(text)

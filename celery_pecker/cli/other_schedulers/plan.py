@@ -37,7 +37,7 @@ class Step:
     """Of `Schedules.set`."""
 
     def note(self, text: str) -> None:
-        """Say of something that it does not come over, or comes changed."""
+        """Note something that is not imported, or is imported with a change."""
         self.notes.append(text)
 
     @property

@@ -31,7 +31,7 @@ SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def redbeat(url: str, prefix: str = PREFIX) -> Iterator[ForeignSchedule]:
-    """Give the schedules of RedBeat."""
+    """Yield the schedules of RedBeat."""
     with _opened(url) as client:
         yield from _entries(client, prefix)
 

@@ -32,7 +32,7 @@ class Zones:
 
 
 def django(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
-    """Give the schedules of django-celery-beat."""
+    """Yield the schedules of django-celery-beat."""
     kinds = {kind: _by_id(read(f"django_celery_beat_{kind}schedule")) for kind in KINDS}
 
     def find(row: Row) -> tuple[str, Row]:
@@ -51,7 +51,7 @@ def django(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
 
 
 def sqlalchemy(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
-    """Give the schedules of sqlalchemy-celery-beat."""
+    """Yield the schedules of sqlalchemy-celery-beat."""
     kinds = {kind: _by_id(read(f"celery_{kind}schedule")) for kind in KINDS}
 
     def find(row: Row) -> tuple[str, Row]:

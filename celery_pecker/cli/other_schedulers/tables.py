@@ -36,7 +36,7 @@ class NoSuchTable(Misconfigured):
 
 @contextmanager
 def opened(url: str, schemas: Sequence[str | None], timeout: float) -> Iterator[Read]:
-    """Give a function that reads a table of the first schema that has it.
+    """Yield a function that reads a table of the first schema that has it.
 
     Raises Misconfigured for a URL that is none, DatabaseUnavailable if there is no
     answer. A schema that is None is the one that the database itself looks into.

@@ -86,7 +86,7 @@ class ScheduleForm(forms.ModelForm):
             self.fields["name"].help_text = RENAMES
 
     def is_valid(self) -> bool:
-        """Say whether the edit was written; a preview never is."""
+        """Return whether the edit was written; a preview never is."""
         return super().is_valid() and not self.previewing
 
     @property

@@ -102,7 +102,7 @@ class Store:
 
     @contextmanager
     def _joined(self) -> Iterator[Any]:
-        """Give the connection to join, or None; a refusal leaves the block usable."""
+        """Yield the connection to join, or None; a refusal leaves the block usable."""
         alias = databases.alias()
         if project.why_without_tables(alias) is not None:
             yield None

@@ -65,7 +65,7 @@ class InProcess:
         return self._process.pid
 
     def trust_until(self, until: float) -> None:
-        """Say until when the host trusts its lease, by the monotonic clock."""
+        """Send until when the host trusts its lease, by the monotonic clock."""
         self._write(f"trust {until!r}")
 
     def cancel(self) -> None:

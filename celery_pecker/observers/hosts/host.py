@@ -123,7 +123,7 @@ class Host:
         return monotonic() - self._lives.turned > BLOCKED * self._plan.lease
 
     def leave(self) -> None:
-        """Give away what is here, and end; safe in a signal handler."""
+        """Hand over the observers of this host, and end; safe in a signal handler."""
         if self._left_at is None:
             self._left_at = monotonic()
         self._leaving = True
@@ -175,7 +175,7 @@ class Host:
         return max(look - (monotonic() - sent), 0.0)
 
     def _hang(self) -> None:
-        """Say whose code holds up the event loop; in the end it has failed by that.
+        """Log whose code blocks the event loop; in the end report it as failed.
 
         Else it would be started on one host after another, each of which would hang.
         """
@@ -343,7 +343,7 @@ class Host:
             self._on_loop(partial(self._lives.begin, lives, apart))
 
     def _drain(self, pulse: Pulse) -> float:
-        """Give away what is here, some at a time, so that each gap is short."""
+        """Return away what is here, some at a time, so that each gap is short."""
         quick = min(QUICK, self._plan.look)
         if self._drained_at is None:
             self._tables.drain()

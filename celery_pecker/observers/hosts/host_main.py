@@ -179,7 +179,7 @@ def _watch_supervisor(leave: Any) -> None:
 
 
 def _beat(beats: int, host: Host, memory: Callable[[], int]) -> None:
-    """Say that the event loop turns, which life of the host this is, and its memory."""
+    """Send a beat: the life of the host, and its memory; the event loop turns."""
     while True:
         if not host.blocked:
             try:

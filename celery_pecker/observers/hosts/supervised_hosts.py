@@ -143,7 +143,7 @@ class SupervisedHost:
             self._ended.set()
 
     def _supervise(self) -> int | OSError | None:
-        """Hear a host until it has ended; return its exit code, None: it has grown."""
+        """Watch a host until it has ended; return its exit code, None: it has grown."""
         # One that has grown is alive: no outage may let its successor bury it.
         config = {**self.config, "follows": self._replaced_process is None}
         process = self._process = HostProcess(config)
@@ -191,7 +191,7 @@ class SupervisedHost:
         return True
 
     def _drain_replaced(self, process: HostProcess) -> None:
-        """Hear one that is to be replaced until it has ended."""
+        """Watch a host that is replaced until it has ended."""
         try:
             while process.wait_for_beat():
                 pass

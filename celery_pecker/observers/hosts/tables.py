@@ -140,7 +140,7 @@ class Tables:
         self._database.change("drain_observer_node", node=self.node)
 
     def leave(self) -> None:
-        """Say goodbye."""
+        """Record that the host has ended in good order."""
         self._database.change("end_observer_node", now=None, node=self.node)
 
     def survey(self) -> Survey:

@@ -218,7 +218,7 @@ class Batches:
         )
 
     def release_for_retry(self, batch: Batch, *, wait: float) -> None:
-        """Give a batch back, to be tried again after so many seconds."""
+        """Release a batch, to be retried after so many seconds."""
         self._database.change_one(
             "release_outbox_batch",
             now=self._now(),

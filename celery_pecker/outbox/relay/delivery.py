@@ -101,7 +101,7 @@ class Delivery:
             self._one_by_one(apart, plan.alone, {}, trust)
 
     def rate(self) -> None:
-        """Reckon messages per second, by task, since the last time this was asked."""
+        """Return messages per second, by task, since the last call."""
         now = self._clock.monotonic()
         seconds, self._rated_at = now - self._rated_at, now
         counts, self._counts = self._counts, Counter()

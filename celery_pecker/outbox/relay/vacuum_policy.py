@@ -26,7 +26,7 @@ class VacuumPolicy:
         self._wait = FIRST_WAIT
 
     def look(self, sent: int, monotonic: float) -> bool:
-        """Say whether to look at the table: a relay has delivered so many in all."""
+        """Return whether to look at the table: a relay has delivered so many in all."""
         if sent - self._seen < LOOK_EVERY or monotonic < self._not_before:
             return False
         self._seen = sent
@@ -41,5 +41,5 @@ class VacuumPolicy:
 
 
 def worth(dead: int, live: int) -> bool:
-    """Say whether a vacuum frees more than it costs."""
+    """Return whether a vacuum frees more than it costs."""
     return dead >= max(LEAST_DEAD, DEAD_SHARE * live)

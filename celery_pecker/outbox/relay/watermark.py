@@ -69,7 +69,7 @@ class Watermark:
         self._pending.append((last, newest))
 
     def stuck(self, monotonic: float) -> bool:
-        """Say whether to ask who writes: an end is waited for that does not come."""
+        """Return whether to ask who writes: an end is waited for that does not come."""
         if not self._pending or self._passed != self._seen:
             self._seen, self._since = self._passed, monotonic
         return monotonic - self._since >= STUCK_INTERVAL

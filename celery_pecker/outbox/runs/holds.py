@@ -64,10 +64,10 @@ def first_step(attempt: int, after: int | None) -> Step:
 
 
 def runs_emergency(attempt: int, after: int | None) -> bool:
-    """Say whether the emergency follows a failure of the task in the same run."""
+    """Return whether the emergency follows a failure of the task in the same run."""
     return after is not None and attempt == after
 
 
 def is_last(attempt: int, attempts: int) -> bool:
-    """Say whether a failure of this attempt parks the row."""
+    """Return whether a failure of this attempt parks the row."""
     return attempt >= attempts

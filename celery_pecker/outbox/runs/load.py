@@ -73,7 +73,7 @@ class Load:
             raise Misconfigured(message)
 
     def wants(self, task: str) -> bool:
-        """Say whether rows of the task are run now."""
+        """Return whether rows of the task are run now."""
         return self.only is None or task in self.only
 
 

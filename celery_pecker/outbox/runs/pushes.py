@@ -132,7 +132,7 @@ class Pushes:
 
 
 def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:
-    """Give them in parts of so many bytes; what is larger comes alone."""
+    """Yield them in parts of so many bytes; what is larger comes alone."""
     part: list[Pushed] = []
     size = 0
     for one in claimed:

@@ -94,7 +94,7 @@ class Service:
         return stored[0] if stored else None
 
     def has(self, ref: RowRef) -> bool:
-        """Say whether this table has the row of a message, as it was when it was sent.
+        """Return whether this table has the row of a message as it was sent.
 
         Raises:
             DatabaseUnavailable: there is no answer.

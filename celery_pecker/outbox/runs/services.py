@@ -47,7 +47,7 @@ class Services:
         return self._services[outbox]
 
     def of(self, ref: RowRef, task: str) -> Iterator[Service]:
-        """Give the services that may have a message's row, until the caller is content.
+        """Yield the services that may have a message's row, until one has it.
 
         The first is the one of that name, unasked. If there is none, or it has not got
         the row, the row is looked for in the other tables, which asks PostgreSQL: the

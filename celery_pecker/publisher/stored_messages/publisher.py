@@ -68,7 +68,7 @@ class StoredPublisher:
         self._broker.ensure()
 
     def pushed(self, token: str) -> bool:
-        """Say whether a batch is known to be on the broker; only Redis can tell.
+        """Return whether a batch is known to be on the broker; only Redis can tell.
 
         Raises:
             BrokerUnavailable: it did not answer.
@@ -83,7 +83,7 @@ class StoredPublisher:
             self._redis.settle(token)
 
     def is_batchable(self, message: StoredMessage) -> bool:
-        """Say whether a message can be sent in one go with others.
+        """Return whether a message can be sent in one go with others.
 
         Raises:
             BrokerUnavailable: while its exchange was declared, whose type decides.
@@ -98,7 +98,7 @@ class StoredPublisher:
     def push(
         self, messages: Sequence[StoredMessage], token: str, *, trust: TrustWindow
     ) -> Pushed:
-        """Send messages together, each of which `goes_together`.
+        """Send messages together, each of which `is_batchable`.
 
         Args:
             messages: Up to a thousand.
@@ -169,7 +169,7 @@ class StoredPublisher:
         self._broker.drop()
 
     def abandon(self) -> None:
-        """Give up the sockets in a fork of the process whose publisher it is."""
+        """Drop the sockets in a fork of the process whose publisher it is."""
         self._broker.abandon()
 
     def _declare(self, routes: Any) -> None:
@@ -219,7 +219,7 @@ class StoredPublisher:
     def _judge(
         self, error: BaseException, messages: Sequence[StoredMessage], pushed: Pushed
     ) -> None:
-        """Tell a broker that refuses everything from one that refuses a message."""
+        """Distinguish a broker that refuses everything from a refused message."""
         try:
             self._broker.drop()
             self.ensure()

@@ -38,7 +38,7 @@ class StoredRedis:
         self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
 
     def takes(self, message: StoredMessage) -> bool:
-        """Say whether a script can push this message."""
+        """Return whether a script can push this message."""
         channel, exchange = self._broker.channel, message.route.exchange
         if self._script.refused is not None or channel.body_encoding != "base64":
             return False

@@ -22,7 +22,7 @@ def taken(ledger: Ledger, job: int, holder: str = "worker:1:a") -> Turn:
         assert turn is not None
         turns.append(turn)
     for turn in turns[1:]:
-        ledger.tickets.rest(turn.hold)
+        ledger.tickets.set_idle(turn.hold)
     return turns[0]
 
 
@@ -98,7 +98,7 @@ def run_layer(
         step = end(found[0]) or closing(found[0], failing)
         word = ledger.shards.write(turn.hold, [step], lease=LEASE)
         assert word.held
-    ledger.tickets.rest(turn.hold)
+    ledger.tickets.set_idle(turn.hold)
     return ran
 
 

@@ -153,7 +153,7 @@ class RedisStore:
         return self._ask(LOOK, *self._look(), calls.views)
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
-        """Say whether `holder` is the one who watches the database now."""
+        """Return whether `holder` is the one who watches the database now."""
         keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
         words: Words = [holder, units.whole(seconds, WHOLE, units.LATEST)]
         return self._ask(ELECT, keys, words, bool)

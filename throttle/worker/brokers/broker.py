@@ -90,7 +90,7 @@ class Broker(Protocol):
         ...
 
     def was_parked(self, request: Request) -> bool:
-        """Say whether the message came from a parking queue: it is not parked twice."""
+        """Return whether the message came from a parking queue: never parked twice."""
         ...
 
     def stop(self) -> None:

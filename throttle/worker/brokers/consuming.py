@@ -75,7 +75,7 @@ class Consuming:
         return self._queues[route]
 
     def was_parked(self, request: Request) -> bool:
-        """Say whether the message came from a parking queue: it is not parked twice."""
+        """Return whether the message came from a parking queue: never parked twice."""
         return PARKED in request.message.delivery_info
 
     def _consumed_queue(self, exchange: str, key: str) -> str:

@@ -35,7 +35,7 @@ RENEW = _FOLDER.joinpath("renew.lua").read_text(encoding="utf-8")
 
 
 def records(consumer: Any) -> bool:
-    """Say whether Redis knows what the worker holds: `ack_emulation` is on."""
+    """Return whether Redis knows what the worker holds: `ack_emulation` is on."""
     return isinstance(consumer.task_consumer.channel.qos, QoS)
 
 

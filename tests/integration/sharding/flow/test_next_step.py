@@ -64,8 +64,8 @@ def test_tickets_are_sent_for_what_may_run(
 ) -> None:
     """As many as the job may have, each once, and none grows with the job."""
     ready = planned(((100,) * 50,), concurrency=3)
-    assert flow.go_on(app, ledger, ready.job) is Stage.SHARDING
-    flow.go_on(app, ledger, ready.job)
+    assert flow.advance_job(app, ledger, ready.job) is Stage.SHARDING
+    flow.advance_job(app, ledger, ready.job)
     sent = lying()
     assert [one.args for one in sent] == [[ready.job, n, 0] for n in (1, 2, 3)]
     assert {one.task for one in sent} == {WORK}
@@ -78,9 +78,9 @@ def test_tickets_are_no_more_than_live_workers_can_use(
 ) -> None:
     """And one, that waits for whoever is free next."""
     ready = planned(((1,) * 50,), concurrency=40)
-    ledger.upkeep.seen("a@host", 3)
-    ledger.upkeep.seen("b@host", 2)
-    flow.go_on(app, ledger, ready.job)
+    ledger.upkeep.record_worker("a@host", 3)
+    ledger.upkeep.record_worker("b@host", 2)
+    flow.advance_job(app, ledger, ready.job)
     assert len(lying()) == 6
 
 
@@ -94,11 +94,11 @@ def test_tickets_go_where_the_job_came_from(
         "update pecker_jobs set continuation = continuation || %s",
         (jsonb(told),),
     )
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert not lying()
     assert [one.task for one in lying(f"{queue_name}-other")] == [WORK]
     named = planned(((1,),), queue=f"{queue_name}-named")
-    flow.go_on(app, ledger, named.job)
+    flow.advance_job(app, ledger, named.job)
     assert [one.args[0] for one in lying(f"{queue_name}-named")] == [named.job]
 
 
@@ -109,10 +109,10 @@ def test_a_lapsed_hold_is_followed_by_a_new_ticket(
     ready = planned(((1,),))
     turn = taken(ledger, ready.job)
     ledger.shards.claim(turn.hold, layer=0, most=1)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert not lying()
     time.step(LEASE)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     [ticket] = lying()
     assert ticket.args == [ready.job, turn.hold.ticket, turn.hold.seq + 1]
 
@@ -128,8 +128,8 @@ def test_the_jobs_message_is_its_own_again(
     turn = ledger.plans.begin("the-job", "a:1:a", LEASE)
     assert turn is not None
     ledger.plans.write(turn, [])
-    assert flow.go_on(app, ledger, job) is Stage.POSTING
-    flow.go_on(app, ledger, job)
+    assert flow.advance_job(app, ledger, job) is Stage.POSTING
+    flow.advance_job(app, ledger, job)
     [message] = lying()
     assert (message.task, message.id, message.args) == (
         "proj.import_rows",
@@ -172,7 +172,7 @@ def test_a_later_run_has_nothing_to_follow(
     assert [one.task for one in lying()] == [WORK]
     time.step(20)
     run_layer(ledger, ready.job)
-    assert flow.go_on(app, ledger, ready.job) is Stage.POSTING
+    assert flow.advance_job(app, ledger, ready.job) is Stage.POSTING
     [message] = lying()
     assert set(message.embed.values()) == {None}
     assert (message.headers["group"], message.headers["mine"]) == (None, "kept")
@@ -185,13 +185,13 @@ def test_a_decided_job_is_told_by_its_message(
     """Its failure is in the ledger."""
     ready = planned()
     ledger.outcomes.decide(ready.job, Outcome.FAILED, error=reason_of(ValueError("no")))
-    assert flow.go_on(app, ledger, ready.job) is Stage.DELIVERING
+    assert flow.advance_job(app, ledger, ready.job) is Stage.DELIVERING
     assert [one.id for one in lying()] == [ready.task_id]
 
 
 def test_a_job_nobody_knows_is_passed_over(app: Celery, ledger: Ledger) -> None:
     """It was purged."""
-    assert flow.go_on(app, ledger, 4711) is None
+    assert flow.advance_job(app, ledger, 4711) is None
 
 
 # The broker is away
@@ -217,10 +217,10 @@ def test_a_broker_that_is_away_is_logged_and_harms_nothing(
     """What was not sent is sent again by whoever comes later."""
     ready = planned(((1,),))
     with caplog.at_level(logging.WARNING):
-        flow.go_on(away, ledger, ready.job)
+        flow.advance_job(away, ledger, ready.job)
     assert "1 of celery_sharding.work not sent, the sweeper sends again" in caplog.text
     ledger.now.step(10)  # type: ignore[attr-defined]  # the tests' own time
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert len(lying()) == 1
 
 
@@ -232,16 +232,16 @@ def test_notify_is_called_for_by_a_message(
 ) -> None:
     """While a threshold is due; and before Post is."""
     ready = planned(((10,), (10,)), notify_every=0.5)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert NOTIFY not in {one.task for one in lying()}
     time.step(20)
     run_layer(ledger, ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert [one.args for one in lying() if one.task == NOTIFY] == [[ready.task_id]]
     ledger.outcomes.notified(ready.job, 1)
     time.step(20)
     run_layer(ledger, ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert [one.task for one in lying()] == [NOTIFY, "proj.import_rows"]
 
 
@@ -251,7 +251,7 @@ def test_progress_bars_hear_how_far_it_is(
     """As Celery's own: state PROGRESS, with current, total and percent."""
     ready = planned(((10,), (10,), (20,)))
     run_layer(ledger, ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     result = app.AsyncResult(ready.task_id)
     eventually(lambda: str(result.state) == "PROGRESS")
     assert result.info == {

@@ -78,7 +78,7 @@ def test_what_was_not_told_is_told_before_post(
     """All messages of Notify were lost."""
     ready = planned(((10,),), notify_every=0.25)
     run_job(ledger, ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     [message] = [one for one in lying() if one.task == TASK]
     deliver(message)
     assert told == [25.0, 50.0, 75.0, 100.0, "post"]
@@ -115,7 +115,7 @@ def test_post_waits_for_a_notify_that_another_process_calls(
     other = threading.Thread(target=stages.notify, args=(app, ready.task_id))
     other.start()
     assert began.wait(30)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     [message] = [one for one in lying() if one.task == "proj.slow"]
     poster = threading.Thread(target=deliver, args=(message,))
     poster.start()
@@ -133,7 +133,7 @@ def test_a_mover_that_died_is_made_up_for(
     ready = planned(((10,),), notify_every=0.25)
     run_layer(ledger, ready.job)
     assert ledger.outcomes.advance(ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert [one.task for one in lying()] == [NOTIFY, TASK]
 
 

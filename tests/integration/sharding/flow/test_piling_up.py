@@ -55,7 +55,9 @@ def test_so_are_those_of_shards_that_belong_to_a_worker(
     ready = planned(((1, 1, 1),), concurrency=3, placement=Placement.EVEN)
     ledger.placements.deal(ready.job, [(shard, "a") for shard in range(3)])
     for _ in range(ROUNDS):
-        ledger.upkeep.seen("a", 3, "a.dq", queues=[app.conf.task_default_queue])
+        ledger.upkeep.record_worker(
+            "a", 3, "a.dq", queues=[app.conf.task_default_queue]
+        )
         sweeper.sweep(app)
         later(tell, APART)
     assert 3 * 4 <= len(kinds(lying, "a.dq")) <= 3 * 8
@@ -75,7 +77,7 @@ def test_a_ticket_that_was_taken_has_patience_for_it_anew(
         job, ticket, seq, holder="w:1:a", hostname="w", lease=15.0
     )
     assert turn is not None
-    assert ledger.tickets.hand_on(turn.hold)
+    assert ledger.tickets.release(turn.hold)
     later(tell, APART)
     sweeper.sweep(app)
     assert [one.args for one in lying()] == [[ready.job, 1, turn.hold.seq]]
@@ -100,7 +102,7 @@ def test_notify_is_called_for_once_and_not_each_second(
         assert ledger.outcomes.notified(ready.job, step)
     later(tell, 600.0)
     run_layer(ledger, ready.job)
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     assert NOTIFY in kinds(lying)
 
 

@@ -118,7 +118,7 @@ def job(
         "update pecker_jobs set continuation = %s", (jsonb({"chain": chain}),)
     )
     run_job(ledger, ready.job, {(0, 1)})
-    flow.go_on(app, ledger, ready.job)
+    flow.advance_job(app, ledger, ready.job)
     return ready.task_id
 
 
@@ -188,7 +188,7 @@ def test_a_worker_that_died_in_post_is_followed_by_another(scene: Scene) -> None
     assert at(scene.app).outcomes.begin_post(scene.job, "dead:1:a", LEASE) is not None
     assert scene.deliver(message) is None
     scene.tell(LAPSED)
-    flow.go_on(scene.app, at(scene.app), number(at(scene.app), scene.job))
+    flow.advance_job(scene.app, at(scene.app), number(at(scene.app), scene.job))
     [again] = scene.lying()
     assert scene.deliver(again) == "posted"
     assert [call["attempt"] for call in scene.story.calls] == [2]
@@ -203,7 +203,7 @@ def test_a_worker_that_died_after_post_is_followed_without_post(scene: Scene) ->
     assert ledger.outcomes.post_done(turn, encode({"a": [1]}), lease=LEASE)
     assert scene.deliver(message) is None
     scene.tell(LAPSED)
-    flow.go_on(scene.app, ledger, turn.job)
+    flow.advance_job(scene.app, ledger, turn.job)
     [again] = scene.lying()
     assert scene.deliver(again) == {"a": [1]}
     assert scene.story.calls == []
@@ -413,11 +413,11 @@ def test_a_job_that_is_run_again_has_a_new_result_and_nothing_follows(
     assert flow.retry_failed(scene.app, at(scene.app), scene.job) == 1
     assert [one.task for one in scene.lying()] == [WORK]
     ledger = at(scene.app)
-    ledger.tickets.void(number(ledger, scene.job))
+    ledger.tickets.end_all_holds(number(ledger, scene.job))
     with ledger.database.transaction():
         ledger.database._connected().execute("update pecker_tickets set state = 'idle'")
     run_job(ledger, number(ledger, scene.job))
-    flow.go_on(scene.app, ledger, number(ledger, scene.job))
+    flow.advance_job(scene.app, ledger, number(ledger, scene.job))
     [second] = scene.lying()
     assert scene.deliver(first) is None
     assert scene.deliver(second) == "posted again"
@@ -439,10 +439,10 @@ def test_who_told_an_earlier_run_and_wakes_does_not_end_the_later_one(
     ledger = at(scene.app)
     assert ledger.outcomes.delivered(scene.job)  # by who told it again
     ledger.control.rerun(scene.job, [0])
-    ledger.tickets.void(number(ledger, scene.job))
+    ledger.tickets.end_all_holds(number(ledger, scene.job))
     run_job(ledger, number(ledger, scene.job))
     scene.lying()
-    flow.go_on(scene.app, ledger, number(ledger, scene.job))
+    flow.advance_job(scene.app, ledger, number(ledger, scene.job))
     [second] = scene.lying()
     with monkeypatch.context() as patched:
         patched.setattr(scene.task, "on_success", lambda *_: None)

@@ -52,7 +52,7 @@ def ended(app: Celery, ledger: Ledger, job: str, lying: Lying, deliver: Any) -> 
     number = ledger.reading.job(job).job
     run_job(ledger, number)
     lying()
-    flow.go_on(app, at(app), number)
+    flow.advance_job(app, at(app), number)
     deliver(lying()[-1])
 
 

@@ -246,13 +246,15 @@ def test_shards_of_a_worker_that_is_gone_are_dealt_to_others(
         return [row[0] for row in rows]
 
     for name in "abc":
-        ledger.upkeep.seen(name, 1, f"{name}.dq", queues=[app.conf.task_default_queue])
+        ledger.upkeep.record_worker(
+            name, 1, f"{name}.dq", queues=[app.conf.task_default_queue]
+        )
     assert sweeper.sweep(app)["dealt"] == 0
-    ledger.upkeep.gone("a")
+    ledger.upkeep.record_worker_end("a")
     assert sweeper.sweep(app)["dealt"] == 3
     assert dealt() == ["b", "b", "c", *owners[3:]]
-    ledger.upkeep.gone("b")
-    ledger.upkeep.gone("c")
+    ledger.upkeep.record_worker_end("b")
+    ledger.upkeep.record_worker_end("c")
     sweeper.sweep(app)
     assert set(dealt()) == {None}
 
@@ -381,7 +383,7 @@ def test_it_is_said_that_no_worker_is_there(
         caplog.clear()
         sweeper.sweep(app)
         assert said not in caplog.text
-        ledger.upkeep.seen("a@host", 4)
+        ledger.upkeep.record_worker("a@host", 4)
         sweeper.sweep(app)
         assert said not in caplog.text
 
@@ -389,7 +391,7 @@ def test_it_is_said_that_no_worker_is_there(
 def all_go_on(app: Celery) -> None:
     """All jobs go on, under the deadline of who says so."""
     for job in at(app).upkeep.due(resend=10.0).jobs:
-        flow.go_on(app, at(app), job)
+        flow.advance_job(app, at(app), job)
 
 
 @pytest.fixture
@@ -636,24 +638,25 @@ def test_items_of_a_job_that_waits_for_long_are_kept(
 def test_workers_count_while_they_are_heard(ledger: Ledger, tell: Tell) -> None:
     """For fifteen seconds each time."""
     assert ledger.upkeep.slots() is None
-    ledger.upkeep.seen("a@host", 4, "a.dq")
-    ledger.upkeep.seen("b@host", 2)
-    ledger.upkeep.seen("b@host", 3)
+    ledger.upkeep.record_worker("a@host", 4, "a.dq")
+    ledger.upkeep.record_worker("b@host", 2)
+    ledger.upkeep.record_worker("b@host", 3)
     assert ledger.upkeep.slots() == 7
     assert [
-        (one.hostname, one.slots, one.direct_queue) for one in ledger.upkeep.live()
+        (one.hostname, one.slots, one.direct_queue)
+        for one in ledger.upkeep.live_workers()
     ] == [
         ("a@host", 4, "a.dq"),
         ("b@host", 3, None),
     ]
-    ledger.upkeep.gone("b@host")
+    ledger.upkeep.record_worker_end("b@host")
     assert ledger.upkeep.slots() == 4
     later(tell, 16)
     assert ledger.upkeep.slots() is None
     later(tell, 86_400)
     ledger.upkeep.purge(0.0)
-    ledger.upkeep.seen("a@host", 1)
-    assert len(ledger.upkeep.live()) == 1
+    ledger.upkeep.record_worker("a@host", 1)
+    assert len(ledger.upkeep.live_workers()) == 1
 
 
 def test_the_sweepers_ledger_is_its_own(app: Celery) -> None:

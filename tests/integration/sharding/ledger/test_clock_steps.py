@@ -57,11 +57,11 @@ def by_the_database(time: Time) -> None:
 
 def set_back(ledger: Ledger, clock: Clock) -> None:
     """A worker is heard of, the clock is set back, and another beat of it."""
-    ledger.upkeep.seen("w", 1)
+    ledger.upkeep.record_worker("w", 1)
     clock.step(-HOUR)
     assert 3_590 < ledger.upkeep.follow_clock() <= 3_600
     assert ledger.upkeep.follow_clock() == 0.0
-    ledger.upkeep.seen("w", 1)
+    ledger.upkeep.record_worker("w", 1)
 
 
 def test_a_dead_holder_is_waited_for_no_longer_than_its_lease(
@@ -84,7 +84,7 @@ def test_a_living_holder_keeps_its_ticket(
     ready = planned(((5,),))
     turn = taken(ledger, ready.job)
     (shard,) = ledger.shards.claim(turn.hold, layer=0, most=1)
-    ledger.upkeep.seen("w", 1)
+    ledger.upkeep.record_worker("w", 1)
     clock.step(-HOUR)
     assert ledger.tickets.renew(turn.hold, LEASE).held
     ledger.upkeep.follow_clock()
@@ -136,12 +136,12 @@ def test_workers_that_are_gone_are_not_taken_for_living_ones(
     """What belongs to them is an orphan after a while, as ever."""
     ready = planned(((5,),), placement=Placement.EVEN)
     ledger.placements.deal(ready.job, [(0, "gone")])
-    ledger.upkeep.seen("gone", 1, "gone.dq")
+    ledger.upkeep.record_worker("gone", 1, "gone.dq")
     set_back(ledger, clock)
     for _ in range(4):
         clock.go(5.0)
-        ledger.upkeep.seen("w", 1, "w.dq")
-    assert [one.hostname for one in ledger.upkeep.live()] == ["w"]
+        ledger.upkeep.record_worker("w", 1, "w.dq")
+    assert [one.hostname for one in ledger.upkeep.live_workers()] == ["w"]
     assert ledger.placements.orphans() == {ready.job: [0]}
 
 
@@ -150,7 +150,7 @@ def test_a_clock_that_goes_on_changes_nothing(
 ) -> None:
     """Nor does one that is a little off."""
     planned()
-    ledger.upkeep.seen("w", 1)
+    ledger.upkeep.record_worker("w", 1)
     clock.go(-30)
     assert ledger.upkeep.follow_clock() == 0.0
     clock.step(HOUR)

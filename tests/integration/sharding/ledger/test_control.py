@@ -22,11 +22,11 @@ def test_a_paused_job_begins_nothing(ledger: Ledger, planned: Planner) -> None:
     ready = planned(((10,) * 5,))
     turn = taken(ledger, ready.job)
     ledger.control.pause(ready.task_id)
-    assert not ledger.tickets.renew(turn.hold, LEASE).go_on(turn.hold.ticket, 0)
+    assert not ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
     assert ledger.tickets.to_publish(ready.job, slots=None, resend=10) == []
     assert ledger.control.pause(ready.task_id) == ready.job
     ledger.control.resume(ready.task_id)
-    assert ledger.tickets.renew(turn.hold, LEASE).go_on(turn.hold.ticket, 0)
+    assert ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
     assert ledger.tickets.to_publish(ready.job, slots=None, resend=10)
 
 
@@ -35,7 +35,7 @@ def test_a_cancelled_job_is_decided_for_good(ledger: Ledger, planned: Planner) -
     ready = planned(((10,) * 5,))
     turn = taken(ledger, ready.job)
     ledger.control.cancel(ready.task_id)
-    assert not ledger.tickets.renew(turn.hold, LEASE).go_on(turn.hold.ticket, 0)
+    assert not ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
     decided = ledger.outcomes.decided(ready.task_id)
     assert decided is not None
     assert (decided.stage, decided.outcome) == (Stage.DELIVERING, Outcome.CANCELLED)
@@ -74,7 +74,7 @@ def test_options_are_changed_while_a_job_runs(ledger: Ledger, planned: Planner) 
     ledger.control.concurrency(ready.task_id, 1)
     word = ledger.tickets.renew(turn.hold, LEASE)
     assert word.concurrency == 1
-    ledger.tickets.rest(turn.hold)
+    ledger.tickets.set_idle(turn.hold)
     options = taken(ledger, ready.job).options
     assert options.on_error == Isolate(max_failed="1%")
     assert (options.item_timeout, options.concurrency, options.deadline) == (7.0, 1, 60)

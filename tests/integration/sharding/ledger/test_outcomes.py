@@ -171,7 +171,7 @@ def test_a_failure_is_seen_while_its_shard_runs(
     assert stands is not None
     assert stands.stage is Stage.DELIVERING
     word = ledger.tickets.renew(turn.hold, LEASE)
-    assert not word.go_on(turn.hold.ticket, 0)
+    assert not word.may_continue(turn.hold.ticket, 0)
 
 
 def test_a_shard_that_failed_as_a_whole_counts(

@@ -164,7 +164,7 @@ def test_a_write_behind_the_end_of_its_hold_writes_nothing(
     hold = holding(rivals.second, job)
     (mine,) = claim(rivals.second, hold)
     with rivals.behind(lambda: close(rivals.second, hold, mine, 1)) as word:
-        rivals.first.tickets.lost("a1:")
+        rivals.first.tickets.end_holds_of("a1:")
     assert not word.result().held
     assert standing(rivals, job) == [(100, None, 1), (100, None, 0)]
     assert counts(rivals, job) == (2, 2, 0)
@@ -182,7 +182,7 @@ def test_a_claim_behind_the_end_of_its_hold_claims_nothing(
     job = planned(((4, 4),)).job
     hold = holding(rivals.second, job)
     with rivals.behind(lambda: claim(rivals.second, hold, 2)) as claimed:
-        rivals.first.tickets.void(job)
+        rivals.first.tickets.end_all_holds(job)
     assert claimed.result() == []
     assert standing(rivals, job) == [(100, None, 0)] * 2
 
@@ -193,7 +193,7 @@ def test_the_end_of_a_hold_behind_its_claim_frees_what_was_claimed(
     """What is claimed while the statement waits is not in its picture of the shards."""
     job = planned(((4, 4),)).job
     hold = holding(rivals.first, job)
-    with rivals.behind(lambda: rivals.second.tickets.lost("a1:")) as ended:
+    with rivals.behind(lambda: rivals.second.tickets.end_holds_of("a1:")) as ended:
         assert len(claim(rivals.first, hold, 2)) == 2
     assert ended.result() == [job]
     assert standing(rivals, job) == [(100, None, 1)] * 2
@@ -206,7 +206,7 @@ def test_what_a_late_claim_of_who_has_let_go_took_is_found(
     """Its holder thinks that it got nothing: the answer was lost."""
     job = planned(((4, 4),)).job
     hold = holding(rivals.first, job)
-    with rivals.behind(lambda: rivals.second.tickets.hand_on(hold)) as handed:
+    with rivals.behind(lambda: rivals.second.tickets.release(hold)) as handed:
         claim(rivals.first, hold, 2)
     assert handed.result() is True
     assert [status for status, _, _ in standing(rivals, job)] == [202, 201]

@@ -134,7 +134,7 @@ def test_a_job_that_wants_no_more_is_claimed_no_more(
     assert claim(ledger, hold) == []
     word = write(ledger, hold, done(mine))
     assert word.held
-    assert not word.go_on(2, 0)
+    assert not word.may_continue(2, 0)
 
 
 def test_a_shard_that_was_dealt_to_a_worker_is_claimed_by_it(
@@ -156,7 +156,7 @@ def test_a_shard_over_which_a_process_died_comes_alone(
     hold = holding(ledger, ready.job)
     claim(ledger, hold, 2)
     write(ledger, hold, Step(shard=0, cursor=3, ahead=5, done=3, failed=0))
-    ledger.tickets.lost("a:")
+    ledger.tickets.end_holds_of("a:")
     hold = holding(ledger, ready.job)
     (suspect,) = claim(ledger, hold, 9)
     assert (suspect.shard, suspect.deaths) == (0, 1)
@@ -204,7 +204,7 @@ def test_a_shard_is_closed_with_all_that_belongs_to_it(
         ),
     )
     assert (word.held, word.stage, word.layer_open) == (True, Stage.SHARDING, 2)
-    assert word.go_on(1, 0)
+    assert word.may_continue(1, 0)
     assert layer_of(ledger, ready.job) == (6, 2, 2, 0, 0)
     word = write(
         ledger,
@@ -356,7 +356,7 @@ def test_who_goes_on_after_a_death_learns_what_failed_before(
         failures=(failure(mine, 1), failure(mine, 3, code=Code.DIED)),
     )
     write(ledger, hold, flush)
-    ledger.tickets.lost("a:")
+    ledger.tickets.end_holds_of("a:")
     hold = holding(ledger, ready.job)
     (mine,) = claim(ledger, hold)
     assert (mine.cursor, mine.done, mine.failed) == (2, 1, 0)
@@ -422,7 +422,7 @@ def test_results_that_were_stored_at_a_cursor_stay(
     claim(ledger, hold)
     flush = Step(shard=0, cursor=2, ahead=4, done=2, failed=0, results=b"two")
     assert write(ledger, hold, flush).held
-    ledger.tickets.lost("a:")
+    ledger.tickets.end_holds_of("a:")
     hold = holding(ledger, ready.job)
     claim(ledger, hold)
     assert write(ledger, hold, replace(flush, results=b"none")).held

@@ -61,10 +61,10 @@ class Worker:
             word = self.ledger.shards.write(old, [step], lease=LEASE)
             assert not word.held or old == hold
         if self.random.random() < 0.5:
-            if self.ledger.tickets.hand_on(hold):
+            if self.ledger.tickets.release(hold):
                 messages.put((hold.ticket, hold.seq))
         else:
-            self.ledger.tickets.rest(hold)
+            self.ledger.tickets.set_idle(hold)
 
     def run(self, hold: Hold, shard: Shard) -> bool:
         """Run a shard in two writes; return whether the hold still is one."""
@@ -151,9 +151,9 @@ def test_every_item_ends_once_whoever_is_taken_for_dead(
                 if blows > BLOWS:
                     continue
                 if random.random() < 0.8:
-                    reaper.tickets.lost(f"w{random.randrange(WORKERS)}:")
+                    reaper.tickets.end_holds_of(f"w{random.randrange(WORKERS)}:")
                 else:
-                    reaper.tickets.void(job)
+                    reaper.tickets.end_all_holds(job)
         finally:
             over.set()
     for one in working:

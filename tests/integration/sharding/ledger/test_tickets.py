@@ -101,9 +101,9 @@ def test_a_ticket_that_is_handed_on_is_the_next_ones(
     ready = planned(((10, 10),))
     hold = held(take(ledger, ready.job, 1, 0))
     assert len(ledger.shards.claim(hold, layer=0, most=2)) == 2
-    assert ledger.tickets.hand_on(hold)
-    assert not ledger.tickets.hand_on(hold)
-    assert not ledger.tickets.rest(hold)
+    assert ledger.tickets.release(hold)
+    assert not ledger.tickets.release(hold)
+    assert not ledger.tickets.set_idle(hold)
     assert not ledger.tickets.renew(hold, LEASE).held
     assert ledger.shards.claim(hold, layer=0, most=2) == []
     assert standing(ledger, ready.job) == [(0, 100, 0), (1, 100, 0)]
@@ -111,11 +111,11 @@ def test_a_ticket_that_is_handed_on_is_the_next_ones(
     assert not ledger.shards.write(hold, [step], lease=LEASE).held
     later = held(take(ledger, ready.job, 1, hold.seq, "b"))
     assert later.seq == hold.seq + 1
-    assert ledger.tickets.renew(later, LEASE).go_on(1, 0)
+    assert ledger.tickets.renew(later, LEASE).may_continue(1, 0)
     assert not ledger.tickets.renew(hold, LEASE).held
     assert not ledger.shards.write(hold, [step], lease=LEASE).held
     assert ledger.shards.claim(hold, layer=0, most=2) == []
-    assert not ledger.tickets.hand_on(hold)
+    assert not ledger.tickets.release(hold)
     assert ledger.tickets.renew(later, LEASE).held
 
 
@@ -129,7 +129,7 @@ def test_who_lets_a_ticket_go_frees_its_own_shards(
     assert one.seq == two.seq
     for hold in (one, two):
         assert len(ledger.shards.claim(hold, layer=0, most=1)) == 1
-    assert ledger.tickets.rest(one)
+    assert ledger.tickets.set_idle(one)
     assert standing(ledger, ready.job) == [(0, 100, 0), (1, 202, 0)]
 
 
@@ -139,7 +139,7 @@ def test_a_ticket_that_rests_is_not_summoned_before_its_time(
     """A gate says when to ask again."""
     ready = planned(((10,),), concurrency=1)
     hold = held(take(ledger, ready.job, 1, 0))
-    assert ledger.tickets.rest(hold, 5.0)
+    assert ledger.tickets.set_idle(hold, 5.0)
     assert published(ledger, ready.job) == []
     time.step(5.0)
     assert published(ledger, ready.job) == [(1, hold.seq)]
@@ -190,9 +190,9 @@ def test_tickets_above_a_concurrency_that_was_lowered_count_until_they_end(
     last = [held(take(ledger, ready.job, ticket, 0)) for ticket in (3, 4)]
     alter(ledger, ready.job, "concurrency = 2")
     for ticket in (1, 2):
-        ledger.tickets.rest(held(take(ledger, ready.job, ticket, 0)))
+        ledger.tickets.set_idle(held(take(ledger, ready.job, ticket, 0)))
     assert published(ledger, ready.job) == []
-    assert ledger.tickets.rest(last[0])
+    assert ledger.tickets.set_idle(last[0])
     assert published(ledger, ready.job) == [(1, 1)]
 
 
@@ -214,7 +214,7 @@ def test_shards_that_wait_for_their_time_are_no_use(
     )
     word = ledger.shards.write(hold, [step], lease=LEASE)
     assert word.layer_open == 1
-    ledger.tickets.rest(hold)
+    ledger.tickets.set_idle(hold)
     assert published(ledger, ready.job) == []
     time.step(30.0)
     assert len(published(ledger, ready.job)) == 1
@@ -249,7 +249,7 @@ def test_a_death_is_that_of_the_shard_in_hand_where_it_is_known(
     ready = planned(((10, 10, 10),))
     hold = held(take(ledger, ready.job, 1, 0))
     ledger.shards.claim(hold, layer=0, most=3)
-    freed = ledger.tickets.lost(hold.holder, in_hand=(ready.job, 1))
+    freed = ledger.tickets.end_holds_of(hold.holder, in_hand=(ready.job, 1))
     assert freed == [ready.job]
     assert standing(ledger, ready.job) == [(0, 100, 0), (1, 100, 1), (2, 100, 0)]
     hold = held(take(ledger, ready.job, 1, hold.seq + 1))
@@ -286,10 +286,10 @@ def test_holds_of_a_process_that_is_known_dead_end_at_once(
             ready.job, ticket, 0, holder=name, hostname="h", lease=LEASE
         )
         ledger.shards.claim(held(taken), layer=0, most=1)
-    assert ledger.tickets.lost("a@h:12:") == [ready.job]
+    assert ledger.tickets.end_holds_of("a@h:12:") == [ready.job]
     assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
-    assert ledger.tickets.lost("a@h:12:") == []
+    assert ledger.tickets.end_holds_of("a@h:12:") == []
     assert take(ledger, ready.job, 1, 1) is None
-    assert ledger.tickets.void(ready.job) == [ready.job]
+    assert ledger.tickets.end_all_holds(ready.job) == [ready.job]
     assert [deaths for _, _, deaths in standing(ledger, ready.job)] == [1, 0, 0, 0]
     assert {status for _, status, _ in standing(ledger, ready.job)} == {100}

@@ -56,6 +56,8 @@ def beat(ledger: Ledger) -> Beat:
 
     def seen(*hostnames: str, slots: int = 1) -> None:
         for one in hostnames:
-            ledger.upkeep.seen(one, slots, f"{one}.dq", queues=[QUEUE, f"{one}.dq"])
+            ledger.upkeep.record_worker(
+                one, slots, f"{one}.dq", queues=[QUEUE, f"{one}.dq"]
+            )
 
     return seen

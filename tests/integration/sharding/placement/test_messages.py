@@ -65,9 +65,11 @@ def test_a_turn_ends_with_a_ticket_for_who_has_open_shards(
     """At once, in that worker's own queue; the common one has none."""
     known(app, double)
     for one in "ab":
-        ledger.upkeep.seen(one, 1, f"{one}.dq", queues=[queue_name, f"{one}.dq"])
+        ledger.upkeep.record_worker(
+            one, 1, f"{one}.dq", queues=[queue_name, f"{one}.dq"]
+        )
     job = placed(["a", "b"], concurrency=1)
-    flow.go_on(app, ledger, job)
+    flow.advance_job(app, ledger, job)
     assert (lying("a.dq"), lying("b.dq"), lying(queue_name)) == (1, 0, 0)
     assert work(app, job, 1, 0) == "end"
     assert (lying("a.dq"), lying("b.dq"), lying(queue_name)) == (1, 1, 0)
@@ -83,9 +85,9 @@ def test_at_the_end_of_a_slice_it_comes_to_the_same_worker_again(
         double(shard)
 
     known(app, slow)
-    ledger.upkeep.seen("a", 1, "a.dq", queues=[queue_name, "a.dq"])
+    ledger.upkeep.record_worker("a", 1, "a.dq", queues=[queue_name, "a.dq"])
     job = placed(["a"] * 50, concurrency=1)
-    flow.go_on(app, ledger, job)
+    flow.advance_job(app, ledger, job)
     work(app, job, 1, 0)
     left = ledger.database._connected().execute(
         "select count(*) from pecker_shards where status = 100"

@@ -26,7 +26,7 @@ def test_all_orphans_are_dealt_at_once_those_that_run_too(
     turn = take(ledger, job, "a")
     assert [one.shard for one in claim(ledger, turn, "a", most=2)] == [0, 2]
     assert ledger.placements.orphans() == {}
-    ledger.upkeep.gone("a")
+    ledger.upkeep.record_worker_end("a")
     assert ledger.placements.orphans() == {job: [0, 2, 4]}
 
 
@@ -70,7 +70,7 @@ def test_who_has_no_queue_of_its_own_any_more_is_no_owner(
     """No ticket would reach it."""
     beat("a")
     job = placed(["a"])
-    ledger.upkeep.seen("a", 1, None, queues=[QUEUE])
+    ledger.upkeep.record_worker("a", 1, None, queues=[QUEUE])
     assert ledger.placements.orphans() == {job: [0]}
 
 
@@ -116,7 +116,7 @@ def test_owners_consume_from_the_queue_of_the_job(
 ) -> None:
     """And live."""
     beat("a", "b")
-    ledger.upkeep.seen("mail", 1, "mail.dq", queues=["mail", "mail.dq"])
+    ledger.upkeep.record_worker("mail", 1, "mail.dq", queues=["mail", "mail.dq"])
     assert [one.hostname for one in ledger.placements.serving([QUEUE])] == ["a", "b"]
     assert len(ledger.placements.serving(None)) == 3
     time.step(FRESH)

@@ -44,7 +44,7 @@ def test_a_ticket_that_is_laid_down_goes_to_another_owner(
     (shard,) = claim(ledger, turn, "a", most=10)
     closed(ledger, turn, shard)
     assert claim(ledger, turn, "a") == []
-    assert ledger.tickets.rest(turn.hold)
+    assert ledger.tickets.set_idle(turn.hold)
     assert summoned(ledger, job) == ["b.dq"]
 
 
@@ -64,7 +64,7 @@ def test_a_ticket_for_a_worker_that_is_gone_is_sent_to_another_at_once(
     beat("a", "b")
     job = placed(["a", "b"], concurrency=1)
     assert summoned(ledger, job) == ["a.dq"]
-    ledger.upkeep.gone("a")
+    ledger.upkeep.record_worker_end("a")
     assert summoned(ledger, job) == ["b.dq"]
 
 
@@ -78,7 +78,7 @@ def test_a_ticket_that_nobody_took_is_sent_again(
     assert summoned(ledger, job) == []
     time.step(RESEND + 1)
     turn = take(ledger, job, "a")
-    assert ledger.tickets.rest(turn.hold, wake_in=RESEND)
+    assert ledger.tickets.set_idle(turn.hold, wake_in=RESEND)
     ledger.database._connected().execute(
         "delete from pecker_tickets where job = %s and ticket > 2", (job,)
     )

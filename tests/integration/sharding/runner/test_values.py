@@ -82,7 +82,7 @@ def test_a_sum_is_right_behind_a_death_and_a_bad_item(
     ready = planned(((10, 10),))
     with pytest.raises(Killed):
         work(app, ready.job, 1, 0)
-    ledger.tickets.lost(executor_of(app).prefix(os.getpid()))
+    ledger.tickets.end_holds_of(executor_of(app).prefix(os.getpid()))
     work(app, ready.job, 1, seq(ledger, ready.job))
     assert total(ledger, ready.job) == sum(range(20)) - BAD
 

@@ -116,7 +116,7 @@ def test_what_a_dead_holder_was_to_try_again_is_tried_again(
     told = of_item(record, 3, 3, "not yet")
     step = Step(shard=0, cursor=5, ahead=10, done=4, failed=0, failures=(told,))
     assert ledger.shards.write(turn.hold, [step], lease=60.0).held
-    ledger.tickets.lost("gone:1:")
+    ledger.tickets.end_holds_of("gone:1:")
     seen: list[tuple[int, int]] = []
 
     def process(shard: Shard) -> None:
@@ -217,7 +217,7 @@ def test_a_row_that_is_deleted_after_planning_fails_alone(
     monkeypatch.setattr(Holding, "due", 0.0)
     with pytest.raises(Killed):
         work(app, turn.job, 1, 0)
-    ledger.tickets.lost(executor_of(app).prefix(os.getpid()))
+    ledger.tickets.end_holds_of(executor_of(app).prefix(os.getpid()))
     work(app, turn.job, 1, seq(ledger, turn.job))
     assert results(ledger, turn.job) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
     assert shards(ledger, turn.job) == [(301, 10, 9, 1)]
