@@ -56,8 +56,8 @@ def offset_at(zone: tzinfo, utc: datetime) -> timedelta:
 
 
 @lru_cache(maxsize=20_000)
-def stretches(zone: tzinfo, year: int) -> tuple[OffsetPeriod, ...]:
-    """Return the stretches of a year (UTC), in order; takes a millisecond once.
+def offset_periods(zone: tzinfo, year: int) -> tuple[OffsetPeriod, ...]:
+    """Return the offset periods of a year (UTC), in order; takes a millisecond once.
 
     The first begins two days before the year, so that a change just before its
     beginning is seen as one.
@@ -100,7 +100,7 @@ def first_after(rule: LocalRule, zone: tzinfo, utc: datetime) -> datetime | None
     asked, pending = least, least
     known = False  # whether the rule has no local time from asked to pending
     while year <= LAST_YEAR:
-        for one in stretches(zone, year):
+        for one in offset_periods(zone, year):
             if one.end <= least:
                 continue
             start = max(least, one.start)

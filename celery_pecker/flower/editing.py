@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celery_pecker.flower.pages import Fields, Form, Page, Query, Refused, Source
 from celery_pecker.flower.stored_schedules import (
@@ -22,9 +22,6 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.overview import Overview
 from celery_pecker.stored_schedules import fields as form
 from celery_pecker.stored_schedules.form_fields import FIELDS
-
-if TYPE_CHECKING:
-    pass
 
 TASKS = 500
 """Names of tasks that the form proposes, at most."""

@@ -37,7 +37,7 @@ class Alarms:
 
 
 def _rules(rules: Sequence[RuleRow]) -> Iterator[Metric]:
-    """Yield each rule a series, with 0: an alert sees the first that rings."""
+    """Yield a series for each rule, with 0: an alert sees the first that rings."""
     ringing = GaugeMetricFamily(
         "celery_pecker_alarms_ringing", "Alarms that ring", labels=("rule",)
     )

@@ -64,7 +64,7 @@ class Outboxes:
             database.close()
 
     def abandon(self) -> None:
-        """Return up the connections in a fork of their owner."""
+        """Drop the connections in a fork of their owner."""
         for database in self._databases.values():
             database.abandon()
 

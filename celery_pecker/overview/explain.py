@@ -119,16 +119,16 @@ def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Ans
         if not pending.asked or pending.claimed_us is not None:
             continue
         by = f" by {pending.asked_by}" if pending.asked_by else ""
-        question = f"a run was asked for{by} at {at(pending.due_us)} and"
+        request = f"a run was asked for{by} at {at(pending.due_us)} and"
         if nobody is not None:
             yield Answer(
                 verdict="no_live_scheduler",
-                why=f"{question} waits; {nobody.why}",
+                why=f"{request} waits; {nobody.why}",
                 advice=nobody.advice,
             )
         yield Answer(
             verdict="asked",
-            why=f"{question} waits for a scheduler to take it",
+            why=f"{request} waits for a scheduler to take it",
             advice="it is taken within seconds; with a timeout, when the run before"
             " must have ended",
         )

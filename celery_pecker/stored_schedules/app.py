@@ -280,7 +280,7 @@ class Schedules(PerApp):
         by: str | None = None,
         connection: Any = None,
     ) -> ScheduleRow:
-        """Return a stored schedule another name; return its row.
+        """Give a stored schedule another name; return its row.
 
         Last slot, pause, history and what is asked of it go with it: its slots come as
         they would have come, each once. An `at_most_once` one that waits for a broker

@@ -114,7 +114,7 @@ class Edits:
         raise VersionConflict(new[0], expected=0, actual=1)
 
     def change(self, old: str, wanted: Definition, edit: Edit) -> Flow[ScheduleRow]:
-        """Yield a stored schedule another name and another definition; return its row.
+        """Give a stored schedule another name and another definition; return its row.
 
         The definition is judged before anything is written, as by `set`.
 

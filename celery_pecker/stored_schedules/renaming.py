@@ -44,7 +44,7 @@ class Renaming:
         self._ask = ask
 
     def rename(self, old: str, new: str, edit: Edit) -> Flow[ScheduleRow]:
-        """Yield a stored schedule another name; return its row.
+        """Give a stored schedule another name; return its row.
 
         All that can be refused is refused before anything is written: a transaction of
         the caller's may go on after it.

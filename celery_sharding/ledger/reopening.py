@@ -100,7 +100,7 @@ class Reopening(Repository):
         self._change("restart_shards", job=job, origins=origins)
 
     def _reopened(self, task_id: str) -> tuple[int, Outcome, bool, int]:
-        """Return the job one more run.
+        """Give the job one more run.
 
         Return its number, its outcome until now, whether it was planned, and how many
         items a shard of it has at most.

@@ -343,7 +343,7 @@ class Host:
             self._on_loop(partial(self._lives.begin, lives, apart))
 
     def _drain(self, pulse: Pulse) -> float:
-        """Return away what is here, some at a time, so that each gap is short."""
+        """Hand over what is here, a part at a time; return seconds until the next."""
         quick = min(QUICK, self._plan.look)
         if self._drained_at is None:
             self._tables.drain()

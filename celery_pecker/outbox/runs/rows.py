@@ -107,9 +107,8 @@ class Rows:
         )
         if attempt is None:
             return None, str(verdict)
-        return StartedRun(id=ref.row, attempt=attempt, epoch=raised, hold=hold), str(
-            verdict
-        )
+        run = StartedRun(id=ref.row, attempt=attempt, epoch=raised, hold=hold)
+        return run, str(verdict)
 
     def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> ClaimReply:
         """Start the runs of rows of mode 2 that are due."""
