@@ -364,7 +364,7 @@ GUARDS = (
         "celery_pecker/observers/hosts/host_main.py",
         "        if not host.blocked:\n",
         "        if host is not None:\n",
-        f"{REAL}::test_a_lone_host_that_is_blocked_is_replaced",
+        f"{REAL}::test_a_lone_host_that_a_callback_blocks_is_replaced",
     ),
     Guard(
         "observers: a plain function may have a process of its own",

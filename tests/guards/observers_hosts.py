@@ -106,8 +106,8 @@ GUARDS = (
     Guard(
         "observers: a fork of a host is no second host",
         LIFE,
-        "            if os.getpid() != mine:  # an observer",
-        "            if False:  # an observer",
+        "        abandon_in_forks(self)\n",
+        "",
         f"{FOREIGN}::test_a_fork_of_a_host_is_no_second_host",
     ),
     Guard(

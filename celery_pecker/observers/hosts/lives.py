@@ -21,6 +21,7 @@ from typing import Any
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost
+from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.observers.hosts.child import InProcess
 from celery_pecker.observers.hosts.running import InThread, OnLoop, Running
 from celery_pecker.observers.hosts.tables import Outcome
@@ -155,11 +156,9 @@ class Lives:
 
     async def turn(self) -> None:
         """Show that the event loop turns, and end what is not trusted, for ever."""
-        mine = os.getpid()
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        abandon_in_forks(self)
         while True:
-            if os.getpid() != mine:  # an observer forked: this is no second host
-                os._exit(1)
             self.turned = monotonic()
             if self._trusted != self._trust.until:
                 self._trusted = self._trust.until
@@ -168,6 +167,15 @@ class Lives:
             if self.by_id and self._trust.left() <= 0:
                 self.fence("its host could not renew the lease", everybody=False)
             await asyncio.sleep(TURN_INTERVAL)
+
+    def abandon(self) -> None:
+        """End a fork of this host as soon as its code returns to the event loop.
+
+        Else each observer would run a second time in the fork; from Python 3.14 on the
+        fork would stay idle instead, since asyncio runs no task there.
+        """
+        if self._loop is not None and threading.get_ident() == self._thread:
+            self._loop.call_soon(os._exit, 1)
 
     def begin(self, lives: Iterable[Life], apart: float) -> None:
         """Begin lives, so many seconds one after another."""

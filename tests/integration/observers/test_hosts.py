@@ -131,6 +131,16 @@ def test_a_lone_host_that_is_blocked_is_replaced(crew: Crew) -> None:
     crew.at("alone", Place.GONE)
 
 
+def test_a_lone_host_that_a_callback_blocks_is_replaced(crew: Crew) -> None:
+    """No observer has the event loop: the host cannot know which one to report."""
+    crew.observers.start("blocking_later", "callback")
+    notes = crew.noted("callback", "began", times=2)
+    assert notes[0][2] != notes[-1][2]
+    assert crew.row("callback").failures == 0
+    crew.observers.stop("callback")
+    crew.at("callback", Place.GONE)
+
+
 def test_one_that_blocks_each_of_its_hosts_is_parked(crew: Crew) -> None:
     """By its policy, as one that raises: no host hangs for it any more."""
     crew.observers.start("hanging", "hangs")

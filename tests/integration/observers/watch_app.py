@@ -114,6 +114,17 @@ async def blocking(lease: Lease) -> None:
     await asyncio.Event().wait()
 
 
+@observers.observer
+async def blocking_later(lease: Lease) -> None:
+    """Hold up the event loop in a callback, outside of the observer's own task."""
+    await anote(lease, "began")
+    first = lease.state is None
+    lease.state = "blocked once"
+    if first:
+        asyncio.get_running_loop().call_later(1.0, pause, 60.0)
+    await asyncio.Event().wait()
+
+
 @observers.observer(unreachable="go_on")
 async def stubborn(lease: Lease) -> None:
     """Go on while the database is away."""

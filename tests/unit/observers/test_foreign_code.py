@@ -159,10 +159,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 14),
-    reason="asyncio runs no callback in a fork since 3.14: the process stays idle",
-)
 def test_a_fork_of_a_host_is_no_second_host() -> None:
     """Its event loop would go on with each observer a second time."""
     process = subprocess.Popen(
