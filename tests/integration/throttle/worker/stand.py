@@ -67,7 +67,7 @@ class Stand:
                     "-l",
                     "INFO",
                 ),
-                *("-P", pool, "-c", "2", "-n", f"w{number}@here", *PLAIN, *options),
+                *("-P", pool, "-c", "2", "-n", self.name(number), *PLAIN, *options),
             ],
             name=f"worker-{number}",
             env={
@@ -81,6 +81,10 @@ class Stand:
         if wait:
             self.until(lambda: "ready." in worker.life_log(), "the worker is ready")
         return worker
+
+    def name(self, number: int) -> str:
+        """Return the name of a worker: unique on a broker that other tests share."""
+        return f"w{number}@{self.queue}"
 
     def close(self) -> None:
         """All is gone."""
@@ -183,8 +187,8 @@ class Stand:
 
     def inspect(self, what: str = "throttle") -> Any:
         """What the first worker answers."""
-        asking: Any = self.sender.control.inspect(["w0@here"], timeout=5)
-        return asking._request(what)["w0@here"]
+        asking: Any = self.sender.control.inspect([self.name(0)], timeout=5)
+        return asking._request(what)[self.name(0)]
 
     def cut(self, broker: str) -> None:
         """The broker, a Redis, closed all connections but those of this process."""
