@@ -100,7 +100,8 @@ def ask(server: Server, path: str) -> tuple[int, str]:
         ) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def test_tables_are_told_as_they_are(dsn: str, settings: Settings) -> None:
