@@ -1,6 +1,6 @@
 """Rows held on a lease: Celery schedules that keep their pace whatever dies.
 
-Everything that must not get stuck is a row that somebody holds on a lease. A schedule
+Everything that must not get stuck is a row that a process holds on a lease. A schedule
 is a row that comes due again and again. Nothing elects a leader: every replica
 competes for every slot, and any survivor keeps the pace.
 
@@ -16,29 +16,29 @@ Nouns
     *run*      what a task does for a slot: dispatched to any worker, or local in the
                worker that won; within its deadline, and fenced by its epoch
 
-Who is the authority
-    for time, and for who won: PostgreSQL, in one statement. The monotonic clock of a
-    replica only makes it give up earlier. The broker carries messages; none of them is
-    load-bearing.
+Which clock decides
+    when a slot is due and which replica won it: PostgreSQL's, in one statement. The
+    monotonic clock of a replica only makes it stop earlier. The broker carries
+    messages; no guarantee depends on one of them.
 
 Under failure
     a replica dies or freezes      the others win its slots from the next one on
     it dies between claim and      at most once: that slot is lost; at least once: it is
     publish                        published again with the same task id
     PostgreSQL is away             no slot is claimed; at its return the misfire policy
-    the broker is away             no slot is claimed by those who cannot reach it
+    the broker is away             no slot is claimed by a replica that cannot reach it
     the database's clock steps     back: the era rises and claiming goes on
 
 Not promised
     that a task without a timeout runs exactly once (Celery delivers its message), that
     a lost slot of an at-most-once entry is made up for, an order between entries, that
-    code which nobody can interrupt ends at its deadline.
+    code that cannot be interrupted ends at its deadline.
 
 Where things are
     decide and claim     ``schedules/``, ``declarations/``, ``recurrence``
     send                 ``publisher/``
-    run                  ``local/`` (in the winner), ``runs/`` (who may start, and
-                         write), ``deadline/`` (how long), ``tasks`` (decorator, base)
+    run                  ``local/`` (in the winner), ``runs/`` (which run may start
+                         and write), ``deadline/`` (for how long), ``tasks``
     gather               ``batches/`` (the items of many callers in one call)
     edges to Celery      ``beat``, ``worker/``, ``replica`` (what both have)
     what people see      ``overview/`` and ``history/`` (read), ``cli/``, ``flower/``,

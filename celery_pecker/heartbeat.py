@@ -66,7 +66,7 @@ class Heartbeat:
         self._failed = False
 
     def beat(self) -> None:
-        """Show life, at most once a second; a disk that refuses stops nobody."""
+        """Write a heartbeat, at most once a second; log a disk's error and continue."""
         now = self._clock.monotonic()
         if now - self._last < EVERY:
             return
@@ -89,7 +89,7 @@ class Heartbeat:
             self._path.unlink()
 
     def _write(self, text: bytes) -> None:
-        # NONBLOCK: to open a pipe that nobody reads would wait for ever.
+        # NONBLOCK: opening a pipe that no process reads would never return.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             beat = os.open(self._path, flags, 0o600)

@@ -8,8 +8,8 @@ Switched on by `pecker_tracing`; needs ``opentelemetry-api`` (the extra ``otel``
 SDK that your code sets up as ever. Without one nothing is written and nothing is sent.
 
 Side by side with ``opentelemetry-instrumentation-celery`` no span comes twice: where
-somebody has opened a span of the same trace for a run, ours is left out; that it is of
-the same trace is our doing, since it looks for `traceparent` where Celery keeps it.
+that has opened a span of the same trace for a run, ours is left out. Its span is of the
+same trace because it finds `traceparent` where Celery keeps it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def require(settings: Settings) -> bool:
 
 
 def hook(settings: Settings) -> Callable[[Slot], str | None] | None:
-    """Return what opens a slot's trace and names it; None if nobody wants it."""
+    """Return what opens a slot's trace and names it; None if tracing is off."""
     if not require(settings):
         return None
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  # an extra
@@ -90,7 +90,7 @@ def install(settings: Settings) -> None:
 
 
 def _on_prerun(*, task: Any, **_: object) -> None:
-    """Open the run's span, unless somebody has."""
+    """Open the run's span, unless another library has."""
     from opentelemetry import context, trace  # noqa: PLC0415
     from opentelemetry.propagate import extract  # noqa: PLC0415
 

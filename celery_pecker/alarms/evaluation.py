@@ -29,7 +29,7 @@ IN_PARTS = {Kind.SILENT, Kind.HELD, Kind.MISFIRE, Kind.UNREPORTED}
 FROM_NOW = {Kind.MISFIRE, Kind.CLOCK}
 """Kinds whose counters are read of each subject: what was before is no news."""
 UNSURE = "unsure"
-"""Detail of an entry that nobody may declare any more."""
+"""Detail of an entry of which it is not known whether a replica still declares it."""
 
 
 def no_instants(until: datetime) -> Mapping[str, datetime]:  # noqa: ARG001  # a seam

@@ -60,7 +60,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is looked for, and who gets to know."""
+    """What the rule looks for, and the targets that are notified."""
 
     name: str
     kind: Kind

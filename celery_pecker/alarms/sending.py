@@ -1,8 +1,8 @@
-"""Sends notices: at least once, whoever dies.
+"""Sends notices at least once, also when a sender dies.
 
-A notice is a row until its target has it. Who takes it holds it for a time, under an
-epoch; when that is over another replica takes it. One that was sent by a process
-that died before it could say so is sent twice, under the same id.
+A notice is a row until its target has it. A replica claims it for a time, under an
+epoch; when that time has passed another replica claims it. A notice whose sender died
+before it could record the sending is sent twice, under the same id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger("celery_pecker.alarms")
 
 AT_ONCE = 20
 HOLD = 60.0
-"""Seconds for which what was taken is left to who took it. A call begins in the first
+"""Seconds for which a claimed notice belongs to its sender. A call begins in the first
 half of them and is given up after the other, so no two senders call at a time."""
 FIRST_REST, LONGEST_REST = 5.0, 300.0
 """Seconds that a target which fails is left alone: doubled each time."""

@@ -180,7 +180,7 @@ class Tables:
         return news * len(targets) if mine else None
 
     def forget(self, targets: Sequence[str]) -> None:
-        """Remove what recovered long ago, and rules and targets that nobody has."""
+        """Remove alarms that recovered long ago, and undeclared rules and targets."""
         self.database.change("forget_alarms", now=self._now(), targets=[*targets])
 
     def take(self, targets: Sequence[str], *, hold: float, most: int) -> list[Notice]:

@@ -7,14 +7,14 @@
     explain              why a task did not run
     run, pause, resume   what people do to an entry
     set, once, rename, remove    stored schedules, changed while everything runs
-    schedules            which there are, and who changed what
+    schedules            which there are, and their changes
     alarms               what rings, and a trial
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
     intake               record tasks over HTTP
     observe              run the observers of the app
-    observers            hosts, who runs where, and what people do to observers
+    observers            hosts, what runs where, and commands for observers
     flower               Flower with our pages, where it is installed
 
 Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 no, or

@@ -149,7 +149,7 @@ def _task_id(context: Context, name: str, due_us: int) -> str:
 
 
 def current_user() -> str:
-    """Return who types: the user of this machine."""
+    """Return the user of this machine who runs the command."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

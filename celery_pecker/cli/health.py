@@ -26,7 +26,7 @@ from celery_pecker.schedules.repository import CHUNK, Repository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """An entry whose due slot nobody has won."""
+    """An entry whose due slot no replica has claimed."""
 
     name: str
     overdue_us: int | None
@@ -61,7 +61,7 @@ def health(  # noqa: PLR0913  # what can be asked
     within: float,
     json: bool,
 ) -> None:
-    """Answer a probe by the exit code: 0 healthy, 1 not, 3 nobody can say.
+    """Answer a probe by the exit code: 0 healthy, 1 not healthy, 3 unknown.
 
     --live asks neither database nor broker; the others ask the database.
     """
@@ -203,7 +203,7 @@ def _outbox(context: Context, document: dict[str, object], within: float) -> boo
     for name, answer in answers.items():
         if isinstance(answer, PeckerError):
             silent.append(answer)
-            line = f"nobody can say: {answer}"
+            line = f"unknown: {answer}"
         else:
             why = undelivered(answer, within)
             healthy &= why is None
@@ -223,7 +223,7 @@ def undelivered(summary: Summary, within: float) -> str | None:
         return None
     text = f", the oldest for {seconds(round(summary.oldest * SECOND))}"
     if not summary.relays:
-        return f"{text}; nobody delivers"
+        return f"{text}; no relay runs"
     away = [one.broker for one in summary.relays if one.broker is not None]
     if len(away) == len(summary.relays):
         return f"{text}; the broker is away: {away[0]}"
@@ -233,10 +233,10 @@ def undelivered(summary: Summary, within: float) -> str | None:
 def overdue(
     entries: dict[str, Entry], rows: dict[str, Row], now_us: int, within_us: int
 ) -> list[Overdue]:
-    """Return the entries whose due slot nobody has won, the worst first. Pure.
+    """Return the entries whose due slot no replica has claimed, the worst first. Pure.
 
-    By this code, not by the tables: when all schedulers are gone, nobody declares
-    anything there any more, and a crontab's instants are known to code only.
+    By this code, not by the tables: when all schedulers are gone, the tables hold
+    no declaration any more, and a crontab's instants are known to code only.
     """
     late = []
     for name, entry in entries.items():

@@ -66,7 +66,7 @@ def import_(  # noqa: PLR0913  # from five sources
 
     FILE is beat's own or JSON, an object of instants by name:
     {"sweep": "2026-01-01T12:00:00+00:00"}. Beat's file is a pickle: read none that
-    somebody else could have written.
+    another user could have written.
 
     With --schedules, URL is the Redis of RedBeat or the database of the other two;
     without one it is what the app's settings say.

@@ -1,4 +1,4 @@
-"""``pecker observers``: hosts with their load, who runs where, what is parked."""
+"""``pecker observers``: hosts with their load, what runs where, what is parked."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def bar(load: int, capacity: int) -> str:
 def _require(
     overview: Overview, summary: Summary, *, kind: str | None, node: str | None
 ) -> None:
-    """Refuse to show nothing for a name that nobody knows."""
+    """Raise a usage error for a host or observer that does not exist."""
     hosts = sorted({one.name for one in summary.hosts})
     if node is not None and node not in {*hosts, *(one.node for one in summary.hosts)}:
         refuse_unknown("--node", node, "there are", hosts)

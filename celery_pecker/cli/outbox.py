@@ -135,7 +135,7 @@ def retry(
 def park(
     ctx: click.Context, /, *, reason: str, name: str, json: bool, **which: Any
 ) -> None:
-    """Let nothing deliver or run rows until somebody retries them."""
+    """Park rows: nothing delivers or runs them until they are retried."""
     with opened(ctx, name, json=json) as (context, database):
         count = operations.park(database, chosen(**which), reason)
         _done(context, count, "parked")

@@ -1,4 +1,4 @@
-"""``pecker schedules``: what is stored, who changed it and when."""
+"""``pecker schedules``: stored schedules and their changes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def schedules(
 @as_json
 @click.pass_context
 def history(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
-    """Show what was changed of a schedule, by whom, newest first."""
+    """Show the changes of a schedule and the users that made them, newest first."""
     with Context.open(ctx, json=json) as context:
         changes = context.schedules.history(name, limit=limit)
         if not changes:

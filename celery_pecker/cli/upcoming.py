@@ -16,7 +16,7 @@ MOST = 10_000
 
 
 def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
-    """Return the slot after the last one; None where nobody can say.
+    """Return the slot after the last one; None where it is not known.
 
     What this code declares counts; the tables say the period of grids that other code
     declares.

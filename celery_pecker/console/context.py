@@ -19,7 +19,7 @@ from celery_pecker.console.documents import plain
 from celery_pecker.console.exits import Unanswered
 
 WHOLE_LINES = 10_000
-"""Letters of a line where nobody's terminal limits it: a pipe gets whole lines."""
+"""Characters of a line where no terminal limits it: a pipe gets whole lines."""
 
 as_json = click.option("--json", is_flag=True, help="For programs: JSON, one document.")
 

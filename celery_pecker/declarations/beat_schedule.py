@@ -18,7 +18,7 @@ from celery_pecker.declarations.validation import check_beat_schedule
 
 
 class _PerEntry(logging.Filter):
-    """Keep Celery's line per sent entry for those who log at DEBUG.
+    """Keep Celery's line per sent entry for logs at level DEBUG.
 
     A thousand a second would flood the log (the slow lane is Celery's own code; the
     line per wake-up is ours).

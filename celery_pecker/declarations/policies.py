@@ -125,7 +125,7 @@ def _delivery(
         return _choice(where, "delivery", options, Delivery, default)
     delivery = _choice(where, "delivery", options, Delivery, Delivery.AT_MOST_ONCE)
     if delivery is Delivery.AT_LEAST_ONCE:
-        # Another replica could send a message again; nobody can run a run again.
+        # Another replica can send a message again; a local run cannot be repeated.
         message = (
             f"{where}['delivery'] is 'at_least_once'; allowed with 'run': 'local' is"
             " 'at_most_once': a run that was begun in a worker ends with that worker"

@@ -11,7 +11,7 @@ from celery_pecker.declarations.duplicates import is_same_entry, note_duplicate
 
 _TIED = "_pecker_tied"
 _OWN = "_pecker_beat_schedule"
-"""The app's ``beat_schedule``, if nobody else's."""
+"""The app's ``beat_schedule``, if no other code has set one."""
 
 
 def add_entry(app: Any, name: str, entry: Mapping[str, Any]) -> None:
@@ -23,7 +23,7 @@ def add_entry(app: Any, name: str, entry: Mapping[str, Any]) -> None:
 
 
 def add_entries(app: Any) -> None:
-    """Enter them again: somebody may have set a new ``beat_schedule`` meanwhile."""
+    """Add the entries again: other code may have set a new ``beat_schedule``."""
     for name, entry in app.__dict__.get(_TIED, ()):
         _enter(app, name, entry)
 

@@ -26,7 +26,7 @@ A page reads tables, never the event stream: what Flower missed while it was awa
 forgot at its restart, is no less true. The page comes with its first data; after that
 the browser asks for data alone, every two seconds, and draws it.
 
-Who may see and do what is Flower's business: its authentication, its read-only mode,
+Access is controlled by Flower: its authentication, its read-only mode,
 its ``url_prefix``. Only the token against forged requests is asked for in any case,
 because a schedule that a stranger's page can pause is no schedule.
 

@@ -103,7 +103,7 @@ def save(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
 
 
 def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
-    """Remove a schedule, if it is the version that somebody has seen."""
+    """Remove a schedule, if it still has the version that the user saw."""
     _require_editing(source)
     version = fields.get("version", "")
     if not version.isascii() or not version.isdigit():

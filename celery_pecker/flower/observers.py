@@ -1,4 +1,4 @@
-"""The page *Observers*: hosts and their room, who runs where, the life of one."""
+"""The page *Observers*: hosts with their room, what runs where, one observer."""
 
 from __future__ import annotations
 

@@ -94,10 +94,10 @@ def retry(source: Source, name: str, by: str) -> dict[str, Any]:
 
 
 def park(source: Source, name: str, by: str) -> dict[str, Any]:
-    """Let nothing deliver or run a message until somebody retries it."""
+    """Park a message: nothing delivers or runs it until it is retried."""
     reason = BY_HAND.format(by=by)
     count = operations.park(source.database, _one(name), reason)
-    return _changed(count, "Parked: nothing delivers it until somebody retries it.")
+    return _changed(count, "Parked: nothing delivers it until it is retried.")
 
 
 def drop(source: Source, name: str, by: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Refused(PeckerError):
     def __init__(self, message: str, *, status: int = 422, **more: Any) -> None:
         super().__init__(message)
         self.status = status
-        """Of the answer: 422 for a wrong field, 409 where somebody else was faster."""
+        """HTTP status: 422 for a wrong field, 409 after a concurrent edit."""
         self.more = more
         """What the page's script gets beside the message, as JSON."""
 
@@ -67,8 +67,8 @@ class Form:
     """Something that can be done with what was typed into a form of a page."""
 
     does: Callable[[Source, str, str, Fields], dict[str, Any]]
-    """Given a source, a name, who asks and the fields; on a thread. It raises `Refused`
-    for what is not accepted."""
+    """Called with a source, a name, the user and the fields, on a thread. It raises
+    `Refused` for what is not accepted."""
     writes: bool = True
     """Whether it changes anything: a preview does not."""
 
@@ -88,7 +88,7 @@ class Page:
     read: Read
     """What it shows, as JSON; on a thread. None: there is no such thing (404)."""
     acts: Mapping[str, Act] = field(default_factory=dict)
-    """What can be done: given a source, a name and who asks; on a thread."""
+    """Functions called with a source, a name and the user, on a thread."""
     forms: Mapping[str, Form] = field(default_factory=dict)
     """What can be done with fields that were filled in."""
     under: str = ""

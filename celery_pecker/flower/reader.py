@@ -217,7 +217,7 @@ class Reader:
         return mine
 
     def _end(self, key: _Key, mine: _Recent) -> None:
-        """Keep an answer for others; an error is raised for those who waited alone."""
+        """Keep an answer for later requests; raise an error in those that waited."""
         mine.answered_at = SYSTEM.monotonic()
         failed = mine.answer.cancelled() or mine.answer.exception() is not None
         if failed and self._recent.get(key) is mine:
@@ -233,10 +233,10 @@ class Reader:
         try:
             return await self._main.write(question, *args, **kwargs)
         finally:
-            self._recent.clear()  # who did it wants to see it
+            self._recent.clear()  # the next request shows the change
 
     def _open(self, page: Page) -> Any:
-        """Return what the page reads from; made once, by the first who asks."""
+        """Return what the page reads from; made once, by the first request."""
         assert page.opens is not None  # noqa: S101 — asked before
         with self._opening:
             if page.name not in self._opened:
@@ -261,7 +261,7 @@ class Reader:
         try:
             return await self._lane(place, places[place]).write(act, name, by)
         finally:
-            self._recent.clear()  # who did it wants to see it
+            self._recent.clear()  # the next request shows the change
 
     async def fill(
         self, form: Form, name: str, by: str, fields: Fields

@@ -64,7 +64,7 @@ class LastTotals:
             return self._totals
 
     def forget(self) -> None:
-        """Read them anew: somebody has changed something."""
+        """Forget the stored schedules: the next request reads them again."""
         self._until = 0.0
 
 

@@ -38,7 +38,7 @@ def schedules_of(app: Celery) -> Schedules:
 
 
 def why_read_only(app: Celery) -> str:
-    """Return why nobody may edit schedules here; empty if people may."""
+    """Return why schedules cannot be edited here; empty if they can."""
     allow_list = schedules_of(app).allow_list
     if allow_list is None:
         return UNSET

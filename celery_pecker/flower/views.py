@@ -1,7 +1,7 @@
 """How Flower serves a page, its data and its actions.
 
-Flower's own class does the rest: who may look, the prefix of addresses, what an error
-looks like.
+Flower's own class does the rest: access, the prefix of addresses, the page of an
+error.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ AWAY = (
     Misconfigured,
     Unreadable,
 )
-"""What somebody must mend before a page can be shown."""
+"""Errors that have to be mended before a page can be shown."""
 LARGEST = 65_536
 """Bytes of an action, at most."""
 LONGEST = 200
-"""Characters of who asks, at most."""
+"""Characters of a user's name, at most."""
 NO_STORE = ("Cache-Control", "no-store")
 SIGN_IN = 401
 SIGNED_OUT = "Signed out: reload the page to sign in."
@@ -61,7 +61,7 @@ POLICY = (
     "script-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'self'",
 )
 """Of a page: no script but files of this Flower, whatever a name holds; and no frame in
-a stranger's page, where a click of somebody signed in here would pause a schedule."""
+a stranger's page, where a click of a signed-in user would pause a schedule."""
 
 
 class View(BaseHandler):
@@ -96,7 +96,7 @@ class View(BaseHandler):
 
     @property
     def user(self) -> str:
-        """Who looks, as far as Flower knows."""
+        """The user, as far as Flower knows."""
         if isinstance(self.current_user, str):
             return self.current_user[:LONGEST]
         if self.application.options.basic_auth:
@@ -120,7 +120,7 @@ class View(BaseHandler):
             return ""
         return (
             "Flower has no authentication: set --basic_auth or --auth,"
-            " or FLOWER_UNAUTHENTICATED_API=true where everybody may."
+            " or FLOWER_UNAUTHENTICATED_API=true where every user may."
         )
 
     async def read(self) -> dict[str, Any] | None:
@@ -195,7 +195,7 @@ class DataView(ScriptView):
     async def get(self) -> None:
         """Answer with JSON, also where nothing can be read.
 
-        Whoever was signed out gets that as an error, not the login: each such answer
+        A user who was signed out gets an error, not the login: each such answer
         would begin a login of its own, and the one that goes on in another tab fails.
         """
         self.set_header(*NO_STORE)
@@ -248,7 +248,7 @@ class ActView(ScriptView):
         except InvalidField as error:
             answer(self, 422, error=str(error), field=error.field)
         except AWAY as error:
-            answer(self, 503, error=f"Nobody knows whether it was done: {error}")
+            answer(self, 503, error=f"It is not known whether it was done: {error}")
         except Refused as error:
             answer(self, error.status, error=str(error), **error.more)
         except PeckerError as error:

@@ -191,7 +191,7 @@ def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
 def owner(recorded: str | None, app: str) -> Finding:
     """Judge whose schema it is."""
     if recorded is None:
-        return ok("owner", f"nobody's yet; the first scheduler makes it {app!r}'s")
+        return ok("owner", f"no app's yet; the first scheduler makes it {app!r}'s")
     if recorded == app:
         return ok("owner", f"app {app!r}")
     return fail(

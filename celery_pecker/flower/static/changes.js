@@ -1,4 +1,4 @@
-// Who changed a schedule, when, and what: on its page and beside its form.
+// The changes of a schedule: user, time and fields, on its page and beside its form.
 pecker.changes = (function () {
     "use strict";
 

@@ -1,4 +1,4 @@
-// The form of a stored schedule: what was typed is previewed, saved, and never lost to somebody else's edit.
+// The form of a stored schedule: what was typed is previewed, saved, and never lost to a concurrent edit.
 (function () {
     "use strict";
 
@@ -40,7 +40,7 @@
         for (const [key, kinds] of Object.entries(GOES_WITH)) {
             if (key in texts && !kinds.includes(texts.kind)) { texts[key] = ""; }
         }
-        // A pause is no version: who has not touched it leaves it as it is by now.
+        // A pause is no version: a form in which it was not changed leaves it as it is now.
         if (!touched.has("paused")) { delete texts.paused; }
         return {...texts, version: base};
     }
@@ -101,7 +101,7 @@
     function drawPreview(seen) {
         runs = seen.runs;
         if (!seen.problem) { text(byId("words"), seen.words); }
-        // A form that nobody has filled in yet is not wrong.
+        // A form that has not been filled in yet is not wrong.
         const known = inputs.has(seen.field) && (touched.has(seen.field) || name);
         complain(known ? seen.field : null, seen.problem);
         text(byId("preview-problem"), !seen.problem || inputs.has(seen.field) ? "" : seen.problem);
@@ -167,7 +167,7 @@
         if (input) { input.focus(); } else { pecker.say(error.message, true); }
     }
 
-    // Somebody else was faster: both versions, and what was typed stays in the form.
+    // A concurrent edit was saved first: show both versions; what was typed stays in the form.
 
     function drawConflict(reply) {
         conflict = reply.conflict;
@@ -233,7 +233,7 @@
         });
     }
 
-    // Live: somebody else's edit is seen before it is run into.
+    // Polled: a concurrent edit is shown before the form is saved.
 
     function drawNotices() {
         const stored = last.stored, words = [];
@@ -253,7 +253,7 @@
         byId("newer").hidden = !newer;
         if (newer) {
             text(byId("newer"), stored ? `${stored.by} has changed it ${ago(now() - stored.changed)}: it is at version ${stored.version} now, and this form is of version ${base}. Saving shows both.`
-                : "Somebody has removed it meanwhile. Saving shows what there is.");
+                : "Another user has removed it. Saving shows the current state.");
         }
         text(byId("state"), !stored ? (last.code ? "Declared by code" : name ? "Removed" : "Stored in the database: each scheduler follows within a second of saving.")
             : stored.problem || `Version ${stored.version}, by ${stored.by}, ${ago(now() - stored.changed)}`);

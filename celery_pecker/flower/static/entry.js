@@ -126,7 +126,7 @@
     }
 
     // The strip: for a grid each row begins at a round instant, so that cells stay where
-    // they are while new ones come; what nobody reported of is an empty cell.
+    // they are while new ones come; a slot without a report is an empty cell.
 
     function layout(data) {
         const wide = strip.clientWidth - 76;
@@ -166,7 +166,7 @@
             for (let column = 0; column < columns; column++) {
                 const one = cells.get(column);
                 if (!one && (!period || column * period + first < firstDue || column * period + first > lastDue)) { continue; }
-                const shown = one || {due: first + column * period, late: null, kind: "none", words: "nobody reported of it"};
+                const shown = one || {due: first + column * period, late: null, kind: "none", words: "no report of it"};
                 parts.push(place(shown, 76 + column * size, y, size - gap, high));
             }
             y += line;
@@ -276,7 +276,7 @@
     function drawFacts(data) {
         const row = data.row, fence = data.fence;
         const facts = [
-            ["Holder", row.holder ? `${row.host || "seen no more"} · ${row.holder}` : "nobody yet",
+            ["Holder", row.holder ? `${row.host || "seen no more"} · ${row.holder}` : "none yet",
                 data.holder_seen ? "last seen " + ago(now() - data.holder_seen) : ""],
             ["Epoch", row.epoch, "era " + row.era],
             declared(data),
@@ -286,11 +286,11 @@
                     + (fence.attempt ? ` · retry ${fence.attempt}` : "")
                 : row.timeout === null ? "kept for entries with a timeout" : "none yet"],
             ...data.pending.map(one => one.asked
-                ? ["Asked for", time(one.due_us, true), `by ${one.asked_by || "somebody"}`
+                ? ["Asked for", time(one.due_us, true), `by ${one.asked_by || "an unknown user"}`
                     + (one.claimed_us ? ", taken" : ", waits to be taken")]
                 : ["On the way", time(one.due_us, true), `attempt ${one.attempt}, not confirmed yet`]),
         ];
-        // In place, because somebody may be copying what stands there.
+        // In place, so that a selection that a user is copying stays.
         const rows = byId("facts").children;
         facts.forEach(([key, value, sub], nth) => {
             const row = rows[nth] || byId("facts").appendChild(el("div", {class: "detail-row"},

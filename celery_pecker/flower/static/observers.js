@@ -173,7 +173,7 @@
             places.stopping && plural(places.stopping, "stops", "stop")].filter(Boolean).join(", ") || "all well", "success");
         card("waiting", count(places.waiting), oldest_waiting === null ? "none" : "the oldest for " + span(oldest_waiting * 1e6),
             oldest_waiting > 60 ? "danger" : places.waiting ? "active" : "success");
-        card("parked", count(places.parked), places.parked ? "somebody has to look" : "none", places.parked ? "warning" : "success");
+        card("parked", count(places.parked), places.parked ? "need attention" : "none", places.parked ? "warning" : "success");
         card("free", count(free), `of ${count(capacity)}, on ${count(taking)} of ${plural(there, "host")}`, free ? "success" : "danger");
     }
 

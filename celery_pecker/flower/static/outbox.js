@@ -110,10 +110,10 @@
         card("drain", never ? "never" : summary.depth ? seconds(summary.drained_in) : "now",
             (never && summary.rate ? "a task stands still; " : "") + rate(summary.rate) + " a second" + (summary.later ? ", " + plural(summary.later, "message") + " later" : ""),
             never ? "danger" : "success");
-        card("parked", count(summary.parked), summary.parked ? "somebody has to look" : "none", summary.parked ? "warning" : "success");
+        card("parked", count(summary.parked), summary.parked ? "need attention" : "none", summary.parked ? "warning" : "success");
         const away = summary.relays.filter(one => one.broker !== null);
         card("relays", count(summary.relays.length),
-            away.length ? `the broker is away for ${count(away.length)}: ${away[0].broker}` : summary.relays.length ? "all reach the broker" : "nobody delivers",
+            away.length ? `the broker is away for ${count(away.length)}: ${away[0].broker}` : summary.relays.length ? "all reach the broker" : "no relay runs",
             away.length || !summary.relays.length ? "danger" : "success");
     }
 

@@ -63,7 +63,7 @@ window.pecker = (function () {
         const clock = clocks.format(at) + fraction;
         const today = new Date(now() / 1000);
         if (days.format(at) === days.format(today)) { return clock; }
-        // Another day's seconds matter where somebody asks for the exact instant only.
+        // Seconds of another day are shown only where the exact instant is asked for.
         const year = days.format(at).slice(0, 4) === days.format(today).slice(0, 4) ? "" : " " + days.format(at).slice(0, 4);
         return dates.format(at) + year + ", " + (exact === undefined ? minutes.format(at) : clock);
     }
@@ -139,7 +139,7 @@ window.pecker = (function () {
     }
 
     async function question(url, options) {
-        // A redirect leads to somebody's login, which is for people to open.
+        // A redirect leads to a login page, which a user has to open.
         const answer = await fetch(url, {
             credentials: "same-origin", redirect: "manual", headers: {Accept: "application/json"},
             signal: AbortSignal.timeout(REQUEST_TIMEOUT), ...options});
@@ -232,7 +232,7 @@ window.pecker = (function () {
     function button(what, words, done) {
         const made = el("button", {type: "button", class: "pecker-act", "data-act": what}, icon(ICONS[what]));
         relabel(made, what, words);
-        // Not `disabled` meanwhile: that takes the focus from whom it was pressed by key.
+        // Not `disabled` meanwhile: a button that was pressed by key would lose the focus.
         made.addEventListener("click", async () => {
             if (made.getAttribute("aria-busy")) { return; }
             made.setAttribute("aria-busy", "true");
@@ -288,8 +288,8 @@ window.pecker = (function () {
         return keep;
     }
 
-    // Keys that need no other key; those of one letter can be switched off, for who
-    // dictates or touches keys unawares. The browser remembers it for all pages.
+    // Keys that need no other key; those of one letter can be switched off, for
+    // users who dictate or touch keys by accident. The browser remembers it for all pages.
     function keys(handle) {
         const box = document.getElementById("pecker-letters");
         function choose(on) {

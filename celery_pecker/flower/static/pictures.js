@@ -20,14 +20,14 @@ pecker.pictures = (function () {
     };
     const WHY = {
         ok: "Its next slot is not due yet",
-        overdue: "A slot is due and nobody has won it",
+        overdue: "A slot is due and no replica has claimed it",
         failing: "Its last slot was not sent, its last run ended badly, or one did within a minute",
         unreported: "What was sent should have begun, and no worker reports of it: it waits in its queue, or its worker died, or runs without pecker_dsn",
-        paused: "Its slots pass without a run until somebody resumes it",
+        paused: "Its slots pass without a run until it is resumed",
         undeclared: "No living scheduler's code declares it; it is forgotten after a day",
-        unreadable: "Its stored row cannot be read: nobody runs it until somebody mends it",
+        unreadable: "Its stored row cannot be read: it does not run until the row is repaired",
         done: "It was to run once, and that instant is over; it is forgotten after a day",
-        removed: "Somebody removed it; it is forgotten after a day",
+        removed: "It was removed; it is forgotten after a day",
         new: "It has had no slot yet",
     };
 

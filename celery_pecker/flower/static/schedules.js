@@ -105,7 +105,7 @@
         text(parts.lastSub, never ? "seen " + ago(at - entry.last) : ago(at - entry.last));
         if (entry.next === null || !entry.declared) {
             text(parts.next, "–");
-            attribute(parts.next, "title", !entry.declared ? "Nobody would run it"
+            attribute(parts.next, "title", !entry.declared ? "No scheduler declares it"
                 : entry.stored ? "None is due" : "Only the app's own code can say");
             text(parts.nextSub, "");
             return;
@@ -155,7 +155,7 @@
                 : totals.failing ? "their last runs ended badly" : "no run ended badly lately");
         put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
         const waiting = totals.pending + totals.asked;
-        put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "nobody claims slots");
+        put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "no slot is claimed");
         tone("card-overdue", totals.overdue ? "danger" : "success");
         tone("card-failing", totals.failing + totals.unreported ? "danger" : "success");
         tone("card-missed", totals.missed ? "warning" : "success");
