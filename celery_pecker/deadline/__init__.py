@@ -27,7 +27,7 @@ Ending
                           installed by hand
 
 What it cannot do
-    stop a C call that holds the GIL, a name lookup, a thread that asks nobody.
+    stop a C call that holds the GIL, a name lookup, a thread that never checks.
     docs/explanation/deadlines.md says where code can be interrupted, and where not.
 """
 
@@ -73,7 +73,7 @@ Answer = TypeVar("Answer")
 
 def run(main: Coroutine[Any, Any, Answer]) -> Answer:
     """Run a coroutine as asyncio.run does, under the deadline in force."""
-    # asyncio is loaded by those who use it
+    # asyncio is loaded only where it is used
     from celery_pecker.deadline import coroutines  # noqa: PLC0415
 
     return coroutines.run(main)

@@ -1,7 +1,7 @@
 """The deadline in force, and the four questions that code asks of it.
 
-The instant is absolute and monotonic, so whoever inherits it (a nested block, a thread,
-a coroutine) has what is left and not what was given.
+The instant is absolute and monotonic, so what inherits it (a nested block, a
+thread, a coroutine) has the rest of the budget and not the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEAST = 0.001
 """What `timeout` gives at least: to many libraries 0 means "do not wait"."""
 MOST = 2_000_000.0
-"""What it gives at most, three weeks: whoever has waited that long asks again.
+"""The most that it returns, three weeks: a caller that waited that long asks again.
 
 Sockets, poll() and PostgreSQL count milliseconds, up to 2**31.
 """

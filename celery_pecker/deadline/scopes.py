@@ -86,7 +86,7 @@ class Scope(ContextDecorator):
             running.changed(current.get())
 
     async def __aenter__(self) -> Self:
-        # asyncio is loaded by those who use it, not by every `import celery_pecker`
+        # asyncio is loaded where it is used, not by every `import celery_pecker`
         from celery_pecker.deadline.enforcement.coroutines import Alarm  # noqa: PLC0415
 
         outer = current.get()

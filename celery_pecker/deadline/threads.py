@@ -61,7 +61,7 @@ def _within(seconds: float | None) -> float | None:
 
 
 class Executor(ThreadPoolExecutor):
-    """A pool of threads whose jobs run under the deadline of whoever gave them."""
+    """A pool of threads whose jobs run under the deadline of their submitter."""
 
     def submit(
         self,
@@ -83,8 +83,8 @@ class Executor(ThreadPoolExecutor):
     ) -> None:
         """Wait for the jobs, but not beyond the deadline.
 
-        Jobs that have not begun are cancelled then. One that does not look at the
-        deadline goes on in its thread: nobody can stop it.
+        Jobs that have not begun are cancelled then. One that does not check the
+        deadline goes on in its thread: it cannot be stopped.
         """
         if remaining() is None:
             self.shutdown(wait=True)

@@ -1,6 +1,6 @@
 """Show the arguments of a message as text, without building any object of it. Pure.
 
-A body may come from anybody who may write the table. JSON and texts are shown; pickle
+Any role that may write the table can store a body. JSON and texts are shown; pickle
 and whatever else could run code or fill the memory when it is decoded is not.
 """
 

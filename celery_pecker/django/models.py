@@ -122,7 +122,7 @@ class Schedule(models.Model):
 
 
 class ScheduleChange(models.Model):
-    """Who changed which schedule, when, and to what; a hundred of each name."""
+    """A change of a schedule: user, time and new values; the last 100 per name."""
 
     id = models.BigIntegerField(primary_key=True)
     name = models.TextField(verbose_name="schedule")

@@ -5,7 +5,7 @@
     SlotRecord ◀──merge()── reports of a slot ◀──read───────────┘
 
 Every process reports what it saw: a scheduler that it published, a worker that it
-refused. Nobody writes what a slot *is*: readers merge the reports of one slot, in any
+refused. No process writes a slot's state: readers merge the reports of one slot, in any
 order, forward only. Nothing depends on the history: what cannot be written is dropped
 and counted.
 

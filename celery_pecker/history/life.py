@@ -1,6 +1,6 @@
 """The runs that one process life has in hand, renewed while it lives.
 
-A process that is killed reports nothing, so whoever has reported that a run goes on
+A killed process reports nothing, so a process that has reported a run as running
 renews a row that names it, until the run has ended. Schedulers sweep rows that are no
 longer renewed (silent_processes.py): their runs are lost. A process that was frozen, or
 cut off from the database, finds its row gone when it comes back, and reports its runs
@@ -20,7 +20,7 @@ LISTED = 1_000
 """Runs of a row, at most: what is more is not known as lost."""
 
 LEFT = 0
-"""In place of a report: the run goes on elsewhere, or nobody knows where."""
+"""In place of a report: the run continues elsewhere, or its process is not known."""
 BEGUN = frozenset({int(Report.STARTED), int(Report.RUNNING)})
 ENDED = frozenset(
     {

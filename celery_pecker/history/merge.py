@@ -54,12 +54,12 @@ class SlotRecord:
 
     @property
     def state(self) -> Report:
-        """What became of it, as far as anybody has reported."""
+        """The state of the slot, as far as it was reported."""
         return self.top.report
 
     @property
     def late_us(self) -> int | None:
-        """How late it was sent, or, where nobody reported that, started."""
+        """How late it was sent, or, where that was not reported, started."""
         first = self.published or self.started
         return None if first is None else max(first.at_us - first.due_us, 0)
 

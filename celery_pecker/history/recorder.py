@@ -43,7 +43,7 @@ class Recorder:
         self.host = host
         """The worker that reports; None for a scheduler: pecker_replicas names it."""
         self.dropped = 0
-        """Reports that nobody will read: they came faster than they went."""
+        """Reports that were dropped: they came faster than they could be written."""
         self._keep = keep
         self._waiting: deque[tuple[str, int, int, int, int, int, str]] = deque()
         self._open: dict[str, Page] = {}
@@ -131,7 +131,7 @@ class Recorder:
             self.life.note(name, era, due_us, epoch, report)
             if report == LEFT:
                 continue
-            # A run that was asked for and that nobody took has no epoch, and no slot.
+            # A requested run that no replica claimed has no epoch, and no slot.
             if epoch and kept(report):
                 self._add(name, (era, due_us), at_us, report, error)
             page = self._open.get(name)

@@ -1,4 +1,4 @@
-"""The nouns: what can be reported of a slot, by whom and when."""
+"""The nouns: what can be reported of a slot, by which process and when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Report(IntEnum):
     MISFIRED = 3
     """Its grace or deadline was over when it was found."""
     FAILED_TO_SEND = 4
-    """It could not be sent, or nobody knows whether it was."""
+    """It could not be sent, or it is not known whether it was."""
     PAUSED = 5
     """Its entry was paused: it passed without a run."""
     HELD = 6
@@ -41,7 +41,7 @@ class Report(IntEnum):
     REFUSED_REPEATED = 23
     """This very run had started before."""
     ASKED = 30
-    """Somebody asked for this run; it lies beside the grid."""
+    """A requested run, beside the grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class SlotReport:
 
 
 class Historian(Protocol):
-    """Who takes reports down, and when that is welcome."""
+    """Writes reports to the history, and says when it accepts them."""
 
     def note(  # noqa: PLR0913, PLR0917  # the parts of a report
         self,

@@ -2,8 +2,8 @@
 
 Judged by how long this process has seen a row unchanged on its own monotonic clock,
 never by the row's age: a database that was away, or whose clock was stepped, makes all
-rows old at once. Looks must follow one another, because who was frozen, or had no
-database, has seen nothing meanwhile.
+rows old at once. Polls must follow one another, because a process that was frozen, or
+had no database, has seen nothing in between.
 """
 
 from __future__ import annotations

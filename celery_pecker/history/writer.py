@@ -93,7 +93,7 @@ class HistoryWriter:
     def _step(self) -> float:
         self._look()
         rest = self._write()
-        # After the ends of runs are written: who dies in between has lost nothing.
+        # After the ends of runs are written: a death in between loses nothing.
         return min(rest, self._renew())
 
     def _write(self) -> float:

@@ -181,7 +181,7 @@ class Outboxes(page.OpenPage, Page):
 
 
 class Live(page.OpenPage, Page):
-    """For those who restart what hangs."""
+    """Liveness probe: whether the process should be restarted."""
 
     async def get(self) -> None:
         """Answer: the event loop turns."""

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 _SQLALCHEMY = re.compile(r"postgres(ql)?\+\w+://")
 """A URL that names a driver, which libpq does not know."""
 LEAST_FOR_CONNECTING = 2.0
-"""Seconds for all hosts together, where nobody is in a hurry."""
+"""Seconds for all hosts together, where there is no earlier deadline."""
 
 
 class BoundedConnection(hosts.Connection[tuple[Any, ...]]):

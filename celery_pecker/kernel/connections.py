@@ -26,7 +26,7 @@ from celery_pecker.kernel.settings import Settings
 MAX_CONNECTIONS = 4
 """How many short exchanges are under way at a time in one process."""
 MAX_IDLE = 8
-"""Connections that stay open while nobody uses them."""
+"""Idle connections that stay open."""
 IDLE_TIMEOUT = 60.0
 """Seconds after which an unused connection is made anew."""
 
@@ -101,13 +101,13 @@ class Connections:
                 places.release()
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._after_fork()
         _close(self._idle)
 
     def _after_fork(self) -> None:
         if self._idle.process != os.getpid():
-            # First: who sees that the process is known takes the places for its own.
+            # First: a thread that sees the new process takes the places for its own.
             self._places = None if self._most is None else _FairSemaphore(self._most)
             _close(self._idle)
 
@@ -129,10 +129,10 @@ class Connections:
 
 
 class _FairSemaphore:
-    """Places that go to those who wait for one, in the order in which they came.
+    """A semaphore that hands its places to waiting threads first in, first out.
 
-    A semaphore of the standard library lets whoever asks next overtake them: the thread
-    that gave a place back has it again before one that waits for it has woken up.
+    A semaphore of the standard library lets the next caller overtake them: the thread
+    that released a place has it again before a waiting thread has woken up.
     """
 
     def __init__(self, most: int) -> None:
@@ -157,7 +157,7 @@ class _FairSemaphore:
         return not self._left(turn)
 
     def release(self) -> None:
-        """Hand a place to who has waited longest."""
+        """Hand a place to the thread that has waited longest."""
         with self._lock:
             if self._queue:
                 self._queue.popleft().set()
@@ -175,7 +175,7 @@ class _FairSemaphore:
 
 @dataclass(slots=True)
 class _Idle:
-    """Connections that nobody uses, since when, and the process that they are of."""
+    """Idle connections, since when, and the process that opened them."""
 
     process: int
     databases: deque[tuple[float, Database]]

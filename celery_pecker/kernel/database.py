@@ -114,7 +114,7 @@ class Database:
     def call_off(self, within: float) -> None:
         """Have the server end what it does not answer in time from now on.
 
-        For who is in no hurry. A statement that waits for a table's lock goes on
+        For work without a deadline. A statement that waits for a table's lock goes on
         waiting when its client has left, and a client that comes again and again fills
         all of the server's connections: seen with a locked pecker_history, one more
         every two seconds.

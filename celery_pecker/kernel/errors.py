@@ -30,7 +30,7 @@ class InvalidField(Misconfigured):
 
 
 class VersionConflict(PeckerError):
-    """Somebody else has changed the stored schedule since it was read."""
+    """The stored schedule has been changed since it was read."""
 
     def __init__(self, name: str, *, expected: int, actual: int) -> None:
         state = f"is at version {actual}" if actual else "does not exist"

@@ -36,7 +36,7 @@ class OpenGate:
 def held_by(gate: Gate, names: Sequence[str]) -> set[str]:
     """Return the names that a gate holds; none, and an error in the log, if it fails.
 
-    Whoever writes a gate must not be able to stop the schedule by a mistake.
+    A mistake in a gate must not be able to stop the schedule.
     """
     return user_code.call("the gate", set(), _held, gate, names)
 

@@ -172,7 +172,7 @@ def _with_service(params: ConnDict) -> ConnDict:
     """Return the parameters with the hosts that a service file names.
 
     libpq reads the file when it begins to connect. A mode of TLS that does not exist
-    lets it stop right after, before it speaks to anybody.
+    lets it stop right after, before it connects to a host.
     """
     if not get_param(params, "service"):
         return params

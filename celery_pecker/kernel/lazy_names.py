@@ -1,7 +1,7 @@
 """Public names of a package that are loaded when they are first used.
 
 Each `celery` command imports our packages before it knows what it is asked for; what
-loads Celery or a driver of PostgreSQL is loaded by those who use it.
+loads Celery or a driver of PostgreSQL is loaded at its first use.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class TrustWindow:
 
     It opens before the claim was sent, not when the answer came: however slow the
     answer, and however long the process was frozen, the window closes before
-    anybody else may act.
+    another holder may act.
     """
 
     opened: float

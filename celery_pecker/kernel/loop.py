@@ -84,7 +84,7 @@ class Loop:
 
     @property
     def dead(self) -> bool:
-        """Return whether the thread has ended although nobody stopped it."""
+        """Return whether the thread has ended although it was not stopped."""
         return self._ended.is_set() and not self._stopping
 
     @property
@@ -97,7 +97,7 @@ class Loop:
         return self._ended.wait(timeout)
 
     def run(self) -> None:
-        """Turn until somebody calls `stop`."""
+        """Turn until `stop` is called."""
         try:
             while not self._stopping:
                 self._sleep(self.run_once())

@@ -68,7 +68,7 @@ def _take(
         connection.execute(
             sql.SQL("set local lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
         )
-        # One migrator at a time, whoever they are; released at commit.
+        # One migrator at a time; released at commit.
         connection.execute(
             "select pg_advisory_xact_lock(hashtext(%s))", [f"celery_pecker:{schema}"]
         )

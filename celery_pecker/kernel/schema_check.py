@@ -72,7 +72,7 @@ def _look(database: Database, app: str) -> None:
     migrations.check(database)
     rows = database.run("own_schema", app=app)
     if not rows:
-        message = f"{database.where} was not asked to the end who owns the schema"
+        message = f"{database.where} did not answer which app owns the schema"
         raise DatabaseUnavailable(message)
     [(owner,)] = rows
     if owner != app:

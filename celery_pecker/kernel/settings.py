@@ -121,7 +121,7 @@ class Settings:
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
-    # An app's configuration that nobody has read yet tells its prefix by `data` only.
+    # An app's configuration that was not read yet shows its prefix in `data` only.
     read = getattr(conf, "data", conf)
     namespace = getattr(read, "prefix", None) or ""
     for key in conf:

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 BY_SIGNAL = range(-255, -191)
 """Codes of the SystemExit by which a child of prefork ends: 256 less than the signal's
-number. SIGTERM is -241: a hard time limit, or who stops all processes of a service."""
+number. SIGTERM is -241: a hard time limit, or a stop of all processes of a service."""
 
 
 class Exited(Exception):

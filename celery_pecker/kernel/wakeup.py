@@ -12,7 +12,7 @@ import threading
 
 
 class Wakeup:
-    """A flag that one thread sleeps by and anybody sets.
+    """A flag on which one thread sleeps and which any thread sets.
 
     Wake-ups are not counted: one sleep takes all that came before it ended.
     """
@@ -32,7 +32,7 @@ class Wakeup:
             return
 
     def sleep(self, seconds: float | None = None) -> bool:
-        """Sleep until somebody calls `wake`; return whether somebody did.
+        """Sleep until `wake` is called; return whether it was.
 
         For `seconds` at most; None sleeps without an end, zero or less only looks.
         """

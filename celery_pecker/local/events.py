@@ -143,7 +143,7 @@ class EventSender:
         return delay
 
     def _send(self) -> None:
-        # The side channel has no publisher confirms: nobody would count these.
+        # The side channel has no publisher confirms: nothing would count these.
         channel = self._broker.side
         if channel is not self._channel:
             self._channel = channel

@@ -273,7 +273,7 @@ class OutboxRunner:
             **headers,
             **(embed or {}),
             "hostname": self._hostname,
-            # Nobody waits for it, and a backend that is away must not hold it up.
+            # No caller waits for it, and an unreachable backend must not delay it.
             "ignore_result": True,
             "is_eager": False,
             "utc": True,

@@ -169,7 +169,7 @@ class Order:
             "kwargsrepr": self.ready.kwargsrepr,
             "origin": hostname,
             "hostname": hostname,
-            # Nobody waits for it, and a backend that is away must not hold it up.
+            # No caller waits for it, and an unreachable backend must not delay it.
             "ignore_result": True,
             "utc": True,
             "is_eager": False,

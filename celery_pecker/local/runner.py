@@ -197,7 +197,7 @@ class LocalRunner:
     # One slot
 
     def _waited(self) -> float:
-        """Return for how many seconds somebody has waited for a thread, at most."""
+        """Return the seconds of the run that has waited longest for a thread."""
         now = self._clock.monotonic()
         return now - next(iter(self._queue.values()), now)
 

@@ -1,7 +1,7 @@
 """Log why local slots are not claimed here: runs that do not end, threads all taken.
 
 Such runs are seen nowhere else: they have no end that could be reported, and what is
-left to other workers is nobody's failure, if there are any. Logged on the scheduler's
+left to other workers is no failure, if there are any. Logged on the scheduler's
 thread, which nothing that a run does can hold up.
 """
 

@@ -1,6 +1,6 @@
 """Figures for Prometheus: those of the tables, and what this process did.
 
-    tables    the same from whoever asks: entries, overdue, paused, missed, replicas.
+    tables    the same from each process: entries, overdue, paused, missed, replicas.
               On our own port and on Flower's ``/metrics`` (`register`)
     process   of the scheduler or worker that answers: wake-ups, slots, lateness, runs.
               On our own port only

@@ -10,7 +10,7 @@ from celery_pecker.alarms.overview import Overview, RuleRow, TargetRow
 
 
 class Alarms:
-    """Figures of alarms, over the connection of who owns them.
+    """Figures of alarms, over the owner's connection.
 
     Where the tables cannot be read there are none, as `celery_pecker_up` says.
     """

@@ -15,11 +15,11 @@ FRESH = 5.0
 MOST_KINDS = 100
 """Kinds, at most, that have series of their own."""
 STATES = ("up", "draining", "lapsed")
-"""Of hosts; lapsed: the lease is over, and nobody has taken over yet."""
+"""Of hosts; lapsed: the lease has ended, and no host has taken over yet."""
 
 
 class Observers:
-    """Figures of observers, over the connection of who owns them.
+    """Figures of observers, over the owner's connection.
 
     Where the tables cannot be read there are none; see `celery_pecker_up`.
     """

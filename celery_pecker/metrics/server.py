@@ -169,7 +169,7 @@ class _Http(ThreadingHTTPServer):
         super().__init__((str(where[0]), settings.metrics_port), _Answer)
 
     def server_bind(self) -> None:
-        """Take the port without asking a name server who we are.
+        """Bind the port without asking a name server for the host's name.
 
         The class above this one does, and a worker would wait for that at its start.
         """

@@ -37,8 +37,8 @@ class TableCollector(Collector):
     """A collector over the tables; may be asked by several threads at once.
 
     While PostgreSQL is away ``celery_pecker_up`` is 0 and there are no other figures: a
-    figure that may be hours old is worse than none. One thread reads at a time; who
-    asks meanwhile gets what was read before, and waits if nothing was.
+    figure that may be hours old is worse than none. One thread reads at a time; a
+    concurrent request gets the result of the last read, or waits for the first.
     """
 
     def __init__(
@@ -171,8 +171,12 @@ def _totals(totals: Totals) -> Iterator[Metric]:
         ("entries", "Entries in the tables", totals.entries),
         ("entries_declared", "Entries of living replicas", totals.declared),
         ("entries_undeclared", "Entries that no replica declares", totals.undeclared),
-        ("entries_paused", "Entries that somebody paused", totals.paused),
-        ("entries_overdue", "Entries whose slot nobody won in time", totals.overdue),
+        ("entries_paused", "Entries that are paused", totals.paused),
+        (
+            "entries_overdue",
+            "Entries whose slot was not claimed in time",
+            totals.overdue,
+        ),
         (
             "entries_failing",
             "Entries that are not sent, or whose runs end badly",

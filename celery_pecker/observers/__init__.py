@@ -15,17 +15,17 @@ Nouns
 
 Tables (``sql/migrations/…_observers.sql``)
     ``pecker_observers``          one row each. ``status`` goes forward only: created,
-                                  processing, on_deleting, deleted. ``node``: who runs
-                                  it; null: none. ``epoch``: its fencing token.
+                                  processing, on_deleting, deleted. ``node``: which host
+                                  runs it; null: none. ``epoch``: its fencing token.
                                   ``parked_at``, ``not_before``, ``failures``,
                                   ``moves``, ``state`` (the cursor) stand beside it
     ``pecker_observer_nodes``     one row for each life of a host, with the one lease
-    ``pecker_observer_kinds``     what hosts can run: who starts by name needs no code
+    ``pecker_observer_kinds``     what hosts can run: a start by name needs no code
     ``pecker_observer_history``   what happened, bounded
     ``pecker_observer_notices``   ``on_parked``, ``on_moved``: written with the event,
                                   deleted when they are sent
 
-Who does what, when
+Which part does what, when
     *caller* (``app``, ``kind``, ``statements``; ``sql/observers.sql``)
         ``start`` inserts a row in the caller's transaction. ``stop`` sets
         ``on_deleting``, or ``deleted`` where no host has the row: an order stays in the
@@ -46,15 +46,15 @@ Who does what, when
 
 Laws
     *one lease per host*: 10,000 observers cost no more renewals than one
-    *witness*: who has not held its own lease unbroken for a whole length of it buries
-    nobody, or the first host after an outage would bury all; but who has the name of a
-    host whose last renewal was before it joined follows that one
+    *witness*: a host that has not held its own lease unbroken for its whole length
+    declares no other dead, or the first host after an outage would end all; but one
+    with the name of a host whose last renewal was before it joined follows that one
     *trust* ends at 80 % of the lease, counted from before the renewal was sent (I2):
     lives end before any other begins
     *epoch* rises with each claim (I3): of two lives that overlap although (a frozen
     process) the guarded writes of one succeed. A guard locks the row for share: the
     next life begins after that transaction
-    *placement* is nobody's task: each host takes and gives by the same survey
+    *placement* is no single host's task: each takes and gives by the same survey
     (``placement``)
 
 Where to change what: placement in ``placement``; retries in ``retry``; what is refused

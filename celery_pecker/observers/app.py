@@ -43,7 +43,7 @@ class Observers(PerApp):
 
     The observer runs once the transaction is committed, on one of the hosts that
     ``celery -A proj pecker observe`` or a worker with ``pecker_observers = True``
-    supervises, until somebody calls ``stop``. After a rollback there never was one.
+    supervises, until ``stop`` is called. After a rollback there never was one.
 
     Args:
         app: the Celery app whose hosts run them.

@@ -17,7 +17,7 @@ class Status(enum.StrEnum):
     PROCESSING = "processing"
     """A host has taken it, be it this one or one before."""
     ON_DELETING = "on_deleting"
-    """Somebody asked for its end; the host that runs it has not reported it."""
+    """Its end was requested; the host that runs it has not reported it."""
     DELETED = "deleted"
     """It has ended; its name is free."""
 

@@ -1,12 +1,12 @@
-"""Who takes how much, and who gives away how much. Pure.
+"""How much each host takes, and how much it gives away. Pure.
 
-Each host decides for itself, by the same survey: nobody places observers. A host's
-share is that part of all the weight which its capacity is of all capacity. It takes up
-to its share at once, so that the first host that looks does not take everything, and
-beyond it what others let lie. It gives away what is above its share and a margin, where
-hosts that can run it are below theirs: no more is moved than has to be. While hosts
-are starting and most of the weight waits, nobody takes: what the first one took would
-move again when the others are there.
+Each host decides for itself, by the same survey: there is no central placement. A
+host's share is that part of all the weight which its capacity is of all capacity. It
+takes up to its share at once, so that the first host that looks does not take
+everything, and beyond it what others let lie. It gives away what is above its share and
+a margin, where hosts that can run it are below theirs: no more is moved than has to be.
+While hosts are starting and most of the weight waits, no host takes: what the first one
+took would move again when the others are there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Waiting:
 class Looks:
     """What one host remembers of its surveys: its clock, not the age of rows.
 
-    Rows that waited for an hour while no host was there have been left by nobody.
+    Rows that waited for an hour while no host was there were not left by a host.
     """
 
     _nodes: frozenset[str] = frozenset()

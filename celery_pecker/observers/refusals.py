@@ -39,7 +39,7 @@ def text(field: str, value: object, most: int = MAX_NAME) -> str:
 
 
 def full(value: object) -> bool:
-    """Return whether to refuse where nobody has room."""
+    """Return whether to refuse where no host has room."""
     if value not in FULL:
         message = f"full is {value!r}; allowed are 'wait' and 'refuse'"
         raise ObserverRefused(message)

@@ -62,7 +62,7 @@ class Statements:
 
         Raises:
             NameTaken: one of this name is there.
-            NoCapacity: nobody has room, and it was to be refused then.
+            NoCapacity: no host has room, and it was to be refused then.
             ObserverRefused: its kind is unknown, or it is heavier than every capacity.
         """
         params = {
@@ -240,7 +240,7 @@ class Statements:
             return Answer.NOT_FOUND
         [(asked, before)] = rows
         answer = BEFORE[Status(before)]
-        # Somebody else asked for it after this statement had looked.
+        # Another client asked for it after this statement had read the row.
         late = answer in {Answer.ASKED, Answer.NOT_ACTIVE_YET} and not asked
         return Answer.ALREADY_ASKED if late else answer
 

@@ -14,7 +14,7 @@ Nouns
     *due*        the instant before which a message is not delivered: an ``eta`` or
                  ``countdown`` waits in the table, not in the memory of a worker
 
-Who is the authority
+What decides
     for what is sent: the caller's transaction. For when: PostgreSQL's clock.
 
 Under failure

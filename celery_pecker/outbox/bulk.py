@@ -84,7 +84,7 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
 
 
 def _result(task: Any, first: Any) -> Any:
-    """Return a result as the others are: nobody's child, ignored as the first."""
+    """Return a result as the others are: without a parent, ignored as the first."""
     result = task.AsyncResult(first.id)
     result.ignored = first.ignored
     return result

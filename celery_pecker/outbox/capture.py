@@ -33,8 +33,8 @@ _DECLARED = "pecker: declared"
 def capturing() -> Iterator[list[Message]]:
     """Yield the list that messages built inside the block are kept in.
 
-    They are work of their own: what is left of the deadline of the run that records
-    them is not theirs, and no result backend gets to know them, since nobody waits.
+    They are work of their own: they do not inherit the deadline of the run that records
+    them, and no result backend is notified, since no caller waits.
 
     Raises:
         NotRecorded: an argument, header or option cannot be serialized.

@@ -1,7 +1,7 @@
 """Many messages of one task: Celery builds the first, the others are copies of it.
 
 Celery needs 0.3 ms for a message; a copy costs a tenth of that. It is right only while
-Celery would build the same: nobody listens to or has patched the sending, no route is
+Celery would build the same: no code listens to or has patched the sending, no route is
 asked for each call, the body is plain JSON, and a copy made for the first row equals
 what Celery built for it, byte for byte. Else each is built by Celery.
 """

@@ -1,6 +1,6 @@
 """Add up what was counted of an outbox, and reckon what was not. Pure.
 
-A table of a year's queue cannot be counted each time that somebody looks. The oldest
+A table of a year's queue cannot be counted for each page. The oldest
 rows of each index are counted; where there are more, PostgreSQL's statistics say about
 how many.
 """

@@ -1,8 +1,8 @@
 """Queues and exchanges that Celery declares before it sends, as short JSON.
 
-Who delivers a message later need not have the app's code: what has to be declared for
-it stands in its row. What is as kombu makes it by default is left out; a queue without
-a word on its exchange has one of its own name, as Celery makes them.
+The relay that delivers a message need not have the app's code: what has to be declared
+for it stands in its row. What is as kombu makes it by default is left out; a queue
+without a word on its exchange has one of its own name, as Celery makes them.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Sent as ever, also where an outbox is in force:
 - the message that goes on with the run of this very task (`retry`, `replace`). Celery
   raises an exception after it, which would undo the transaction that it had joined.
 
-Whoever writes something of his own before he sends asks `app.send_task.records` first:
-what is recorded may be undone.
+Code that writes something of its own before it sends asks `app.send_task.records`
+first: what is recorded may be undone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Sink(Protocol):
 
 
 _blocks: ContextVar[tuple[tuple[object, Sink], ...]] = ContextVar("blocks", default=())
-"""The blocks that this thread or task is in, and who began them; the inner one last."""
+"""The blocks that this thread or task is in, with their owners; the inner one last."""
 
 
 def enter(sink: Sink, *, by: object) -> None:
@@ -62,7 +62,7 @@ def enter(sink: Sink, *, by: object) -> None:
 
 
 def leave(*, by: object) -> Sink:
-    """End the inner one of the blocks that were begun by somebody.
+    """End the inner one of the blocks of an owner.
 
     Others inside of it go on: a generator that is in a block may end while the one
     that iterates over it is in a block of its own.
@@ -187,7 +187,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         task_id = sink.take(Entry(message, chosen, key))
         return result if task_id == result.id else type(result)(task_id)
 
-    send_task.records = records  # type: ignore[attr-defined]  # for who asks first
+    send_task.records = records  # type: ignore[attr-defined]  # see above
     app.send_task = send_task
 
 

@@ -2,7 +2,7 @@
 
 After a long outage due times may need moving; a batch that failed is tried again, or
 dropped. Rows are changed some thousand at a time, each time in a transaction of its
-own: nobody waits for long, and what is interrupted may be called again.
+own: no other transaction waits for long, and an interrupted call may be repeated.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def reschedule(
         at: The instant, aware.
         delay: Seconds from now on by the database's clock; 0: at once.
         attempt: So many attempts count from now on.
-        ended: Runs of these rows have ended, although nobody reported it: their holds
+        ended: Runs of these rows have ended without a report: their holds
             are over too.
 
     Raises:
@@ -133,7 +133,7 @@ def retry(
 
 
 def park(database: Database, which: Which, reason: str) -> int:
-    """Let nothing run these rows until somebody retries them; return how many."""
+    """Park these rows: nothing runs them until they are retried. Return how many."""
     return _change(database, which, park=True, error=reason)
 
 

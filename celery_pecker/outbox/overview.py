@@ -36,7 +36,7 @@ class TaskRow:
 
     task: str
     waiting: int
-    """Due, and in nobody's hands: here, or as a message that no run has begun with."""
+    """Due and not held: in the table, or as a message that has not started a run."""
     held: int
     """In a relay's batch or in a run's hands."""
     later: int

@@ -1,7 +1,7 @@
 """Results of very many tasks, as `task.AsyncResult` makes them one by one.
 
 A third of the time of a copy went into its result: most of that for a promise with a
-weak method, which hardly anybody looks at. So it is made when somebody does.
+weak method, which is hardly ever used. So it is made at its first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def like(first: Any) -> Callable[[str], Any]:
     }
 
     class Recorded(kind):  # type: ignore[misc,valid-type]  # whatever the task has
-        """A result whose promise is made when somebody looks at it."""
+        """A result whose promise is made at its first use."""
 
         @cached_property
         def on_ready(self) -> Any:

@@ -34,7 +34,7 @@ def facts_of(question: Question, detail: EntryDetail, at: At) -> list[str]:
 
 
 def next_slot(question: Question, detail: EntryDetail) -> int | None:
-    """Return the instant of the next slot; None if nobody knows it."""
+    """Return the instant of the next slot; None if it is not known."""
     return detail.row.next_us if detail.row.next_us is not None else question.next_us
 
 

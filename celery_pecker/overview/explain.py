@@ -1,7 +1,7 @@
 """Why did it not run? Pure: from what the tables say, and what the asker's code says.
 
 The first rule that fits gives the verdict; what is nearest to the root comes first (an
-entry that nobody declares is not "overdue"). A verdict never says more than is known:
+entry that no replica declares is not "overdue"). A verdict states known facts only:
 that a message was published is known, that a worker ran it only if one reported it.
 """
 
@@ -81,8 +81,8 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
             why="it is paused: its slots pass without a run",
             advice="celery -A proj pecker resume NAME",
         )
-    nobody = _without_winner(question, detail, at)
-    yield from _waiting(detail, nobody, at)
+    without_winner = _without_winner(question, detail, at)
+    yield from _waiting(detail, without_winner, at)
     if row.last_us > detail.now_us + max(question.slack_us, row.period_us or 0):
         yield Answer(
             verdict="clock_stepped",
@@ -90,8 +90,8 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
             f" {at(detail.now_us)}: the clock was set back, or the row was set by hand",
             advice="a living scheduler mends it at its next look: see why none does",
         )
-    if nobody is not None:
-        yield nobody
+    if without_winner is not None:
+        yield without_winner
     if overdue_us(question, detail) > question.overdue_after_us:
         yield _overdue(question, detail, at)
     if row.outcomes.failing and row.outcomes.bad is not None:
@@ -113,18 +113,20 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
     yield from of_slot(question, detail, row.last_us, at)
 
 
-def _waiting(detail: EntryDetail, nobody: Answer | None, at: At) -> Iterator[Answer]:
+def _waiting(
+    detail: EntryDetail, without_winner: Answer | None, at: At
+) -> Iterator[Answer]:
     """Return what a run that was asked for waits for."""
     for pending in detail.pending:
         if not pending.asked or pending.claimed_us is not None:
             continue
         by = f" by {pending.asked_by}" if pending.asked_by else ""
         request = f"a run was asked for{by} at {at(pending.due_us)} and"
-        if nobody is not None:
+        if without_winner is not None:
             yield Answer(
                 verdict="no_live_scheduler",
-                why=f"{request} waits; {nobody.why}",
-                advice=nobody.advice,
+                why=f"{request} waits; {without_winner.why}",
+                advice=without_winner.advice,
             )
         yield Answer(
             verdict="asked",
@@ -138,8 +140,8 @@ def _newest_ended_run(detail: EntryDetail) -> SlotRow | None:
     """Return the newest run that is known to have ended, while the last one may go on.
 
     A worker reports within seconds of a run's end: of an entry that runs each second
-    the last slot is always one that nobody has reported of yet. If none has ended, it
-    is the newest one whose message nobody has reported of for longer than that.
+    the last slot is always one without a report yet. If none has ended, it
+    is the newest one whose message has had no report for longer than that.
     """
     for slot in detail.slots:
         if slot.state in ENDED:
@@ -187,8 +189,8 @@ def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answ
         )
     yield Answer(
         verdict="passed",
-        why="nobody reported of that slot: no scheduler lived then, or it was passed"
-        " over in favour of a later one, or who won it died before the report was"
+        why="no process reported of that slot: no scheduler ran then, or it was passed"
+        " over in favour of a later one, or its winner died before the report was"
         " written",
         advice="the policy 'misfire' says what becomes of slots that were missed:"
         " coalesce runs the latest, catch_up the last few, skip none",

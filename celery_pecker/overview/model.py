@@ -14,7 +14,7 @@ class UnknownEntry(PeckerError, LookupError):
 
 
 class NotDeclared(PeckerError):
-    """No living replica's code declares the entry: nobody would run it."""
+    """No living replica's code declares the entry: it would not run."""
 
 
 class NoRoom(PeckerError):
@@ -139,7 +139,7 @@ class PendingRow:
     asked: bool
     asked_by: str | None
     claimed_us: int | None
-    """None for a run that nobody has taken yet."""
+    """None for a run that no replica has claimed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class Overview:
         return slots([(row[0], row[1], *row[3:]) for row in rows], hosts, limit)
 
     def outcomes(self, names: Sequence[str]) -> dict[str, Outcomes]:
-        """Return how the runs of entries ended; none of those nobody reported of."""
+        """Return how the runs of entries ended; only of those that have a report."""
         rows = self._database.run("read_outcomes", now=self._now(), names=[*names])
         return {
             name: Outcomes(
@@ -180,7 +180,7 @@ class Overview:
     def _behind_edits(
         self, name: str, label: str, **params: object
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a statement once nobody edits the entry: renamed, it is no more.
+        """Run a statement once no edit holds the entry: a renamed entry is gone.
 
         What is read in one statement is as it was before the edit that it waits for.
         """
@@ -211,7 +211,7 @@ class Overview:
             )
             raise NoRoom(message)
         message = (
-            f"no living replica's code declares entry {name!r}: nobody would run it;"
+            f"no living replica's code declares entry {name!r}: it would not run;"
             " start a scheduler with the code that declares it"
         )
         raise NotDeclared(message)

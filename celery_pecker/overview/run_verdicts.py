@@ -29,7 +29,7 @@ def failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
 
 
 def unreported(row: EntryRow, since_us: int, at: At) -> Answer:
-    """Return what nobody reports of, and where to look."""
+    """Return what has no report, and where to look."""
     counts = row.outcomes.counts
     ended = sum(counts.values()) - counts["published"] - counts["not_sent"]
     return Answer(

@@ -44,7 +44,7 @@ def reported(slot: SlotRow, at: At) -> Answer:
     verdict, why, advice = REPORTED.get(
         slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
     )
-    if slot.state == "missed" and not slot.epoch:  # nobody ever claimed it
+    if slot.state == "missed" and not slot.epoch:  # no replica ever claimed it
         verdict, why, advice = GAVE_UP
     words = {
         "due": at(slot.due_us),
@@ -72,17 +72,17 @@ def _sent(slot: SlotRow, at: At) -> Answer:
 
 def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) -> Answer:
     row = detail.row
-    who = holder_name(row.holder, row.host)
+    holder = holder_name(row.holder, row.host)
     if detail.now_us - due_us < WRITTEN_WITHIN_US:
         return Answer(
             verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}; what became of it is"
+            why=f"its slot of {at(due_us)} was claimed by {holder}; its outcome is"
             " written within seconds",
         )
     if not detail.slots:
         return Answer(
             verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}; nothing was ever"
+            why=f"its slot of {at(due_us)} was claimed by {holder}; nothing was ever"
             " reported of this entry",
             advice="pecker_history may be 0, or the scheduler's version older",
         )
@@ -90,13 +90,13 @@ def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) ->
     if living:
         return Answer(
             verdict="claimed",
-            why=f"its slot of {at(due_us)} was claimed by {who}, which did not report"
-            " of it",
+            why=f"its slot of {at(due_us)} was claimed by {holder}, which reported"
+            " nothing of it",
             advice="the scheduler may be frozen, or drop reports: see its log",
         )
     return Answer(
         verdict="lost",
-        why=f"its slot of {at(due_us)} was claimed by {who}, which is gone and"
+        why=f"its slot of {at(due_us)} was claimed by {holder}, which is gone and"
         " reported nothing: it died, perhaps before the message was out",
         advice="delivery 'at_least_once' publishes such slots again",
     )
@@ -114,5 +114,5 @@ def reporter(slot: SlotRow) -> str:
 def holder_name(holder: uuid.UUID | None, host: str | None) -> str:
     """Return a process by its host and the beginning of its id."""
     if holder is None:
-        return "nobody"
+        return "no replica"
     return f"{host or 'a host no longer known'} ({str(holder)[:8]})"

@@ -17,7 +17,7 @@ def state(
 ) -> str:
     """Return the one word for an entry.
 
-    What nobody declares cannot be overdue; a pause is what somebody wanted, so it is
+    An undeclared entry cannot be overdue; a pause is a user's decision, so it is
     shown before what it may hide.
     """
     if not declared:

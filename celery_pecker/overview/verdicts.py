@@ -70,8 +70,8 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
     "failed_to_send": (
         "failed_to_send",
         (
-            "a message for its slot of {due} could not be sent, or nobody knows whether"
-            " it was"
+            "a message for its slot of {due} could not be sent, or it is not known"
+            " whether it was"
         ),
         "see the scheduler's log at {when}",
     ),
@@ -83,7 +83,7 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
     ),
     "asked": (
         "asked",
-        "somebody asked for that run at {due}",
+        "that run was requested at {due}",
         "it is taken within seconds",
     ),
     "started": (
@@ -141,8 +141,8 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
         "repeated",
         (
             "its run of {due} had started before; its message came once more at {when}"
-            " and was refused. How the first one ended nobody reported: it still runs,"
-            " or its worker died"
+            " and was refused. The end of the first was not reported: it still runs, or"
+            " its worker died"
         ),
         "see the worker that had it; brokers deliver again what a dead worker held",
     ),
@@ -160,8 +160,8 @@ REPORTED: dict[str, tuple[str, str, str | None]] = {
 GAVE_UP = (
     "given_up",
     (
-        "the run that somebody asked for at {due} was given up at {when}: for five"
-        " minutes nobody could send it, or the entry's timeout left no room between"
+        "the run that was requested at {due} was given up at {when}: for five"
+        " minutes it could not be sent, or the entry's timeout left no room between"
         " two slots"
     ),
     (
@@ -169,4 +169,4 @@ GAVE_UP = (
         " as the period never leaves room"
     ),
 )
-"""Of a run that was asked for and that nobody has taken."""
+"""Of a requested run that no replica has claimed."""

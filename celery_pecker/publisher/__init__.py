@@ -11,14 +11,14 @@ Two lanes lead to the broker, and both put the same message on the wire:
   On Redis one script pushes up to 1,000 messages, all or nothing, under a token; on
   RabbitMQ they are written together and their confirms are awaited at the end.
 - *slow*: Celery's own `Scheduler.apply_entry` for each entry, inside kombu's
-  `Producer.batch()`, so that everybody who watches sees what he expects.
+  `Producer.batch()`, so that instrumentation sees what it expects.
 
-The fast lane is taken only when nobody could tell the difference (`lanes`). That is
+The fast lane is taken only when no code could see the difference (`lanes`). That is
 asked before each batch: a process that becomes instrumented is slow at once.
 
 What is promised, and what is not:
 
-- Nothing is sent twice by itself. Neither kombu nor redis-py may retry; who calls
+- Nothing is sent twice by itself. Neither kombu nor redis-py may retry; the caller
   decides, knowing what happened: `BrokerUnavailable` means that nothing was sent,
   `PublishUncertain` that something may have been.
 - On Redis the same batch under the same token is pushed once, so a retry after a lost
@@ -28,7 +28,7 @@ What is promised, and what is not:
 - No call waits for ever: each answer of the broker may take `timeout` seconds.
 
 In the fast lane `Backend.on_task_call` of a result backend is not called.
-Celery's beat calls it, and so subscribes to a result that nobody in beat reads.
+Celery's beat calls it, and so subscribes to a result that beat never reads.
 """
 
 from celery_pecker.publisher.dispatch import Dispatch

@@ -1,7 +1,7 @@
 """The publisher's own connection to the broker, bounded in time and never resending.
 
 It is not taken from the app's pool: its timeouts are ours, it is made on the thread
-that publishes (so never before a fork), and it can be dropped without asking anybody.
+that publishes (so never before a fork), and it can be dropped at any time.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class BrokerConnection:
     def _open(self, connection: Any) -> None:
         self._connection = connection
         # kombu counts KeyError among Redis's connection errors, for its consumers;
-        # here it would be an unknown codec of somebody's entry.
+        # here it would be an unknown codec of an entry.
         errors = (e for e in connection.connection_errors if e is not KeyError)
         self.failed_by = (*_FAILED, *errors)
         self.refused_by = connection.channel_errors

@@ -39,4 +39,4 @@ def names_in(batch: Iterable[Dispatch], task_ids: AbstractSet[str]) -> frozenset
 
 
 SAMPLE = Dispatch(name="", task_id="0" * 36, header={})
-"""A slot that nobody sends: what cannot be filled in for it is an odd entry's doing."""
+"""A slot that is never sent: an entry of which it cannot be filled in is unusual."""

@@ -1,7 +1,7 @@
 """Which lane an entry takes, and why: decided from what can be seen, without I/O.
 
 The fast lane repeats a message that Celery built once. That is right only while
-Celery would build the same one again and nobody would notice that it did not: no
+Celery would build the same one again and no code would notice that it did not: no
 signal receivers, no patched functions, nothing in the entry that is evaluated anew
 for each run. A process can become instrumented at any time, so
 `SignalReceivers.reason` is asked before every batch.
@@ -96,7 +96,7 @@ def task_reason(task: Any) -> str | None:
 
 
 class SignalReceivers:
-    """Knows whether somebody in this process watches, or takes part in, sending."""
+    """Knows whether a receiver in this process watches, or takes part in, sending."""
 
     def __init__(self, app: Any, scheduler: Scheduler | None = None) -> None:
         """``scheduler``: what sends the messages; None where no scheduler does."""
@@ -106,7 +106,7 @@ class SignalReceivers:
         self._codes = [_code(function) for _, function, _ in self._functions()]
 
     def reason(self) -> str | None:
-        """Return who watches or what differs per run, None if a copy does as well."""
+        """Return what watches or differs per run; None if a copy is as good."""
         return next(self._reasons(), None)
 
     def _reasons(self) -> Iterator[str]:
@@ -163,7 +163,7 @@ class SignalReceivers:
 
 
 def _watches(receiver: Any) -> bool:
-    """Return whether a receiver is somebody's; ours have nothing to say of a slot.
+    """Return whether a receiver is not ours; ours add nothing to a slot's message.
 
     They hand a task's deadline and trace on to its subtasks; the header of a slot has
     both. Celery keeps (name or id of the receiver, id of its sender) with each.

@@ -290,6 +290,6 @@ class Publisher:
 
 
 def _sender(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> object:
-    """Return what sends the entry's task: somebody may have put his own there."""
+    """Return what sends the entry's task: a library may have replaced it."""
     task = tasks.get(str(entry.task))
     return None if task is None else type(task).apply_async

@@ -28,7 +28,7 @@ from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.message_template import for_slot
 
 BATCH = 1000
-# kombu sends a full buffer in the middle, and then nobody can say whose message
+# kombu sends a full buffer in the middle, and then it is not known whose message
 # failed; 1 LPUSH and some PEXPIRE a message never fill this one.
 _NEVER_FULL = 1_000_000
 
@@ -107,7 +107,7 @@ class SlowLane:
         """RabbitMQ has confirmed, refused, or lost each of them.
 
         A message that closes the channel (its exchange is gone, it expires later than
-        RabbitMQ can count) takes with it what was sent after it. So whoever was among
+        RabbitMQ can count) takes with it what was sent after it. So each entry among
         them goes last the next time, alone, until it has arrived.
         """
         calm = [w for w in work if w[1].name not in self._suspects]

@@ -15,7 +15,7 @@ from celery_pecker.publisher.brokers import Kind
 def hang_up(connection: Any, kind: Kind) -> None:
     """Close the sockets of a kombu connection as if the process had died."""
     if kind is Kind.OTHER:
-        # Who knows what this transport does to say goodbye: let it, elsewhere.
+        # What this transport does to close is not known: release it on a thread.
         threading.Thread(target=connection.release, daemon=True).start()
         return
     for sock in sockets(connection, kind):

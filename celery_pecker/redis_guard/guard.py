@@ -56,7 +56,7 @@ class RedisGuard:
 
     def _lose(self, go_on: Any, error: Exception) -> None:
         # Before Celery closes the connection: with nothing left to give back, closing
-        # a dead channel harms nobody, and closing one that only this worker lost (the
+        # a dead channel is harmless, and closing one that only this worker lost (the
         # server is well) does not hand out again what still runs here.
         qos, self._qos = self._qos, None
         if qos is not None:
@@ -123,7 +123,7 @@ class RedisGuard:
         self._conclude(qos, partial(reject, tag, requeue=requeue), tag, disposition)
 
     def _let_go(self, forget: Any, tag: str) -> None:
-        # Acknowledged, or moved to another queue by who knows how
+        # Acknowledged, or moved to another queue
         self._handed.pop(tag, None)
         forget(tag)
 
@@ -192,7 +192,7 @@ class RedisGuard:
                 counts[held.disposition if outcome else "gone"] += 1
         except ResponseError as error:
             # Out of memory, read only, forbidden: they stay in `unacked`. Exiting
-            # over it, as Celery would, helps nobody.
+            # because of it, as Celery would, does not help.
             logger.warning("pecker: Redis refused to settle held messages: %s", error)
         return counts
 

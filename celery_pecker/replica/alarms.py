@@ -35,8 +35,8 @@ COMPUTED_AT_ONCE = 200
 """Crontabs whose last instant is worked out in one look: a millisecond each."""
 FAILED = Backoff(first=1.0, most=30.0)
 SETTLED = 5.0
-"""Seconds from the start to the first look, where there is a gate: until it was asked,
-nobody knows what it holds, and that rang as silent."""
+"""Seconds from the start to the first look, where there is a gate: until it was asked
+it is not known what it holds, and that rang as silent."""
 
 
 class Alarms:

@@ -52,7 +52,7 @@ class Definitions:
             entry = PeckerEntry(
                 name=message.name,
                 task=message.task,
-                schedule=1.0,  # nobody asks it: the agenda knows when it is due
+                schedule=1.0,  # never read: the agenda has its due instants
                 args=tuple(message.args),
                 kwargs=message.kwargs,
                 options=message.options,

@@ -157,7 +157,7 @@ class _Running:
             if self.relay.tally.broker is None and not self._stopped:
                 pause = min(pause, self.pushes.step())
         except Misconfigured as error:
-            # Somebody may migrate it, or grant a right: that ends no process.
+            # A migration or a grant may follow: no reason to end the process.
             if str(error) != self._complaint:
                 logger.error("pecker: outbox %s is not delivered: %s", self.name, error)  # noqa: TRY400  # one line says it
             self._complaint = str(error)

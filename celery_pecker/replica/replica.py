@@ -65,7 +65,7 @@ class Replica:
     heart: Heartbeat
     history: SharedHistory | None
     writer: HistoryWriter | None
-    """None: it is another replica's, or nobody writes."""
+    """None: another replica's is used, or none writes."""
     shut: Shut | None
     """What its gate lets nothing through to; None: it cannot say."""
     held: Held
@@ -148,7 +148,7 @@ class Replica:
         return self.service.step()
 
     def _leave(self) -> None:
-        """Close what the loop used, on its thread; say so if nobody asked for it."""
+        """Close what the loop used, on its thread; log an unrequested end."""
         signals.woke.disconnect(self.tally.woke)
         signals.missed.disconnect(self.tally.missing)
         self.destination.close()

@@ -20,7 +20,7 @@ READ_AT_ONCE = 200
 """Definitions that one look reads: a millisecond each, until they run or change."""
 SECOND = 1_000_000
 REMEMBERED = 3_600.0
-"""Seconds, and at most twice as many, for which what nobody asks for is remembered."""
+"""Seconds, and at most twice as many, for which an unused instant is kept."""
 
 
 class StoredInstants:

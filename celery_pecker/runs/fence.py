@@ -1,7 +1,7 @@
 """Guarded writes: nothing of an overtaken run is written.
 
-The row of the entry in `pecker_fences` names the last run that started. Whoever holds
-that row in an open transaction keeps newer runs from starting until it ends; whoever
+The row of the entry in `pecker_fences` names the last run that started. A transaction
+that holds the row keeps newer runs from starting until it ends; a run that
 finds a newer run there writes nothing (I3). It works where the user's tables live in
 the database of `pecker_dsn`; elsewhere a column `epoch` of one's own does it
 (docs/how-to/guarded-writes.md).

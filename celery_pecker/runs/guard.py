@@ -41,7 +41,7 @@ Bounded = Callable[..., Any]
 """Takes the moment of the end, a call, and the kind of pool if it is another."""
 
 UNBOUNDED = frozenset({"celery.chord_unlock", "celery.backend_cleanup"})
-"""Tasks of Celery's own, that serve others: they take over nobody's deadline."""
+"""Tasks of Celery's own, that serve others: they inherit no deadline."""
 
 REPORTS = {
     Verdict.LATE: Report.REFUSED_LATE,
@@ -169,7 +169,7 @@ class Guard:
         run = headers.read(header, schema=self._schema, attempt=task.request.retries)
         if run is not None and headers.belongs(run, task.request.id):
             if _is_mine(current(), run):
-                # A local run: whoever began it has done all else.
+                # A local run: the runner has done all else.
                 return ended_in_time(call)
             return self._run_slot(task, run, call, asked=headers.is_requested(header))
         sender = headers.inherited(inherited, schema=self._schema)

@@ -62,14 +62,14 @@ def read(header: object, *, schema: str, attempt: int = 0) -> Run | None:
 
 
 def is_requested(header: object) -> bool:
-    """Return whether somebody asked for this run, beside the grid."""
+    """Return whether this run was requested, beside the grid."""
     return isinstance(header, Mapping) and bool(header.get("asked"))
 
 
 def belongs(run: Run, task_id: object) -> bool:
     """Return whether a message with this id is the slot's own.
 
-    Whoever hands the headers of his task on to its subtasks makes no new runs of the
+    A task that passes its headers on to its subtasks makes no new runs of the
     slot: their ids are others. A retry keeps the id.
     """
     name = f"{run.schema}\0{run.name}\0{run.due_us}\0{run.era}"

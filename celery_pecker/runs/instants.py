@@ -18,8 +18,8 @@ class Instants:
     One for all threads of a process. What it does not know it takes from the host's
     wall clock: a deadline that came from elsewhere is then as good as that clock.
 
-    What is known is replaced, never changed, so nobody has to lock it: a child that is
-    forked while some thread holds a lock would wait for it for ever.
+    The value is replaced, never changed, so that it needs no lock: a child that is
+    forked while a thread holds a lock would never get it.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Report to the history what became of runs, without making anybody wait.
+"""Reports the outcome of runs to the history, without making a run wait.
 
 In a worker's main process, whatever its pool is. Reports go to a writer
 (celery_pecker.history) that begins with the first of them. Nothing is ever due here,

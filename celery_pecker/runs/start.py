@@ -124,7 +124,7 @@ class Starter:
             self._instants.observe(now_us, sent=sent)
 
     def close(self) -> None:
-        """Drop the connections that nobody uses."""
+        """Close the idle connections."""
         self._connections.close()
 
     def _budget(self, run: Run, now: float) -> float:

@@ -3,7 +3,7 @@
     declared ──due──▶ claimed ──published──▶ (done: the message is the broker's)
                  │         ├──broker away──▶ kept, tried again until it is too late
                  │         └──too late─────▶ missed, counted
-                 └──nobody there──▶ misfire: skip, coalesce, catch up
+                 └──no replica────▶ misfire: skip, coalesce, catch up
 
 ``model`` names things; ``grid``, ``misfire`` and ``claims`` decide (pure); ``agenda``
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the

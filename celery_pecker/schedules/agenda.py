@@ -20,7 +20,7 @@ from celery_pecker.schedules.model import ClaimedSlot, Entry, Row
 
 STAGGER_US = 100_000
 UNSURE_US = 10_000_000
-"""From this period on, a stored schedule's slot that nobody won is looked for in the
+"""From this period on, a stored schedule's unclaimed slot is looked for in the
 table: a transaction that edits it, and is rolled back, may have held its row."""
 
 LOST_WAIT_US = 1_000_000
@@ -41,9 +41,9 @@ class _LastKnown:
     won_us: int = 0
     """The last slot that was won here."""
     behind: bool = False
-    """Whether somebody else keeps the pace of this entry."""
+    """Whether another replica wins this entry's slots."""
     lost: int = 0
-    """How often in a row its slot was not won and nobody else had it."""
+    """How often in a row its slot was not won, here or elsewhere."""
 
 
 class Agenda:
@@ -74,8 +74,8 @@ class Agenda:
     def add(self, entry: Entry, row: Row, now_us: int) -> None:
         """Take in a stored entry, new or edited; what it was before is forgotten.
 
-        Who keeps its pace is not: an edit must not make all replicas contend. Nor is
-        the last win: a claim without answer must not find it new once more.
+        Two facts stay: that another replica wins its slots (an edit must not make all
+        contend), and the last win (a claim without answer must not find it new again).
         """
         known = self._beliefs.get(entry.name)
         belief = self._beliefs[entry.name] = self._belief(entry)

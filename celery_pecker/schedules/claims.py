@@ -17,7 +17,7 @@ from celery_pecker.schedules.model import (
 from celery_pecker.schedules.request_timing import REQUEST_TIMEOUT_US as ASKED_US
 
 TRUST_US = 10 * SECOND
-"""How long an at-least-once slot may be published by who claimed it."""
+"""How long an at-least-once slot may be published by its winner."""
 SLOWEST_US = 2 * SECOND
 """How long claim and publish may take together where the period is shorter."""
 CLAIM_TIMEOUT_US = 300 * SECOND
@@ -77,7 +77,7 @@ def slot_of(entry: Entry, win: ClaimedSlot, sent_us: int) -> Slot:
 
     A grid's timeout is at most its period. The gaps of other schedules differ, so there
     the deadline is the next slot if that comes before the timeout is over; of a
-    schedule that can only be asked "now?" nobody knows.
+    schedule that can only be asked "now?" it is not known.
     """
     policy = entry.policy
     turn_us = sent_us + CLAIM_TIMEOUT_US
@@ -107,7 +107,7 @@ def slot_of(entry: Entry, win: ClaimedSlot, sent_us: int) -> Slot:
 
 
 def orphan_slot(entry: Entry, orphan: Orphan, sent_us: int) -> Slot:
-    """Name a slot that somebody claimed and never confirmed, reclaimed here."""
+    """Name a slot that was claimed and never confirmed, reclaimed by this replica."""
     if orphan.asked:
         won = (orphan.due_us, orphan.era, orphan.epoch)
         return requested_slot(entry, won, orphan.ends_us, sent_us)

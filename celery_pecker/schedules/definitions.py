@@ -1,4 +1,4 @@
-"""What a stored schedule means to a replica: asked of whoever can build it."""
+"""What a stored schedule means to a replica: built by the given function."""
 
 from __future__ import annotations
 

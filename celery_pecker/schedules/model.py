@@ -29,7 +29,7 @@ class Delivery(StrEnum):
 
 
 class Misfire(StrEnum):
-    """What becomes of slots that passed while nobody was there."""
+    """What becomes of slots that passed while no replica ran."""
 
     SKIP = "skip"
     """Nothing: the next slot runs on time."""
@@ -100,7 +100,7 @@ class Entry:
 class Slot:
     """One named instant of one entry, won under an epoch.
 
-    Nobody changes it, yet it is not frozen: a frozen one takes 2 us longer to make,
+    It is never changed, yet not frozen: a frozen one takes 2 us longer to make,
     and a thousand are made between a claim and its messages. So with Win and Dispatch.
     """
 
@@ -113,7 +113,7 @@ class Slot:
     turn_us: int
     """When it is not tried again any more: the next slot's turn has come."""
     asked: bool = False
-    """Somebody asked for it: it lies beside the grid."""
+    """It was requested: it lies beside the grid."""
     ends_us: int | None = None
     """The deadline, if it is not the slot plus the timeout: of a run that was asked
     for, and of one whose next slot may come before."""
@@ -206,7 +206,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A slot that somebody claimed and never confirmed, reclaimed here."""
+    """A slot that was claimed and never confirmed, reclaimed by this replica."""
 
     name: str
     due_us: int
@@ -220,7 +220,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRun:
-    """A run that somebody asked for, and its entry's row at that time."""
+    """A requested run, and its entry's row at that time."""
 
     name: str
     due_us: int
@@ -236,7 +236,7 @@ class RequestedRun:
 
     @property
     def waits(self) -> bool:
-        """Whether nobody has taken it."""
+        """Whether no replica has claimed it."""
         return not self.epoch
 
     def over(self, now_us: int) -> bool:
@@ -246,7 +246,7 @@ class RequestedRun:
 
 
 def task_id(schema: str, name: str, due_us: int, era: int) -> str:
-    """Return the one id that the message of a slot has, whoever sends it.
+    """Return the one id that the message of a slot has, from each replica.
 
     It is ``uuid5(NAMESPACE, schema NUL name NUL due_us NUL era)``, spelled out: making
     the UUID object and printing it cost three times as much (5 us of the 20 that a

@@ -54,11 +54,11 @@ class PendingWrites:
                 done.append((slot.entry.name, slot.epoch))
 
     def confirm(self, slots: Sequence[Slot]) -> None:
-        """Let nobody send these again."""
+        """Confirm these: no replica sends them again."""
         self._confirmed += [(s.entry.name, s.epoch) for s in slots if s.kept]
 
     def take_reports(self) -> list[tuple[Sequence[Slot], Report, Errors]]:
-        """Return the reports that nobody has taken yet."""
+        """Return the reports that were not taken yet."""
         reports, self._reports = self._reports, []
         return reports
 

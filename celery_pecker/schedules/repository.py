@@ -256,7 +256,7 @@ class Repository:
         )
 
     def forget(self, *, after: float) -> list[str]:
-        """Remove entries that nobody has declared for so many seconds."""
+        """Remove entries that no replica has declared for so many seconds."""
         rows = self._database.run("forget_undeclared", after=after, now=self._now())
         return [name for (name,) in rows]
 

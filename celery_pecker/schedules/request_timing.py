@@ -1,4 +1,4 @@
-"""When a run that somebody asked for may be sent. Pure.
+"""When a requested run may be sent. Pure.
 
 Without a timeout: at once. With one, two runs of an entry must never be inside their
 deadlines together, so it waits for the gap between the last slot's deadline and the
@@ -51,7 +51,7 @@ def decide(
         return Send(None)
     next_us = _next(entry, asked, now_us)
     if next_us is None:
-        return Drop("asked for, but nobody knows when its next slot comes")
+        return Drop("asked for, but it is not known when its next slot comes")
     return _between(asked, next_us, timeout_us, busy_us=busy_us, now_us=now_us)
 
 
@@ -64,7 +64,7 @@ def _between(
     if free_us > now_us:
         return Wait(free_us)
     ends_us = min(now_us + timeout_us, next_us)
-    # The rest of a gap that is nearly over helps nobody: the next one is whole.
+    # The rest of a gap that is nearly over is too short: the next one is whole.
     whole_us = min(timeout_us, next_us - max(free_us, asked.executed_us))
     if 2 * (ends_us - now_us) < whole_us or ends_us <= now_us:
         return Wait()

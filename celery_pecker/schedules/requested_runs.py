@@ -1,7 +1,7 @@
 """Take the runs that people ask for, once they may be sent.
 
-"Run now" is a row of pecker_pending that nobody has claimed: whoever declares the
-entry and comes first takes it, under an epoch above the last slot's. From then on it is
+"Run now" is an unclaimed row of pecker_pending: the first replica that declares the
+entry takes it, under an epoch above the last slot's. From then on it is
 like a slot that is delivered at least once. One with a deadline stays as a row until
 then, so that the next one waits for it.
 """
@@ -127,7 +127,7 @@ class RequestedRuns:
         ]
 
     def _give_up(self, drop: list[Dropped]) -> None:
-        """Count what nobody else gave up before."""
+        """Count the runs that no other replica gave up before."""
         why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
         for gone in self._repository.drop_requested([one for one, _ in drop]):
             name, due_us, era = gone

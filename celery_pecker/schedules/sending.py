@@ -1,6 +1,6 @@
 """Slots on their way to the broker: sent, kept for another try, or missed.
 
-Between the claim and the broker's word a slot is in nobody's table but only here
+Between the claim and the broker's confirmation a slot is in no table but only here
 (at most once), so everything is ready before the claim, and the way out is short.
 What could not be sent is tried again until it is too late for the slot, never beyond
 (no pile-up), and then counted as missed. Only what cannot double is tried again:
@@ -214,7 +214,7 @@ class Sending:
     def _give_up(
         self, slots: Sequence[Slot], reason: str, errors: Errors = NONE
     ) -> None:
-        """Count as missed what nobody will send again; the rest stays pending."""
+        """Count as missed what will not be sent again; the rest stays pending."""
         lost = [slot for slot in slots if not slot.kept]
         self.miss(lost, reason, Report.FAILED_TO_SEND, errors)
         if len(lost) < len(slots):
@@ -237,12 +237,12 @@ class Sending:
     def refuse(
         self, slots: Sequence[Slot], reason: str, report: Report = Report.MISFIRED
     ) -> None:
-        """Count slots that are not run, and let nobody else run them."""
+        """Count slots that are not run, so that no other replica runs them."""
         self.miss(slots, reason, report)
         self._pending.confirm(slots)
 
     def skip(self, slots: Sequence[Slot]) -> None:
-        """Let slots pass that nobody wants to run: their entry is paused."""
+        """Let slots of a paused entry pass."""
         self._pending.note(slots, Report.PAUSED)
 
     def _in_time(self, kept: _PendingSlot, now_us: int) -> list[Slot]:

@@ -142,7 +142,7 @@ class StoredSync:
     def recall(self, names: Iterable[str]) -> None:
         """Read entries that are not known here: they may have had their only run.
 
-        A slot of theirs that nobody confirmed, or a run that somebody asks for, needs
+        An unconfirmed slot of theirs, or a requested run, needs
         them once more.
         """
         knows, code = self._agenda.knows, self._code

@@ -41,7 +41,7 @@ class UnansweredClaims:
         """Return the slots that it won, to be published if there is time left.
 
         They are known as won from here on: another claim without answer must not find
-        the same epoch new again. A run that somebody asked for raises the epoch and
+        the same epoch new again. A requested run raises the epoch and
         leaves the slot: that is no win.
         """
         doubt = self._doubt

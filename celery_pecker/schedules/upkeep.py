@@ -1,7 +1,7 @@
 """What no wake-up shows, looked at every few seconds.
 
-Rows that a rival of another version moved, slots that somebody claimed and never
-confirmed, and the cold tables by which people see who is there. Bounded: one look
+Rows that a replica of another version moved, slots that were claimed and never
+confirmed, and the cold tables that show which replicas run. Bounded: one look
 reads at most 1,000 rows, whatever is stored.
 """
 
@@ -32,7 +32,7 @@ PENDING_LEASE = 15.0
 MOST_HELD = 1_000
 """Names that a replica says its gate holds back (I9)."""
 FORGET = 86_400.0
-"""Seconds after which a row that nobody declares is removed."""
+"""Seconds after which a row that no replica declares is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,9 @@ class Upkeep:
             self._drops_reports = not self._repository.keeps_reports
             self._give_back()
             for name in self._repository.forget(after=FORGET):
-                logger.warning("pecker: %s was declared by nobody for a day", name)
+                logger.warning(
+                    "pecker: %s was declared by no scheduler for a day", name
+                )
         if self._drops_reports:  # shown, they would say for ever what was once so
             self._drops_reports = self._repository.drop_reports() > 0
 

@@ -23,7 +23,7 @@ class Page(RequestHandler):
     token: str
 
     def begin(self, *, in_flight: InFlight, token: str) -> None:
-        """Count the request, and remember who may ask."""
+        """Count the request, and keep the token that is required."""
         self.in_flight, self.token = in_flight, token
         in_flight.begin()
 
@@ -38,7 +38,7 @@ class Page(RequestHandler):
         self.clear_header("Server")
 
     def prepare(self) -> None:
-        """Refuse who has not the token, without a word of what there is."""
+        """Refuse a request without the token; reveal nothing else."""
         kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
         right = self.token.encode()
         same = hmac.compare_digest(token.strip().encode(errors="replace"), right)
@@ -59,10 +59,10 @@ class Page(RequestHandler):
 
 
 class OpenPage(Page):
-    """Answer anybody: for load balancers and alarms. No figures."""
+    """Answer without a token: for load balancers and alarms. No figures."""
 
     def prepare(self) -> None:
-        """Let anybody ask."""
+        """Accept each request."""
 
 
 def dumped(document: Mapping[str, object]) -> bytes:

@@ -1,7 +1,7 @@
 """Where the slots of an entry count from after an edit. Pure.
 
 Slots before the edit are never due by the new schedule. A slot that was due by the old
-one and that nobody has claimed does not vanish: it runs once more, by the new one.
+one and that was not claimed does not vanish: it runs once more, by the new one.
 """
 
 from __future__ import annotations

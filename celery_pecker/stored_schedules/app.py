@@ -112,7 +112,7 @@ class Schedules(PerApp):
             once: only the first run after the edit.
             paused: whether slots pass without a run. None: as it is.
             version: that the edit is for; 0: there must be none. None: whichever.
-            by: who makes the edit, for the history; default the database's user.
+            by: the user, for the history; default the database's user.
             connection: whose open transaction it joins. None: it is committed at once.
 
         Raises:
@@ -147,12 +147,12 @@ class Schedules(PerApp):
     ) -> Rows:
         """Create or replace up to 1,000 stored schedules, all or none.
 
-        A few statements and one commit for all of them, for who makes hundreds of
+        A few statements and one commit for all of them, for hundreds of
         edits a second. Slots of all wait for that commit. Return their rows, in order.
 
         Args:
             schedules: the arguments of `set`, ``name`` with them, of each.
-            by: who makes the edits, for those that do not say.
+            by: the user, for edits that name none.
             connection: whose open transaction they join. None: they commit at once.
 
         Raises:
@@ -195,7 +195,7 @@ class Schedules(PerApp):
         Args:
             task: the name of the task.
             at: when; up to a minute ago is now.
-            name: of the entry; default one that nobody has.
+            name: of the entry; default a new one.
             fields: as of `set`: args, kwargs, options, the policies, version, by,
                 connection.
 
@@ -290,11 +290,11 @@ class Schedules(PerApp):
             name: that it has.
             to: the name that it gets; no other schedule and no code may have it.
             version: that the edit is for. None: whichever.
-            by: who makes the edit, for the history; default the database's user.
+            by: the user, for the history; default the database's user.
             connection: whose open transaction it joins. None: it is committed at once.
 
         Raises:
-            InvalidField: the new name is not allowed, or somebody's.
+            InvalidField: the new name is not allowed, or taken.
             SlotUnderway: one of its slots is on its way to the broker: try once more.
             UnknownSchedule: none is stored under the name.
             VersionConflict: the schedule has another version; nothing was written.

@@ -13,7 +13,7 @@ MAX_BYTES = 65_536
 WHOLE = 1e16
 """From here on PostgreSQL brings floats of JSON back as whole numbers."""
 MAX_BY = 200
-"""Characters of who made an edit."""
+"""Characters of the name of an edit's user."""
 
 
 def check_name(name: object) -> str:
@@ -28,7 +28,7 @@ def check_name(name: object) -> str:
 
 
 def check_by(by: object) -> str | None:
-    """Return who makes an edit; None: the database's user."""
+    """Return the user of an edit; None: the database's user."""
     if by is None:
         return None
     if not isinstance(by, str) or not by or len(by) > MAX_BY or not storable(by):

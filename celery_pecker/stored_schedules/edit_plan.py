@@ -25,7 +25,7 @@ LATE_US = 60_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Who edits which version."""
+    """The user of an edit, and the version that it is for."""
 
     version: int | None = None
     """None: whichever there is; 0: there must be none."""

@@ -2,8 +2,9 @@
 
 Flows are written once, for what blocks and for what is awaited: they yield statements
 and are sent their rows. An edit locks the hot rows, reads what there is, decides what
-is written (``edit_plan``), and writes all of it in one statement. Where nobody is at an
-entry it takes no lock first: what was read is compared in the statement that writes.
+is written (``edit_plan``), and writes all of it in one statement. Where no other edit
+is at an entry it takes no lock first: what was read is compared in the statement that
+writes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Edits:
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
 
-        None: it is not there as the edit wants it, or somebody else is at it. Then
+        None: it is not there as the edit requires, or another edit is at it. Then
         nothing was written, and `set` says what to do.
 
         Raises:
@@ -163,7 +164,7 @@ class Edits:
     def pause(self, name: str, *, paused: bool, by: str | None) -> Flow[bool]:
         """Pause an entry, or let it go on; say whether that changed anything.
 
-        Behind whoever edits it: a name that is just being taken from it is unknown.
+        Wait for a concurrent edit: a name that is just being taken from it is unknown.
 
         Raises:
             UnknownSchedule: there is no such entry.

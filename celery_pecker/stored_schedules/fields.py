@@ -74,7 +74,7 @@ def arguments(texts: Mapping[str, str], *, zone: tzinfo = UTC) -> dict[str, Any]
 def texts(row: ScheduleRow) -> dict[str, str]:
     """Return a row as the texts of a form; ``arguments`` of them mean the same.
 
-    What somebody wrote by hand may be anything: it is shown as JSON, to be mended.
+    A value that was written by hand may be anything: it is shown as JSON, to be mended.
     """
     filled = dict.fromkeys(NAMES, "")
     filled |= {"name": row.name, "task": row.task, "run": row.run}
@@ -122,7 +122,7 @@ def preview(
             options["name"], options["schedule"], **when, once=once
         )
         if not str(asked.get("task") or "").strip():
-            return Preview(words, runs)  # nobody can say yet whether it is allowed
+            return Preview(words, runs)  # without a task it cannot be checked yet
         schedules.check(
             options["name"],
             task=options["task"],

@@ -2,7 +2,7 @@
 
 The new name goes on where the old one was: its last slot, version, pause, history and
 what is asked of it. The old name stays for a day as one that was removed, with a
-version that no replica has read, so that whoever still knows it claims nothing.
+version that no replica has read, so that a replica that still knows it claims nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Renaming:
         the caller's may go on after it.
 
         Raises:
-            InvalidField: the new name is somebody's.
+            InvalidField: the new name is taken.
             SlotUnderway: a slot of it is claimed and not confirmed.
             UnknownSchedule: none is stored under the old name.
             VersionConflict: it has not the version that the edit is for.
@@ -65,7 +65,7 @@ class Renaming:
             names = [] if there.executed_us is not None else [new]
             values = {"names": names, "now": None}
             if names and not (yield self._ask("enroll_stored", values)):
-                continue  # somebody else has just made it
+                continue  # another edit has just created it
             yield self._ask("clear_name", {"name": new})
             values = _written(before, there, definition, entry, edit)
             values |= self._anchored(before, there, entry)

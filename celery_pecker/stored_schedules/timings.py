@@ -80,7 +80,7 @@ class Timings:
         """Return the entry of a row; JSON columns as text or read.
 
         Raises:
-            InvalidField: it cannot be read, as what somebody wrote by hand.
+            InvalidField: it cannot be read, as after an edit by hand.
         """
         when, how = _text(schedule), _text(policies)
         timing = self._shared(when, how, run, start, end, once_at)

@@ -25,14 +25,14 @@ class ServerMissing(PeckerError):
 
 
 class Account(NamedTuple):
-    """Whom a server runs as."""
+    """The account that a server runs as."""
 
     uid: int
     gid: int
 
 
 def account() -> Account | None:
-    """Return whom to become before a server starts: nobody if we are root.
+    """Return the account of a server's process: `nobody` if this one is root's.
 
     PostgreSQL refuses to run as root, and neither server has any use for its rights.
     """
@@ -87,7 +87,7 @@ def redis_server() -> Path:
 
 
 def reachable(path: Path) -> bool:
-    """Return whether everybody may pass each directory above the path and read it."""
+    """Return whether each user may pass all directories above the path and read it."""
     return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents) and (
         bool(path.stat().st_mode & stat.S_IXOTH)
     )
@@ -96,7 +96,7 @@ def reachable(path: Path) -> bool:
 def within_reach(home: Path, into: Path, *, libraries: str = "") -> Path:
     """Return the path, or that of a copy if others may not pass its parents.
 
-    A checkout in root's home is closed to `nobody`. The permissions of somebody's home
+    A checkout in root's home is closed to `nobody`. The permissions of a user's home
     are not ours to change, so the programs are copied. `libraries` is a directory
     beside the package which the programs name relative to themselves: the copy keeps
     the layout, else they end with code 127.

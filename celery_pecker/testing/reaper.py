@@ -30,7 +30,7 @@ def process_tree(pid: int) -> list[int]:
     """Return the process and its children, parent first.
 
     PostgreSQL makes each backend the leader of a group of its own, so that a signal
-    to the group of the postmaster reaches nobody else.
+    to the group of the postmaster reaches no other process.
     """
     return [pid, *(child for child, parent in _parents() if parent == pid)]
 
@@ -88,7 +88,7 @@ def kill_tree(pid: int) -> None:
 
 
 def _gone(pid: int) -> bool:
-    """Return whether it runs no more, also where nobody has asked for its end."""
+    """Return whether it runs no more, also where its end was not collected."""
     if Path("/proc/self/stat").exists():
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -45,7 +45,7 @@ class ServerFailed(PeckerError):
 
 
 def free_port() -> int:
-    """Return a port that nobody listened on a moment ago."""
+    """Return a port on which no process listened a moment ago."""
     for _ in range(200):
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as probe:
@@ -132,7 +132,7 @@ class EmbeddedServer:
             except ServerFailed:
                 if not left:
                     raise
-                # Somebody may have taken the port since it was found free.
+                # Another process may have taken the port since it was free.
                 self.port = free_port()
             else:
                 break

@@ -1,6 +1,6 @@
 """What a worker answers to ``celery inspect pecker`` and ``celery control pecker_…``.
 
-What a worker answers without asking anybody is answered at once. A pause is a write to
+A worker answers at once what it can answer by itself. A pause is a write to
 PostgreSQL: it is made on a thread of its own, because remote control runs on the thread
 that also takes messages, and a database that hangs must not hold those up.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from celery_pecker.kernel.database import Database
 
 BY = "celery control"
-"""Who pauses, in the history: a worker does not know who asked."""
+"""The user in the history: a worker does not know the caller."""
 ANSWER_TIMEOUT = 0.8
 """Seconds: the asker waits for one by default, for all workers together."""
 

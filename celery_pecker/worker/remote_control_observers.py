@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMED = 100
 """Observers of one host that are named, at most."""
-NOBODY = {"error": "this worker supervises no hosts: pecker_observers is not set"}
+NO_HOSTS = {"error": "this worker supervises no hosts: pecker_observers is not set"}
 
 
 @inspect_command(name="observers")
@@ -55,7 +55,7 @@ def _ordered(
 ) -> dict[str, Any]:
     nodes = [one["node"] for one in _hosts(state) if one["node"]]
     if not nodes:
-        return NOBODY
+        return NO_HOSTS
 
     def all_of_them(database: Database) -> dict[str, Any]:
         count = sum(order(database, node) for node in nodes)

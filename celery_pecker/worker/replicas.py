@@ -147,8 +147,8 @@ class Replicas:
     def join(self, *, patient: bool) -> None:
         """Wait for the batches in flight: half a second at most, whatever hangs.
 
-        ``patient``: and for local runs, as Celery waits for tasks; until somebody is
-        in a hurry.
+        ``patient``: and for local runs, as Celery waits for tasks, until a cold
+        shutdown is requested.
         """
         self.leave()
         until = SYSTEM.monotonic() + LAST_BATCH
@@ -194,7 +194,7 @@ def _look(settings: Settings) -> None:
 
 
 def _end(why: str) -> None:
-    """End the worker in good order: its scheduler cannot go on, and nobody would know.
+    """Shut the worker down: its scheduler cannot go on, which would not be noticed.
 
     As Celery's own signal handlers do it; its consumer looks every second or so.
     """

@@ -1078,7 +1078,7 @@ GUARDS = (
     Guard(
         "explain: it is asked first whether anybody lives",
         "celery_pecker/overview/explain.py",
-        "    if nobody is not None:\n        yield nobody\n",
+        "    if without_winner is not None:\n        yield without_winner\n",
         "",
         "tests/unit/test_explain.py",
     ),

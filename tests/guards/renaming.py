@@ -47,11 +47,11 @@ GUARDS = (
         "            names = [] if there.executed_us is not None else [new]\n"
         '            values = {"names": names, "now": None}\n'
         '            if names and not (yield self._ask("enroll_stored", values)):\n'
-        "                continue  # somebody else has just made it\n",
+        "                continue  # another edit has just created it\n",
         "            names = [] if there.executed_us is not None else [new]\n"
         '            values = {"names": names, "now": None}\n'
         '            if names and not (yield self._ask("enroll_stored", values)):\n'
-        "                continue  # somebody else has just made it\n"
+        "                continue  # another edit has just created it\n"
         '            if _owns(before) and (yield self._ask("find_underway",'
         ' {"name": old})):\n                raise SlotUnderway\n',
         f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",

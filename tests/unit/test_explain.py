@@ -282,7 +282,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         "claimed",
         detail(),
         {},
-        "claimed by one (00000000); what became of it is written within seconds",
+        "claimed by one (00000000); its outcome is written within seconds",
     ),
     "claimed by one who is gone": (
         "lost",
@@ -300,7 +300,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
             slots=[slot("published", NOW - 90 * SECOND)],
         ),
         {},
-        "which did not report of it",
+        "which reported nothing of it",
     ),
     "asked for and given up": (
         "given_up",
@@ -340,7 +340,7 @@ SLOTS: dict[str, tuple[int, str, str]] = {
     "not on the grid": (NOW - 9 * SECOND // 4, "no_slot", "t-2.5 and t-1.5"),
     "before all reports": (NOW - 61 * SECOND // 2, "forgotten", "go back to t-2.5"),
     "before all reports, on another grid": (NOW - 30 * SECOND, "forgotten", "only"),
-    "of which nobody reported": (NOW - 3 * SECOND // 2, "passed", "nobody reported"),
+    "of which nobody reported": (NOW - 3 * SECOND // 2, "passed", "no process reported"),
     "the last": (NOW - SECOND // 2, "claimed", "written within seconds"),
     "to come": (NOW + 3 * SECOND // 2, "to_come", "its next slot is t+0.5"),
 }

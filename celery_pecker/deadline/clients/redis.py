@@ -55,7 +55,7 @@ def bounded(kind: type[Any]) -> type[Any]:
 
 @cache
 def _bounded_pool(kind: type[Any]) -> type[Any]:
-    """Return a class of pools in which nobody waits beyond the deadline."""
+    """Return a class of pools in which no thread waits beyond the deadline."""
 
     def get_connection(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:

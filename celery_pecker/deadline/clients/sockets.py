@@ -95,7 +95,7 @@ def _within(plain: Callable[..., Any]) -> Callable[..., Any]:
             return plain(sock, *args, **kwargs)
         return _wait(sock, partial(plain, **kwargs), budget, args)
 
-    # those in C take no names (or nobody uses them); gevent's call one another by name
+    # those in C take no keywords (or none are used); gevent's are called with them
     return bounded if inspect.ismethoddescriptor(plain) else bounded_by_name
 
 
@@ -114,5 +114,5 @@ def _wait(
     except TimeoutError:
         raise budget.exceeded() from None
     finally:
-        with contextlib.suppress(OSError):  # closed by somebody meanwhile
+        with contextlib.suppress(OSError):  # closed by another thread
             sock.settimeout(own)

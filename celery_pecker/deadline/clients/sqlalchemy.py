@@ -61,7 +61,7 @@ def _give_up(context: Any) -> None:
 
 
 class _Pool(QueuePool):
-    """A pool in which nobody waits beyond the deadline."""
+    """A pool in which no thread waits beyond the deadline."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

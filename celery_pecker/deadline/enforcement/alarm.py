@@ -26,7 +26,7 @@ SOON = 1e-6
 """An interval timer of 0 is switched off."""
 
 BY_ITSELF = 0.25
-"""Between two rings that nobody asks for, should our own code ever be cut short.
+"""Seconds between two rings of the timer itself, should our own code be cut short.
 
 Rarer than every 100 ms: psycopg's wait in C begins its 100 ms anew after each signal,
 and looks at signals only after them.
@@ -40,7 +40,7 @@ _Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Alarm:
-    """Rings at the deadline in force; who had the timer before has it again after."""
+    """Rings at the deadline in force; the timer's earlier setting is restored after."""
 
     def __init__(self, killer: ProcessKiller | None = None) -> None:
         self._killer = killer

@@ -10,7 +10,7 @@ from celery_pecker.kernel.clock import monotonic
 
 
 class Alarm:
-    """Cancels the coroutine at its deadline, or holds back those who would."""
+    """Cancels the coroutine at its deadline, or holds back other cancellations."""
 
     __slots__ = ("_budget", "_held", "_outer", "_timer")
 

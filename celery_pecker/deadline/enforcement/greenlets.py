@@ -82,7 +82,7 @@ class GreenletInterrupter:
         self._set(now + INTERRUPT_INTERVAL)
         if budget.patient(now):
             return
-        # whoever handles an exception holds it; one that was swallowed is gone
+        # code that handles an exception holds it; a swallowed one is collected
         handled = self._last is not None and self._last() is not None
         if self._interrupts.due(budget, handled=handled):
             error = interrupter.error_for(budget, self._own)

@@ -76,7 +76,7 @@ class ThreadInterrupter:
                 return None
             now = monotonic()
             if now < budget.at:
-                return None  # whoever changed it has asked for a call of its own
+                return None  # the change asked for a call of its own
             if budget.patient(now):
                 return now + INTERRUPT_INTERVAL
             if self._interrupts.due(budget, handled=self._handles_interrupt()):

@@ -69,10 +69,10 @@ class ScheduleAdmin(Bounded):
         *("schedule", "starts_at", "ends_at", "once", "args", "kwargs", "options"),
         *("policies", "run", "version", "changed"),
     )
-    """What those see who may not change anything."""
+    """Fieldsets for users that may only view."""
 
     class Media:
-        """Shows the next runs while somebody types."""
+        """Shows the next runs while a user types."""
 
         js = ("celery_pecker/schedule.js",)
         css = {"all": ("celery_pecker/schedule.css",)}  # noqa: RUF012  # Django's form
@@ -127,18 +127,18 @@ class ScheduleAdmin(Bounded):
 
     @admin.display(description="changed by")
     def who(self, schedule: Any) -> str:
-        """Return who changed the definition last, and on which day."""
+        """Return the user of the last change, and its day."""
         return f"{schedule.changed_by}, {instant(schedule.changed_at, DAY)}"
 
     @admin.display(description="changed")
     def changed(self, schedule: Any) -> str:
-        """Return who changed the definition last, and when."""
+        """Return the user of the last change, and its instant."""
         return f"{schedule.changed_by}, {instant(schedule.changed_at)}"
 
     # The form
 
     def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
-        """Return the fields of the form, or what those see who may not change it."""
+        """Return the fields of the form; read-only for users that may only view."""
         if obj is None or self.has_change_permission(request, obj):
             return fieldsets(adding=obj is None)
         return [(None, {"fields": self.shown})]
@@ -238,7 +238,7 @@ class ScheduleAdmin(Bounded):
     def history_view(
         self, request: Any, object_id: str, extra_context: Any = None
     ) -> Any:
-        """Show who changed what, also of a schedule that was removed."""
+        """Show a schedule's changes and their users, also of a removed schedule."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         name = unquote(object_id)

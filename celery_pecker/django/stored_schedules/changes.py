@@ -1,4 +1,4 @@
-"""Who changed which stored schedule, and what each change made different."""
+"""The changes of stored schedules: the user, and the fields that differ."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARTS = (
 
 @admin.register(ScheduleChange)
 class ScheduleChangeAdmin(ReadOnlyAdmin):
-    """Who changed which schedule, newest first."""
+    """Changes of schedules, newest first."""
 
     list_display = ("name", "change", "version", "changed_by", "at")
     list_filter = ("change",)
     search_fields = ("name", "changed_by")
-    search_help_text = "Part of a schedule's name, or of who changed it"
+    search_help_text = "Part of a schedule's name, or of the user's"
     window_order = ("-id",)
     fields = readonly_fields = (*list_display, "definition")
 

@@ -43,7 +43,7 @@ LAST = ("paused", "version")
 
 
 class Conflict(NamedTuple):
-    """Somebody else's edit, which came first."""
+    """An edit of another user that was saved first."""
 
     stored: ScheduleRow | None
     """What is stored now; None: it was removed."""
@@ -125,7 +125,7 @@ class ScheduleForm(forms.ModelForm):
             old = None if self.known is None else self.known.name
             if old is not None and old.strip() == options["name"]:
                 options["name"] = old  # a field reads it without its blanks
-            # Whoever may only add changes nothing, whatever the request says.
+            # A user that may only add changes nothing, whatever the request contains.
             adding = self.known is None
             options["version"] = 0 if adding else options.get("version", 0)
             if self.previewing:
@@ -146,7 +146,7 @@ class ScheduleForm(forms.ModelForm):
                 "name", f"{error.name!r} exists already; choose another name"
             )
             return
-        # Whoever has seen the other edit and saves again means to replace it.
+        # A user that has seen the other edit and saves again means to replace it.
         self.data = self.data.copy()
         self.data[self.add_prefix("version")] = str(error.actual)
         theirs = {} if stored is None else {**texts(stored), "version": ""}

@@ -19,7 +19,7 @@ from celery_pecker.stored_schedules.model import ScheduleRow
 from celery_pecker.stored_schedules.rows import Reading
 
 MAX_BY = 200
-"""Characters of who made an edit."""
+"""Characters of the name of an edit's user."""
 
 
 @cache

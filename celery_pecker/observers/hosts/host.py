@@ -197,7 +197,7 @@ class Host:
             self._abort()
 
     def _look(self, pulse: Pulse) -> None:
-        """Do what comes before the question of who runs what."""
+        """Do what comes before placement: log, free, report, handle commands."""
         self._looks += 1
         for name in pulse.buried:
             logger.warning(
@@ -231,7 +231,7 @@ class Host:
         self._trust.end()
         self._unanswered.clear()
         self._lives.outcomes.clear()
-        self._on_loop(partial(self._lives.fence, "its host was buried", everybody=True))
+        self._on_loop(partial(self._lives.fence, "its host was buried", all_lives=True))
         self._joined = False
 
     def _report(self) -> None:
@@ -291,7 +291,7 @@ class Host:
             else:
                 restarts.append(order.id)
         for order in strange:
-            if order.stop:  # nobody runs it: its host gave up its trust
+            if order.stop:  # no host runs it: its own one lost its trust window
                 self._unanswered[order.id] = Outcome(
                     id=order.id, epoch=order.epoch, report=Report.STOPPED
                 )

@@ -185,7 +185,7 @@ def _beat(beats: int, host: Host, memory: Callable[[], int]) -> None:
             try:
                 os.write(beats, f"{host.node} {memory()}\n".encode())
             except OSError:
-                return  # nobody listens: standard input has ended too
+                return  # no reader: standard input has ended too
         pause(BEAT_INTERVAL)
 
 

@@ -48,7 +48,7 @@ class HostProcess:
             [sys.executable, "-m", "celery_pecker.observers.hosts.host_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # A signal from the terminal is for the supervisor, who passes it on.
+            # A signal from the terminal is for the supervisor, which passes it on.
             start_new_session=True,
         )
         assert self._process.stdin is not None  # noqa: S101  # pipes, as asked for

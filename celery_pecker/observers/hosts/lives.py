@@ -1,7 +1,7 @@
 """What runs in a host: begins lives, ends them, tries failed code again.
 
-Everything but ``add``, ``remove`` and what only reads is called on the event loop. Who
-reports to the tables is the host's other thread: it takes ``outcomes`` and removes a
+Everything but ``add``, ``remove`` and what only reads is called on the event loop. The
+host's other thread reports to the tables: it takes ``outcomes`` and removes a
 life when the tables have it.
 """
 
@@ -165,7 +165,7 @@ class Lives:
                 for process in [*self._processes]:
                     process.trust_until(self._trusted)
             if self.by_id and self._trust.left() <= 0:
-                self.fence("its host could not renew the lease", everybody=False)
+                self.fence("its host could not renew the lease", all_lives=False)
             await asyncio.sleep(TURN_INTERVAL)
 
     def abandon(self) -> None:
@@ -194,12 +194,12 @@ class Lives:
             if life is not None:
                 self._end(life, report, why)
 
-    def fence(self, why: str, *, everybody: bool) -> None:
+    def fence(self, why: str, *, all_lives: bool) -> None:
         """End lives of which nothing may be reported any more."""
         ended = 0
         for life in [*self.by_id.values()]:
             if life.fenced or not (
-                everybody or life.observer.options.unreachable is Unreachable.STOP
+                all_lives or life.observer.options.unreachable is Unreachable.STOP
             ):
                 continue
             life.fenced = True
@@ -282,7 +282,7 @@ class Lives:
         if life.ending is not None:
             self._ended(life)
         elif self._lapsed(life, error):
-            # Its code asked before its host did: the tables know who has it now.
+            # Its code asked before its host did: the tables name its new host.
             life.ending, life.fenced = Report.RELEASED, True
             life.lease.end("its lease was lost")
             self._ended(life)
@@ -355,7 +355,7 @@ class Lives:
             self.fenced.append(one.id)
             self._wake()
             return
-        assert life.ending is not None  # noqa: S101  # whoever ends it says how
+        assert life.ending is not None  # noqa: S101  # set by what ends it
         self._report(Outcome(id=one.id, epoch=one.epoch, report=life.ending))
 
     def _report(self, outcome: Outcome) -> None:

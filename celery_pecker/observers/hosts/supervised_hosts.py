@@ -147,7 +147,7 @@ class SupervisedHost:
         # One that has grown is alive: no outage may let its successor bury it.
         config = {**self.config, "follows": self._replaced_process is None}
         process = self._process = HostProcess(config)
-        if self._stopping.is_set():  # whoever asked may not have seen the process
+        if self._stopping.is_set():  # stop() may not have seen the process
             process.signal(signal.SIGTERM)
         relieved = False
         while process.wait_for_beat():
@@ -206,7 +206,7 @@ class SupervisedHost:
             )
 
     def _end(self, process: HostProcess) -> int:
-        """End a process; say that its host is dead: nobody waits for its lease then."""
+        """End a process; mark its host as dead, so that no host waits for its lease."""
         code = process.end()
         if not process.node:
             return code

@@ -7,7 +7,7 @@ other up.
 Nouns
     *batch*   ids that one relay has in hand, under one token; a row of
               ``pecker_outbox_batches``
-    *turn*    the right to choose ids; who loses it chooses nothing
+    *turn*    the right to choose ids; a relay that loses it chooses nothing
     *hold*    for how long a relay may keep a batch
     *alone*   a batch whose messages are sent one by one
 

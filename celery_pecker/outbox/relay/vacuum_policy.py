@@ -2,7 +2,7 @@
 
 Autovacuum looks at a database once a minute (``autovacuum_naptime``). What is deleted
 meanwhile is not reused: at 16,000 messages a second the table had 936 MB before it
-looked once. So who deletes very many asks for a vacuum itself.
+looked once. So a relay that deletes very many rows asks for a vacuum itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LEAST_DEAD = 50_000
 DEAD_SHARE = 0.2
 """Share of the live rows: a vacuum walks over the indexes of all of them."""
 FIRST_WAIT, MOST_WAIT = 1.0, 300.0
-"""Seconds after a vacuum that freed little: somebody holds a snapshot."""
+"""Seconds after a vacuum that freed little: a transaction holds a snapshot."""
 
 
 class VacuumPolicy:

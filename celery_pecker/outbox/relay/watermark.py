@@ -8,7 +8,7 @@ chosen up to it, and a later claim, which saw what these wrote, has come as far.
 
 Which transactions are under way is known in two ways. A claim says which is the oldest:
 that costs nothing, but one that is long and writes elsewhere keeps the mark where it
-is. Then the locks are asked who writes into this table.
+is. Then the locks are asked which transactions write into this table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Collection
 
 STUCK_INTERVAL = 1.0
-"""Seconds between two questions of who writes."""
+"""Seconds between two reads of the writers."""
 REMEMBERED = 64
 """Claims whose transactions are not known to have ended."""
 PREPARED = "prepared"
@@ -32,9 +32,9 @@ class Watermark:
         self._pending: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
         self._seen: int | None = None
         self._since = float("-inf")
-        """Since when the mark has stood there, or who writes was asked."""
+        """When the mark last moved, or the writers were last read."""
         self._asked: tuple[int, frozenset[str]] | None = None
-        """Up to which id claims had chosen, and who was writing then."""
+        """Up to which id claims had chosen, and the writers at that time."""
 
     @property
     def above(self) -> int | None:
@@ -69,13 +69,13 @@ class Watermark:
         self._pending.append((last, newest))
 
     def stuck(self, monotonic: float) -> bool:
-        """Return whether to ask who writes: an end is waited for that does not come."""
+        """Return whether to read the writers: the end of one is overdue."""
         if not self._pending or self._passed != self._seen:
             self._seen, self._since = self._passed, monotonic
         return monotonic - self._since >= STUCK_INTERVAL
 
     def writers(self, names: Collection[str], monotonic: float) -> None:
-        """Take in who writes into the table, asked after the last claim."""
+        """Record the writers of the table, read after the last claim."""
         self._since = monotonic
         before, self._asked = self._asked, None
         if not self._pending:

@@ -7,7 +7,7 @@ Nouns
                  the n-th retry, with a cap; the run's deadline lies inside of it
     *push*       a message that is sent for a row of mode ``until_done``
     *emergency*  what completes a task instead, from its n-th failure on
-    *parked*     kept with its error, for somebody to look at; nothing runs it
+    *parked*     kept with its error until it is retried or dropped; nothing runs it
     *load*       how hard the processing may work, changed while it runs
 
 Modules
@@ -21,7 +21,7 @@ Modules
     pushes   sends the messages of what is due
     messages what stands around a task: start, deadline, emergency, end
 
-Who is the authority
+What decides
     the row. Its epoch rises with each start: a message or a run of an older epoch
     starts and writes nothing.
 

@@ -46,7 +46,7 @@ def add(headers: str, ref: RowRef) -> str:
 def read(header: object, task_id: object) -> RowRef | None:
     """Return the row that a header names; None if it is not of this task.
 
-    Whoever hands the headers of his task on to its subtasks makes no new runs.
+    A task that passes its headers on to its subtasks makes no new runs.
     """
     if not isinstance(header, Mapping) or header.get("task_id") != task_id:
         return None

@@ -167,7 +167,7 @@ class Messages:
         attempt = _Attempt(task, known, started, call)
         result, error = user_code.tried(bounded, started.ends, attempt, started.pool)
         if error is not None and attempt.ignored:
-            # As everywhere in Celery: it has ended, and nobody asks how.
+            # As everywhere in Celery: an ignored run has ended without a result.
             service.end(started, emergency=attempt.emergency)
             raise error
         if error is not None:
@@ -264,7 +264,7 @@ class _Attempt:
     def _complete(self) -> Any:
         self.emergency = True
         request, emergency = self._task.request, self._known.emergency
-        assert emergency is not None  # noqa: S101  # or nobody would be here
+        assert emergency is not None  # noqa: S101  # else no such run starts
         return emergency.call(*(request.args or ()), **(request.kwargs or {}))
 
 

@@ -2,7 +2,7 @@
 
 Each scheduler replica and relay does, on the thread of the table. Nothing has to be
 exact here: a message that is sent twice starts one run, and one that is lost is sent
-again. So there is no batch and no token that anybody remembers; the claim has moved the
+again. So there is no batch and no stored token; the claim has moved the
 rows out of the way for long enough.
 """
 

@@ -156,7 +156,7 @@ class Rows:
     ) -> bool:
         """Keep the error of what failed; False: a later run has the row.
 
-        Who has only a message of the row gives its task id.
+        A caller that has only a message of the row passes its task id.
         """
         return self._database.change_one(
             "fail_outbox_run",

@@ -169,7 +169,7 @@ class Service:
         return True
 
     def close(self) -> None:
-        """Drop the connections that nobody uses."""
+        """Close the idle connections."""
         self._connections.close()
 
     def rows(self, database: object) -> Rows:
@@ -205,7 +205,7 @@ class Service:
             if not changed and not uncertain:
                 logger.warning(
                     "pecker: the %s of a recorded task (row %d, attempt %d) is left"
-                    " out: a later run has the row, or somebody changed it",
+                    " out: a later run has the row, or it was changed",
                     *(what, started.begun.id, started.begun.attempt),
                 )
             return changed or uncertain

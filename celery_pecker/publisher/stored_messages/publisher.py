@@ -128,7 +128,7 @@ class StoredPublisher:
     def push_alone(
         self, message: StoredMessage, token: str, *, trust: TrustWindow
     ) -> Pushed:
-        """Send one message; who refuses it refuses it alone.
+        """Send one message; a refusal concerns this message alone.
 
         Args:
             message: Of any kind.

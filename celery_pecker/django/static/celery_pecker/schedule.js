@@ -1,5 +1,5 @@
 "use strict";
-// Shows the next runs while somebody types. Without it the button Preview does.
+// Shows the next runs while a user types. Without it the button Preview does.
 {
   const WAIT = 300; // milliseconds after the last key
 
