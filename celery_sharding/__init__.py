@@ -20,9 +20,10 @@ Nouns
     *ledger*     all of these as rows in PostgreSQL
     *executor*   a worker that runs shards
 
-Who is the authority
-    for what is to run, has run, and who may write: PostgreSQL, by compare-and-set. A
-    message says "there may be work": it may be lost, doubled or late.
+What decides
+    what is to run, has run, and which process may write: PostgreSQL, by
+    compare-and-set. A message says "there may be work": it may be lost, doubled or
+    late.
 
 Under failure
     a worker dies          its shards go on from their cursor elsewhere

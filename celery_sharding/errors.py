@@ -118,4 +118,4 @@ class JobDeadlineExceeded(JobFailed, TimeoutError):
 
 
 class JobCancelled(ShardingError):
-    """Somebody cancelled the job."""
+    """The job was cancelled."""

@@ -1,4 +1,4 @@
-"""Figures of sharded jobs for Prometheus: what the ledger says, from whoever is asked.
+"""Figures of sharded jobs for Prometheus: the ledger's, the same from each process.
 
 Flower's ``/metrics`` has them, and `register` puts them into the registry of any
 process that is scraped. One process of a system is enough: take ``max``, not ``sum``.
@@ -101,7 +101,7 @@ def _metrics(figures: JobFigures) -> Iterator[Metric]:
             made.add_metric((key,), float(value))
         yield made
     single: tuple[tuple[str, str, float], ...] = (
-        ("jobs_paused", "Open jobs that somebody paused", figures.paused),
+        ("jobs_paused", "Open jobs that are paused", figures.paused),
         ("oldest_job_seconds", "Age of the oldest open job", figures.oldest),
         (
             "overdue_tickets",

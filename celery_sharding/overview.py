@@ -63,7 +63,7 @@ class Pace:
 
     @property
     def eta(self) -> timedelta | None:
-        """Until the last item; None: nobody knows, or nothing is left."""
+        """Until the last item; None: it is not known, or nothing is left."""
         if not self._seen or self.rate <= 0:
             return None
         row, ended = self._seen[-1]
@@ -89,7 +89,7 @@ MEANINGS: Mapping[Code, Meaning] = MappingProxyType(
         Code.TIMED_OUT: Meaning("too long", "it took, or takes, longer than it may"),
         Code.SUCCEEDED: Meaning("done", "its items ended; some may have failed"),
         Code.FAILED: Meaning("failed", "it failed as a whole"),
-        Code.UNTAKEN: Meaning("untaken", "ready for long, and nobody claims anything"),
+        Code.UNTAKEN: Meaning("untaken", "ready for long, and no worker claims it"),
         Code.STALLED: Meaning("stalled", "claimed for long, and not begun"),
         Code.DIED: Meaning(
             "died", "its process died; it goes on elsewhere, or ended so"
@@ -105,7 +105,7 @@ class State(StrEnum):
     PLANNING = "planning"
     RUNNING = "running"
     WAITING = "waiting"
-    """Shards are left, and nobody holds one of its tickets."""
+    """Shards are left, and no worker holds one of its tickets."""
     STARVED = "starved"
     """No live worker runs shards."""
     PAUSED = "paused"
@@ -124,7 +124,7 @@ class Verdict(NamedTuple):
 
 
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
-"""What nothing follows after, unless somebody wants it run again."""
+"""States after which nothing follows, unless the job is run again."""
 SENT = "its message was sent, and no worker has begun it"
 STARVED = "no live worker runs shards: start one with this app"
 DELIVERS = "its outcome stands, and is being reported to Celery"
@@ -137,7 +137,7 @@ def verdict(row: JobRow) -> Verdict:
     if row.stage is Stage.DELIVERING:
         return Verdict(State.DELIVERING, DELIVERS)
     if row.paused:
-        return Verdict(State.PAUSED, "somebody paused it: nothing of it runs")
+        return Verdict(State.PAUSED, "it is paused: nothing of it runs")
     if row.stage is Stage.SHARDING:
         return _sharding(row)
     return _begun(row)
@@ -170,7 +170,7 @@ def _starved() -> str:
 
 def _ended(row: JobRow) -> Verdict:
     if row.outcome is Outcome.CANCELLED:
-        return Verdict(State.CANCELLED, "somebody cancelled it")
+        return Verdict(State.CANCELLED, "it was cancelled")
     if row.outcome is Outcome.FAILED:
         return Verdict(State.FAILED, reason(row) or "it failed")
     failed = f", {row.failed:,} items failed" if row.failed else ""

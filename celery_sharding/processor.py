@@ -18,7 +18,7 @@ def nothing(kwargs: Mapping[str, Any]) -> Iterable[str]:
 
 
 def check_code(what: str, function: object) -> None:
-    """Refuse code that a call does not run: nobody awaits it, or asks for its items.
+    """Refuse code that a call does not run: a coroutine, or a generator.
 
     Only PreProcess may be a generator: its items are the job's.
 
@@ -30,7 +30,7 @@ def check_code(what: str, function: object) -> None:
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         kind = "an async function, and Celery's workers await nothing"
     elif inspect.isgeneratorfunction(function) and what != "pre_process":
-        kind = "a generator, and nobody asks it for items"
+        kind = "a generator, and nothing reads its items"
     if kind is not None:
         name = getattr(function, "__qualname__", repr(function))
         message = f"{what} of a sharded task must be a plain function: {name} is {kind}"

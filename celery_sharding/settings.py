@@ -32,7 +32,7 @@ class ShardingSettings:
     sweep: float = 1.0
     """The period of the sweeper's schedule."""
     resend: float = 10.0
-    """After how long a message that nobody took is sent again."""
+    """After how many seconds a message that was not taken is sent again."""
     retention: float = 7 * 86_400.0
     """How long ended jobs are kept, with their items, results and errors."""
     gate: str | None = None
@@ -70,7 +70,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 def _refuse_unknown(conf: Mapping[str, object], known: Mapping[str, str]) -> None:
-    # An app's configuration that nobody has read yet has its prefix in `data` only.
+    # An app's configuration that was not read yet has its prefix in `data` only.
     namespace = getattr(getattr(conf, "data", conf), "prefix", None) or ""
     for key in conf:
         # Under a namespace Celery lists keys as they were written.

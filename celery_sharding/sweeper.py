@@ -176,7 +176,7 @@ def _advance(app: Any, ledger: Ledger, job: int) -> None:
 
 
 def _resend(app: Any, ledger: Ledger, settings: ShardingSettings, end: float) -> int:
-    """Publish tickets once more whose message nobody took; return how many.
+    """Publish tickets once more whose message was not taken; return how many.
 
     All of a job at once, and without a look at the job: where a queue is long there are
     as many of them as jobs in it.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 DEATHS = 3
-"""Processes that died before anything is anybody's fault. Two may be the fault of
+"""Processes that died before an item is blamed. Two may be the fault of
 machines: a rollout that kills, and another while the item, a long one, is run anew."""
 WHOLE = -1
 """In place of an item: the shard as a whole."""
@@ -23,7 +23,7 @@ PARTS = 16
 """Of the suspects, of which one may be begun at a time. A write takes a millisecond and
 a death seconds, so that halves, with the fewest of both together, would take longer."""
 SPARE = 2
-"""Flushes that a window should last, so that nobody waits for one to go on."""
+"""Flushes that a window should last, so that no run waits for one to go on."""
 GROWTH = 2
 
 
@@ -31,10 +31,10 @@ class Window:
     """Which items may be begun; made anew whenever a shard is claimed.
 
     Items are counted as the shard counts its own. Those below `limit` may be begun
-    without a write, so a short shard that nobody died over is not written before its
-    end. At `limit` the runner writes its cursor, and as `ahead` what `forward` returns;
-    only when that is written it goes on. The same with each flush, which draws the
-    limit near: fewer are under suspicion then.
+    without a write, so a short shard over which no process died is not written before
+    its end. At `limit` the runner writes its cursor, and as `ahead` what `forward`
+    returns; only when that is written it goes on. The same with each flush, which draws
+    the limit near: fewer are under suspicion then.
     """
 
     __slots__ = ("_count", "_step", "_suspects_to", "guilty", "limit")
@@ -45,7 +45,7 @@ class Window:
         Args:
             cursor: items that have ended.
             ahead: items below it may have been begun; where it is not above the cursor
-                nobody wrote it since, and any may have been.
+                it was not written since, and any may have been.
             deaths: processes that died over it since its cursor last moved.
             count: all its items.
         """
@@ -60,7 +60,7 @@ class Window:
         self.limit = until if not deaths or accused_with_others else cursor
         """Items below it may be begun."""
         self.guilty = _failed_alone(cursor, until, deaths, count)
-        """The item that killed, WHOLE, or None: nobody, as far as is known. The
+        """The item that killed, WHOLE, or None: none, as far as is known. The
         runner records it with Code.DIED, and goes on behind it."""
 
     def isolating(self, cursor: int) -> bool:

@@ -60,7 +60,7 @@ LAZY = {
     "instrument": ("throttle.instrument", None),
     "report": ("throttle.exchange.process", "report"),
 }
-"""Who only counts does not load Celery, and who has no database no driver of one."""
+"""Counting alone does not load Celery; without a database no driver is loaded."""
 
 
 def __getattr__(name: str) -> Any:

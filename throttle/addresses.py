@@ -49,7 +49,7 @@ def service(key: str, text: str) -> str:
 
 def postgres(key: str, text: str) -> dict[str, str]:
     """Return the parts of a connection string, or say what is allowed."""
-    # Only who watches needs the driver
+    # Only the watcher needs the driver
     from psycopg import Error, conninfo  # noqa: PLC0415
 
     try:

@@ -19,4 +19,4 @@ class StoreUnavailable(ThrottleError):
 
 
 class TokenRefused(StoreUnavailable):
-    """The service did not take the token: as good as away, until somebody mends it."""
+    """The service did not take the token: as good as unreachable."""

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what the store knows, the same from whoever asks.
+"""Figures for Prometheus: the store's, the same from each process.
 
 One process of a system is enough: Flower's ``/metrics`` has them, and `register` puts
 them into the registry of any process that is scraped anyway. While the store is away
@@ -77,7 +77,7 @@ class Admissions:
         self.dropped += sum(
             max(count - last.get(worker, 0), 0) for worker, count in counts.items()
         )
-        # Who was missed by one look returns; old lives are bounded
+        # A worker that one read missed returns; old lives are bounded
         gone = [worker for worker in last if worker not in counts]
         for worker in gone[: max(len(gone) - MOST_GONE, 0)]:
             del last[worker]

@@ -204,7 +204,7 @@ class Report:
     is repeated with the same number and the same samples (older by then): they count
     once. What is held is reported anew each time. 0: there are no samples."""
     answered: bool = True
-    """Whether the answer to its last report came, as far as who hands it on knows. If
+    """Whether the answer to its last report came, as far as the forwarder knows. If
     not, it may still go by a share from before that."""
 
 
@@ -213,7 +213,7 @@ class Seen:
     """What the store answers about one database."""
 
     traffic: Mapping[Estimator, Amount]
-    """Per second, of everybody."""
+    """Per second, of all processes."""
     outside: Mapping[Estimator, Amount]
     """Of it, what does not come from holders of shares."""
     share: float = 0.0
@@ -268,7 +268,7 @@ class Store(Protocol):
         ...
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
-        """Return whether `holder` is the one who watches the database now."""
+        """Return whether `holder` is the watcher of the database now."""
         ...
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:

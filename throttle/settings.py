@@ -103,7 +103,7 @@ def mentioned(conf: Mapping[str, object]) -> bool:
 
 def _ours(conf: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield each of our settings as it was written, and its lower-case name."""
-    # An app's configuration that nobody has read yet tells its prefix by `data` only.
+    # An app's configuration that was not read yet shows its prefix in `data` only.
     read = getattr(conf, "data", conf)
     namespace = getattr(read, "prefix", None) or ""
     for key in conf:

@@ -11,13 +11,13 @@ on conflict (rule) do nothing
 
 /* celery_pecker:take_alarm_rules */
 -- Takes the rules whose round is due: of all replicas one looks, under the epoch that it
--- raised. Nobody else takes it before the lease is over: looks that outlast an interval, as
--- on a machine that is busy, overtook one another, and nothing ever rang. Who records a look
+-- raised. No other replica takes it before the lease ends: looks that outlast an interval, as
+-- on a machine that is busy, overtook one another, and nothing ever rang. Recording a look
 -- ends the lease, and is its holder no more. A holder that takes the rule again has not
 -- recorded its last look: its lease still counts from the first take, else a replica whose
 -- looks fail kept the rule for ever. Rules whose last look lies in the
 -- future are due, too: the clock stepped back, and `stepped` says by how much. The answer
--- has the time in a row of its own, and how many notices wait for somebody to send them.
+-- has the time in a row of its own, and how many notices wait to be sent.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -77,7 +77,7 @@ from (
 -- after the last win, of other schedules the instant that code gives. Expected for sure is an
 -- entry whose declaration stands and was renewed after that slot was due, or which the last
 -- replica of its kind declared: that this one is gone is the alarm. Else code may have dropped
--- the entry meanwhile (unsure), and only who has that code can tell. What the gate of any living
+-- the entry meanwhile (unsure), and only a replica with that code can tell. What the gate of any living
 -- replica holds back is held, and not silent. Each replica writes into its row what its gate holds
 -- back: by the memory of the process that looks, another process would find the same entry silent,
 -- and the alarm would ring and recover by turns. executed_at changes with each slot, so no index
@@ -323,7 +323,7 @@ limit 1000
 
 /* celery_pecker:find_hanging_jobs */
 -- Sharded jobs of which something stands still. The codes are those of list_shards: 401 ready,
--- and nobody claims; 402 claimed, and not begun, by a live process: its lease is not over;
+-- and no worker claims; 402 claimed, and not begun, by a live process: its lease is not over;
 -- 403 claimed by a process that is gone. What rang as 402 goes on as 403 once its lease is over:
 -- without a look that finds neither, which would say that it has recovered.
 with clock as materialized (
@@ -444,7 +444,7 @@ limit 1000
 
 /* celery_pecker:find_observer_hosts */
 -- Hosts that stopped without a goodbye: buried by others after the end of their lease, or to be
--- buried and nobody is there for it. One that is back under its name is well.
+-- buried and no host is there for it. One that is back under its name is well.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -475,7 +475,7 @@ limit 1000
 -- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. What begins
 -- or ends in a storm, more than so many within a minute, is one row that has all subjects; one that waits is widened by
 -- what is new, and loses what is so no more. Only under the epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
--- the place of one that waits, under an id of its own: whoever has the old one in hand cannot
+-- the place of one that waits, under an id of its own: a sender of the old one cannot
 -- take the new one for sent, and a target that knows the old id does not drop the new one.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -638,7 +638,7 @@ select (select count(*) from mine) as mine,
        (select count(*) from news) as news
 
 /* celery_pecker:take_alarm_notices */
--- Notices to send, the oldest first: for so long nobody else sends them. Whoever dies with one
+-- Notices to send, the oldest first: for so long no other process sends them. A process that dies with one
 -- in hand leaves it to the others. A target that fails rests; a clock that stepped back lets
 -- nothing wait for the old future.
 with clock as materialized (
@@ -672,7 +672,7 @@ returning n.id, n.target, n.rule, n.kind, n.subject, n.event, n.detail, n.since,
 
 /* celery_pecker:close_alarm_notice */
 -- Its target has it. One that was replaced meanwhile stays and is due at once; of one that
--- somebody else has taken nothing is written.
+-- another process has taken nothing is written.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -731,7 +731,7 @@ set failures = target.failures + 1,
 
 /* celery_pecker:forget_alarms */
 -- What recovered a day ago, and rules that no replica has looked at for a day, with their alarms.
--- Targets that this code does not have and nobody has tried for a day, with what waits for them.
+-- Targets that this code does not have and that were not tried for a day, with what waits for them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -772,7 +772,7 @@ where alarm.recovered_at < clock.now - interval '1 day'
 
 /* celery_pecker:list_alarms */
 -- What rings, the newest first; with `every` what waits to ring and what recovered lately, too.
--- Rules that nobody has looked at for a day are of no code any more: whether it rings is unknown.
+-- Rules that no replica has looked at for a day are of no code any more: whether it rings is unknown.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),

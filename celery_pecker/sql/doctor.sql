@@ -15,7 +15,7 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
 from clock
 
 /* celery_pecker:examine_snapshots */
--- Who keeps row versions from being cleaned up, the oldest first: sessions, transactions
+-- What keeps row versions from being cleaned up, the oldest first: sessions, transactions
 -- prepared and forgotten, replication slots. Without the role pg_read_all_stats, sessions
 -- of other roles have no times.
 with clock as materialized (

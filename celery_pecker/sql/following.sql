@@ -190,7 +190,7 @@ left join lateral (
 
 /* celery_pecker:take_over */
 -- Code declares these entries: claims under the version of a stored schedule win nothing
--- from here on, and those of code do. A row that somebody edits is passed over, never
+-- from here on, and those of code do. A row that is being edited is passed over, never
 -- waited for: the next look finds it.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -231,7 +231,7 @@ limit 1000
 
 /* celery_pecker:give_back */
 -- The stored definition is what counts from here on: the first slot is one period later,
--- as of a new entry. The row's version is checked once more: somebody may have edited it.
+-- as of a new entry. The row's version is checked once more: it may have been edited.
 -- Code that died before it could take the row over (an edit held it) leaves the stored
 -- version there, and a declaration of its own: then nothing but that is mended.
 with clock as materialized (

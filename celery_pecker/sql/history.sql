@@ -28,8 +28,8 @@ set last_due = excluded.last_due,
     report = excluded.report
 
 /* celery_pecker:prune_history */
--- Removes pages all of whose slots lie before the last so many of their entry, whoever
--- wrote them. A page that somebody writes just now is left for the next time.
+-- Removes pages all of whose slots lie before the last so many of their entry, whichever process
+-- wrote them. A page that is being written is left for the next time.
 with edge as materialized (
     select given.name, kept.era, kept.due_us
     from unnest(%(names)s::text[]) as given (name),
@@ -74,7 +74,7 @@ select (select count(*) from pages) + (select count(*) from outcomes) as dropped
 /* celery_pecker:count_outcomes */
 -- Adds up what became of runs, one row for each entry. Counts are added: if the answer got
 -- lost, what was sent is sent once more and counts twice. The last slots are maxima, so they are the same
--- whoever writes first, and however often.
+-- in whichever order they are written, and however often.
 -- report_by: a message that no worker has begun by then is unreported: after its entry's timeout,
 -- or its period, a minute at least and five at most, and its countdown. It counts from the last report of a worker, or
 -- from the first slot that was sent since. Where no worker has reported of any entry for a week

@@ -1,6 +1,6 @@
 /* celery_pecker:keep_intake_key */
 -- Keep which tasks a request recorded, in its transaction: a request that comes again
--- under its key is answered with them. A row is the answer only to who wrote it first;
+-- under its key is answered with them. A row is the answer only to the request that wrote it first;
 -- a second one waits here until the first has committed, and then gets no row.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -18,7 +18,7 @@ from {schema}.pecker_intake_keys
 where key = %(key)s::text
 
 /* celery_pecker:prune_intake_keys */
--- Forget the keys of requests that nobody sends again.
+-- Forget the keys of requests that are not sent again.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )

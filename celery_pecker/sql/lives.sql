@@ -69,8 +69,8 @@ order by life.seen_at
 limit 1000
 
 /* celery_pecker:report_lost_runs */
--- Runs of process lives that were not renewed are lost. One statement: whoever sweeps may die at
--- any time, and of two who sweep one removes the row. A life that is renewed meanwhile
+-- Runs of process lives that were not renewed are lost. One statement: a sweeper may die at
+-- any time, and of two sweepers one removes the row. A life that is renewed meanwhile
 -- has another seen_at, and keeps its row (I3). The page of reports has a holder of its own,
 -- because each process writes its own pages whole.
 with clock as materialized (

@@ -71,7 +71,7 @@ select kind from {schema}.pecker_observer_kinds order by kind
 
 /* celery_pecker:stop_observer */
 -- Asks for the end of an observer, once and for good: what no host runs is deleted at
--- once; a host that runs it finds the order at its next look, or whoever buries it
+-- once; a host that runs it finds the order at its next look, or the host that buries it
 -- does. Answers what it was before; no row: there never was one of this name.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

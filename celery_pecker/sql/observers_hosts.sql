@@ -27,10 +27,10 @@ from clock
 -- observer is written while all is well.
 --
 -- witness:  only a host whose own lease was unbroken for a whole length of it buries
---           others. After an outage of the database all leases are over, and whoever
---           came first would bury all the others, which are alive.
+--           others. After an outage of the database all leases are over, and the
+--           first host would bury all the others, which are alive.
 -- follows:  a host of the same name that never renewed since this one joined is the
---           life before it, and needs no witness. After a blackout nobody else is there
+--           life before it, and needs no witness. After a blackout no other host is there
 --           to be one, and all would wait for a lease more. Not where a host was started
 --           beside one that has grown, which lives: an outage may end both leases.
 -- stepped:  a lease that ends later than its whole length from now was taken before the
@@ -117,7 +117,7 @@ select (select state from me) as state,
        ) as notices
 
 /* celery_pecker:free_observers */
--- What dead hosts held waits for a host, or is deleted if somebody asked for its end
+-- What dead hosts held waits for a host, or is deleted if its end was requested
 -- meanwhile. A row whose guard a frozen process still holds is passed over; it is freed
 -- when the server has ended that transaction. The order is the index's: without it the
 -- planner, which knows few hosts, scanned the table for the first thousand.
@@ -205,7 +205,7 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 
 /* celery_pecker:claim_observers */
 -- Takes what waits and fits, oldest first: ids and epochs only (I9), what they are is
--- read after the commit. Whoever is too heavy for what is left of the room is left to
+-- read after the commit. What is too heavy for the rest of the room is left to
 -- others. Each claim raises the epoch (I3). Each kind is walked by itself, oldest first:
 -- walked together all that waits was sorted for each claim, 170 ms where 100,000 do.
 -- Nothing weighs less than 1: no more rows than the room are locked, whatever number of
@@ -300,9 +300,9 @@ written as (
 select id, epoch, moved from seen
 
 /* celery_pecker:retake_observers */
--- What a host holds by the table and does not run: it gave up its trust and nobody
+-- What a host holds by the table and does not run: its trust window closed and no host
 -- buried it. They begin anew, with new epochs, in its own place; a draining host takes
--- them to end them, else nobody would run them while it lives.
+-- them to end them, else no host would run them while it lives.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -352,7 +352,7 @@ from {schema}.pecker_observers as o, clock
 where o.id = any (%(ids)b::bigint[]) and o.node = %(node)s::uuid
 
 /* celery_pecker:read_observer_orders */
--- Whom of this host people asked to end, or to begin anew.
+-- Observers of this host that were asked to end, or to begin again.
 select o.id, o.epoch, o.status = 'on_deleting' as stop
 from {schema}.pecker_observers as o
 where o.node = %(node)s::uuid

@@ -28,7 +28,7 @@ from clock
 /* celery_pecker:record_message_once */
 -- As record_message, unless a row of the same key waits: then the answer is that row's
 -- task_id. The waiting row stays locked until the caller's transaction ends, so that no
--- relay takes it before. Who takes a row sets its key to null: from then on it does not
+-- relay takes it before. A relay that takes a row sets its key to null: from then on it does not
 -- wait, and may have been run before the data of the caller could be seen.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now

@@ -6,7 +6,7 @@
 -- if a rival has it, and finds it changed if one came in between. A lost turn is an
 -- empty answer (I4). Ids at or below `above` are known to be gone; a relay that knows
 -- nothing yet begins where the others have come to.
--- A row with a dedupe_key is taken only if no caller holds it, who would have recorded
+-- A row with a dedupe_key is taken only if no caller holds it, which would have recorded
 -- another under this key; once taken it has no key, since from then on it may run before
 -- what a caller writes can be seen. `last` stays below a row that was passed over.
 with clock as materialized (
@@ -146,8 +146,8 @@ limit 1
 
 /* celery_pecker:read_outbox_space */
 -- Dead rows and live rows, as PostgreSQL counts them, and whether this
--- role may VACUUM the table: who owns it or the database, and from 17 on who was
--- granted MAINTAIN.
+-- role may VACUUM the table: the owner of it or of the database, and from 17 on a role
+-- with MAINTAIN.
 select s.n_dead_tup, s.n_live_tup,
        pg_has_role(c.relowner, 'usage')
            or pg_has_role(d.datdba, 'usage')
@@ -163,7 +163,7 @@ join pg_database as d on d.datname = current_database()
 where c.relname = %(table)s
 
 /* celery_pecker:vacuum_outbox */
--- Make room where rows were. If somebody else does it at this moment, nothing is done;
+-- Make room where rows were. If another session does it at this moment, nothing is done;
 -- the file keeps its length, since making it shorter would lock callers out.
 vacuum (skip_locked, truncate off, parallel 0) {schema}.pecker_outbox
 
@@ -219,7 +219,7 @@ where id = any (%(ids)b::bigint[]) and parked_at is null
 order by id
 
 /* celery_pecker:close_outbox_batch */
--- The broker has the whole batch. What somebody parked meanwhile stays.
+-- The broker has the whole batch. Rows that were parked in between stay.
 with mine as materialized (
     select batch, ids
     from {schema}.pecker_outbox_batches
@@ -299,7 +299,7 @@ closed as (
 select (select count(*) from mine) as held, (select batch from apart) as apart
 
 /* celery_pecker:release_outbox_batch */
--- Give a batch back: whoever comes first after the wait tries it again.
+-- Give a batch back: the first relay after the wait tries it again.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )

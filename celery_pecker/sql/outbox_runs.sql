@@ -59,7 +59,7 @@ returning o.id, coalesce(o.epoch, 0) as epoch,
 
 /* celery_pecker:read_outbox_runs */
 -- The messages of rows that were claimed, after the claim's commit: no lock is held
--- while they come. Rows that somebody has parked or changed since are left out.
+-- while they come. Rows that were parked or changed since are left out.
 select o.id, o.task, o.task_id, o.exchange, o.routing_key, o.priority, o.content_type,
        o.content_encoding, o.declare, o.headers, o.properties, o.body
 from unnest(%(ids)b::bigint[], %(epochs)b::bigint[]) as claimed (id, epoch)
@@ -70,13 +70,13 @@ order by o.id
 /* celery_pecker:start_outbox_run */
 -- A run of a row of mode 1 starts here, or not at all: one statement, one write. It
 -- counts the attempt, and due_at moves by holds[attempt] seconds, or by `floor` if
--- that is more: who takes a row and dies costs it that long.
+-- that is more: a process that takes a row and dies costs it that long.
 --
 -- The message names the epoch that the row had when it was sent, and each start raises
 -- it: of all messages of one epoch the first one runs. It names the task id, too, which
 -- tells its row from one of the same number in another table.
--- A row that has had `last` attempts, the last of them without an end that anybody
--- reported, is parked.
+-- A row that has had `last` attempts, the last of them without a reported
+-- end, is parked.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -280,7 +280,7 @@ set threads = excluded.threads,
 -- By hand, `most` rows at a time, in the order of ids from above `above` on: when they
 -- are due, how many attempts they have had, and whether they are parked. What is not
 -- given (null) stays. Messages that are under way start nothing any more. A run that
--- goes on keeps its hold, unless somebody says that it has ended. Rows that are being
+-- goes on keeps its hold, unless an operator says that it has ended. Rows that are being
 -- claimed at this very moment, or are in a relay's batch, are passed over: a row that
 -- came back into a batch that was sent without it would be deleted with it.
 with clock as materialized (

@@ -1,5 +1,5 @@
 /* celery_pecker:count_outbox */
--- What waits, by task and index: waiting is due and nobody's, held is in a relay's batch
+-- What waits, by task and index: waiting is due and not held, held is in a relay's batch
 -- or a run's hands, later is not due yet, parked waits for people. Each index is walked
 -- for `most` rows at most, from the oldest on, so that a deep table costs no more than
 -- these; `full`: there may be more of this kind than were counted.

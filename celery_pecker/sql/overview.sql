@@ -15,7 +15,7 @@
 -- false for the others, and costs nothing then. The lateness of all entries is looked up
 -- only where it sorts, in the last reports of each: 5 to 10 us an entry. All else is joined for the
 -- rows of the page alone. What was published (1), or started (10) here and by no
--- broker, tells how late a slot was: reports of workers (who have a host) do not.
+-- broker, tells how late a slot was: reports of workers (which have a host) do not.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -209,7 +209,7 @@ order by report.era desc, report.last_due desc
 limit %(limit)s
 
 /* celery_pecker:read_pending */
--- Slots of an entry that were claimed and not confirmed, and runs that somebody asked for.
+-- Slots of an entry that were claimed and not confirmed, and requested runs.
 -- One that was sent and rests until its deadline is neither.
 select (extract(epoch from pending.due_at) * 1000000)::bigint as due,
        pending.era, pending.epoch, pending.attempt, pending.asked, pending.asked_by,
@@ -306,7 +306,7 @@ from clock,
     (
         select count(*) filter (where not pending.asked) as pending,
                count(*) filter (where pending.asked and pending.epoch = 0) as asked,
-               -- Whoever sends it once more renews its claim: then only attempt says
+               -- A replica that sends it once more renews its claim: then only attempt says
                -- that it was not confirmed within the 15 s of its lease.
                count(*) filter (
                    where (pending.attempt > 0 or pending.claimed_at
@@ -333,7 +333,7 @@ from clock,
     ) as replicas
 
 /* celery_pecker:insert_requested_run */
--- Asks for a run now: a slot beside the grid that nobody has claimed yet, until a replica
+-- Asks for a run now: an unclaimed slot beside the grid, until a replica
 -- that declares the entry takes it (taken_at; claimed_at stays infinity). Asked again while one waits,
 -- the answer is the one that waits. None at all for an entry that no living code declares,
 -- or whose timeout is as long as its period: there is no room between two of its runs.

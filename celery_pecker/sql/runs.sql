@@ -6,7 +6,7 @@
 -- repeated:   this very run has started before: redelivered by the broker, or published
 --             again because its confirmation was lost (the same slot, a higher epoch).
 --             Retries of the task are new attempts of the same run, and pass.
--- asked:      a run that somebody asked for lies beside the grid: it may be sent after
+-- asked:      a requested run lies beside the grid: it may be sent after
 --             slots that are younger than the question, so only its epoch counts.
 -- lock_timeout: an older run's guarded transaction holds the row for as long as it is open.
 --             It is waited for, but not longer; the setting is gone with this statement.

@@ -12,7 +12,7 @@
 --                unnest fills up with nulls; the others come in binary. Writing ten
 --                arrays as text cost a third of the claim.
 -- paused:        the row moves on as ever and its slots are not counted, so that there is no
---                backlog when the entry is resumed; nobody runs them.
+--                backlog when the entry is resumed; they do not run.
 -- until:         a statement that reaches the server after its sender gave up on it (frozen
 --                server, lost packet) must claim nothing (I2).
 -- versions:      of stored schedules, as this replica read them; null for entries of code.
@@ -182,19 +182,19 @@ set task = excluded.task,
 
 /* celery_pecker:anchor_changed */
 -- At the start of a replica: entries that this code declares with another schedule than the
--- code before, or that were declared by nobody while other replicas lived, count from now
+-- code before, or that no replica declared while others lived, count from now
 -- on. Slots of the new schedule that lie before were never due: they are no misses, and
 -- neither coalescing nor catching up runs one (a day that became a second counted 71,999).
 -- A grid keeps its phase. The epoch stays, as no slot was claimed.
 --
--- An outage of all replicas is no change: nobody lived without the entry. A replica that
+-- An outage of all replicas is no change: no replica ran without the entry. A replica that
 -- has just started proves nothing, since it may not have renewed the declaration yet; local
 -- entries are declared by local replicas only.
 --
 -- Of two replicas that start at once the second waits for the first one's row, finds the
 -- new schedule declared and anchors nothing. Rows of entries are locked before those of
 -- declarations, as by every edit, or the two were a deadlock. One that a stored schedule
--- still has, because somebody is editing it, is not waited for.
+-- still has, because it is being edited, is not waited for.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -404,7 +404,7 @@ where pending.ctid = any (array(select ctid from sent))
 returning pending.name
 
 /* celery_pecker:read_orphans */
--- Entries with slots that somebody claimed and did not confirm within the lease; oldest
+-- Entries with slots that were claimed and not confirmed within the lease; oldest
 -- first, so that what is refused again and again cannot starve the others.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -417,8 +417,8 @@ order by least(pending.claimed_at, pending.taken_at)
 limit 1000
 
 /* celery_pecker:reclaim_pending */
--- Slots that somebody claimed and did not confirm within the lease: published again
--- by whoever comes first, under a higher epoch and the same task id. Runs that were asked
+-- Slots that were claimed and not confirmed within the lease: published again
+-- by the first replica, under a higher epoch and the same task id. Runs that were asked
 -- for have taken_at, and an infinite claimed_at. The epoch passes that of the entry's row,
 -- too: with a clock that stepped back it would stay below, and its run be "overtaken".
 -- Only under the version that the row has: it is sent with the committed definition.

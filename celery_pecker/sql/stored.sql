@@ -1,5 +1,5 @@
 /* celery_pecker:lock_entries */
--- An edit goes behind whoever else edits the entries, and no slot of them is claimed until
+-- An edit waits for other edits of the entries, and no slot of them is claimed until
 -- the edit commits. By itself: what the next statement reads is then the latest.
 select task.name
 from {schema}.pecker_tasks as task
@@ -8,7 +8,7 @@ order by task.name
 for update
 
 /* celery_pecker:enroll_stored */
--- The rows of new entries; of whom none comes back, somebody else has just made one,
+-- The rows of new entries; if one does not come back, another edit has just made it,
 -- which is locked first.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -98,8 +98,8 @@ order by s.name
 /* celery_pecker:write_schedules */
 -- Edits, each of another name: the definition, the version under which slots are claimed,
 -- where they count from, what overviews read of the entry, runs for slots that were due,
--- and who did it. The rows are locked, and the instant is the one that was read under the
--- lock; or (`seen_at`) they are as they were read a moment ago and nobody has them now:
+-- and the user. The rows are locked, and the instant is the one that was read under the
+-- lock; or (`seen_at`) they are as they were read a moment ago and no transaction holds them now:
 -- else nothing is written of them.
 with wanted as materialized (
     select one.*
@@ -225,7 +225,7 @@ pruned as (
 select written.name, written.created_at from written
 
 /* celery_pecker:remove_schedule */
--- The row stays for a day, with a version that no replica has, so that whoever still
+-- The row stays for a day, with a version that no replica has, so that a replica that still
 -- knows the definition claims no slot. What was asked for, or not confirmed, goes. An
 -- entry that code declares by now keeps its own row.
 with removed as (
@@ -287,7 +287,7 @@ where pending.name = %(name)s::text
 limit 1
 
 /* celery_pecker:clear_name */
--- What was kept of a name that is free: who gets the name brings its own.
+-- What was kept of a name that is free: the entry that gets the name brings its own.
 -- A statement by itself, as rows of one key cannot go and come in the same.
 with reports as (
     delete from {schema}.pecker_history as page
@@ -470,7 +470,7 @@ select written.name from written
 
 /* celery_pecker:pause_entry */
 -- Pauses an entry, stored or of code, or lets it go on, from its next claim on. The
--- version stays: nobody needs to read anything. A removed name is no entry.
+-- version stays: no replica has to read anything. A removed name is no entry.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),

@@ -32,7 +32,7 @@ class Account(NamedTuple):
 
 
 def account() -> Account | None:
-    """Return the account of a server's process: `nobody` if this one is root's.
+    """Return the account of a server's process: another one if this one is root's.
 
     PostgreSQL refuses to run as root, and neither server has any use for its rights.
     """
@@ -96,8 +96,8 @@ def reachable(path: Path) -> bool:
 def within_reach(home: Path, into: Path, *, libraries: str = "") -> Path:
     """Return the path, or that of a copy if others may not pass its parents.
 
-    A checkout in root's home is closed to `nobody`. The permissions of a user's home
-    are not ours to change, so the programs are copied. `libraries` is a directory
+    A checkout in root's home is closed to that account. The permissions of a user's
+    home are not ours to change, so the programs are copied. `libraries` is a directory
     beside the package which the programs name relative to themselves: the copy keeps
     the layout, else they end with code 127.
     """

@@ -28,7 +28,7 @@ def place(*, passable: bool, fast: bool) -> Path:
         places.insert(0, MEMORY)
     if not passable:
         return places[0]
-    places += [Path("/tmp"), Path("/var/tmp")]  # noqa: S108 — only if TMPDIR is closed to `nobody`
+    places += [Path("/tmp"), Path("/var/tmp")]  # noqa: S108 — only if TMPDIR is closed to the server
     for one in places:
         if one.is_dir() and reachable(one.resolve()):
             return one

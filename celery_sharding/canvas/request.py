@@ -1,9 +1,9 @@
 """The message of a job in a worker's main process.
 
 It only says that there may be something to do for a job that stands in the ledger. So
-it is acknowledged as it begins: RabbitMQ closes the channel of who holds one for longer
-than its consumer_timeout, which ended the worker. What the process that runs it leaves
-undone is the sweeper's.
+it is acknowledged as it begins: RabbitMQ closes the channel of a worker that holds one
+for longer than its consumer_timeout, which ended the worker. What the process that runs
+it leaves undone is the sweeper's.
 """
 
 from __future__ import annotations

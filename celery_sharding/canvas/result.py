@@ -116,7 +116,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     def _asked(self, question: Callable[[Ledger], Answer]) -> Answer | None:
         """Return what the ledger answers; None where it cannot be asked.
 
-        The deadline of who asks passes: it is no failure of the ledger.
+        The caller's deadline passes: it is no failure of the ledger.
         """
         try:
             return question(self.ledger)
@@ -126,7 +126,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
             return None
 
     def _drop_buffered(self) -> None:
-        """Forget what came of an earlier run while nobody waited for it."""
+        """Drop buffered messages of an earlier run."""
         buffered = getattr(self.backend, "_pending_messages", None)
         if buffered is not None:
             with suppress(Empty):
@@ -145,7 +145,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     def _settle(self) -> None:
         """Wait a moment for a job whose outcome is just being reported to Celery.
 
-        Who has its value, and reruns it at once, would come too early.
+        A caller that has its value, and reruns it at once, would come too early.
         """
         over = monotonic() + SETTLED
         pause = threading.Event()

@@ -88,7 +88,7 @@ class Sender:
 
         Its transaction may be rolled back. The message brings all of the call, and the
         worker that gets it submits the job. Items are stored outside of the
-        transaction: what nobody submits is the purge's.
+        transaction: the purge deletes items that are never submitted.
         """
         args, _ = prepared(self._task.app, self._task.processor, call)
         return self._publish(replace(call, args=args), options, None)

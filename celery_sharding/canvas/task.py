@@ -233,7 +233,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     def _arrived_unknown(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> NoReturn:
-        """Submit what came from who does not know this task, or by an outbox.
+        """Submit a call from an app without this task, or from an outbox.
 
         Another message begins it: this one, which brought all of the call, is held
         until it ends, and must not be held for as long as PreProcess takes.

@@ -21,7 +21,7 @@ from celery_sharding.ledger.rows import JobRow, LayerRow
 from celery_sharding.model import Outcome, Stage
 
 AWAY = 60.0
-"""Seconds without an answer from PostgreSQL after which nobody watches any more."""
+"""Seconds without an answer from PostgreSQL after which the command ends."""
 
 
 @click.command(cls=CeleryCommand)
@@ -45,7 +45,7 @@ def watch(
 ) -> None:
     """Show how far a job is until it has ended: a bar for each layer, rate and eta.
 
-    Exit code 0: it succeeded; 1: it failed or was cancelled; 3: nobody knows, it had
+    Exit code 0: it succeeded; 1: it failed or was cancelled; 3: unknown, it had
     not ended in time. With --json one line for each look; in a pipe one for each per
     cent.
     """

@@ -1,4 +1,4 @@
-"""What follows when something happened to a job: called by anybody, at any time.
+"""What follows when something happened to a job: called by any process, at any time.
 
     advance_job  expired holds end, the next layer opens, messages are sent
     progress     progress goes to the result backend, and Notify is called
@@ -6,9 +6,9 @@
     actions      what users do to a job, and what follows at once
     serving      which workers a job's shards may be dealt to
 
-Each step is a compare-and-set in the ledger, and each message may be lost: whoever does
-the same once more (a worker at the end of its slice, the sweeper) completes what is
-left.
+Each step is a compare-and-set in the ledger, and each message may be lost: a process
+that does the same once more (a worker at the end of its slice, the sweeper) completes
+what is left.
 """
 
 from __future__ import annotations

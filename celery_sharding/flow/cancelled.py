@@ -1,4 +1,4 @@
-"""Report to Celery that a job was cancelled: chain, chord, links and whoever waits."""
+"""Report to Celery that a job was cancelled: chain, chord, links and callers."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from celery_pecker.kernel.clock import new_tag
 
 
 def holder_name() -> str:
-    """Return a name that nobody else has: hostname, pid and chance."""
+    """Return a unique name: hostname, pid and a random part."""
     return f"{prefix_of(os.getpid())}{new_tag()}"
 
 

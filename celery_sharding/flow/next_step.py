@@ -19,7 +19,7 @@ from celery_sharding.settings import ShardingSettings
 def serving(app: Any, ledger: Ledger, job: int) -> list[Executor]:
     """Return the live workers that consume from the job's queue, by name.
 
-    Only those have a ``direct_queue`` whom a message can be sent to alone.
+    Only workers that a message can be sent to alone have a ``direct_queue``.
     """
     stands = ledger.outcomes.threshold(job)
     if stands is None:
@@ -113,7 +113,7 @@ def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
 
 def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
     if one.stage is Stage.DELIVERING and one.outcome is Outcome.CANCELLED:
-        # Not by a message: whoever revoked the task has made workers drop those.
+        # Not by a message: revoking the task has made workers drop those.
         report_cancelled(app, ledger, one.task_id, run=one.run)
         return
     begun = one.stage is not Stage.SUBMITTED

@@ -112,8 +112,8 @@ def _store(app: Any, stands: Threshold) -> None:
 def _store_outcome(app: Any, backend: Any, stands: Threshold, request: Any) -> None:
     """Store the outcome in the backend, if the job was decided meanwhile.
 
-    What was just reported may have been written over it: whoever waits for the result
-    would wait for ever.
+    Progress may have just been written over it: a caller that waits for the result
+    would never get it.
     """
     ledger = at(app, role="progress")
     try:

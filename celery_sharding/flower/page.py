@@ -65,7 +65,7 @@ def read_jobs(source: Source, query: Query) -> dict[str, Any]:
 
 
 def read_job(source: Source, query: Query) -> dict[str, Any] | None:
-    """Return one job, with a shard of it that somebody chose; None: there is none."""
+    """Return one job, with the shard that was chosen; None: there is no such job."""
     origin = number(query, "origin", SHARD_DIGITS)
     place = number(query, "place", SHARD_DIGITS)
     first = (-1, -1) if origin is None or place is None else (origin, place)

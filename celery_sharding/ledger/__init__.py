@@ -1,12 +1,12 @@
-"""The ledger: what is to run, has run, and who may write, as rows in PostgreSQL.
+"""The ledger: what is to run, has run, and which process may write.
 
     ledger = ledger_of_thread(settings)          # this thread's own
     ledger.submissions.submit(…)
 
 Repositories
     ``submissions``  calls, and the items that they brought
-    ``plans``        who plans; layers, shards, items and tickets, written at once
-    ``tickets``      who may run shards of a job
+    ``plans``        layers, shards, items and tickets of a job, written at once
+    ``tickets``      the rights to run shards of a job
     ``shards``       what is claimed, and how far it is
     ``outcomes``     closing of layers and jobs; Post; what to report to Celery
     ``control``      pause, resume, cancel, concurrency; rerunning ended shards

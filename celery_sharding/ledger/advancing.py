@@ -55,7 +55,8 @@ class Advancing(Repository):
         """Close the job's layer if all its shards have ended; None: no such job.
 
         Then the next layer that has open shards runs, or Post is next; or the job has
-        failed, where more items failed than it allows. Called by anybody, at any time.
+        failed, where more items failed than it allows. Called by any process, at any
+        time.
         ``hold``: a ticket that lies idle once Post is next by this.
         """
         standing = self._standing(job)
@@ -92,12 +93,13 @@ class Advancing(Repository):
 
         ``holder``: only while a name that begins so holds its stage.
 
-        Those that follow it share it. Whoever planned or posted it may not write any
+        Those that follow it share it. Its planner or Post may not write any
         more; holders of its tickets read that it is over.
         """
         with self.database.transaction():
             # Followers are looked for in a statement of their own, after the leader's
-            # row is written: who begins to follow writes that row too, and is seen.
+            # row is written: a call that begins to follow writes that row too, and is
+            # seen.
             decided = self._change_one(
                 "decide_job",
                 job=job,

@@ -23,8 +23,8 @@ STAGES = [stage.value for stage in OPEN]
 class Control(Reopening):
     """Jobs that have not ended are paused, cancelled and changed; ended ones repeated.
 
-    Each returns the job's number, for who has messages to send. Raises JobNotFound, or
-    WrongStage where it is too late, or too early.
+    Each returns the job's number, for a caller that has messages to send. Raises
+    JobNotFound, or WrongStage where it is too late, or too early.
     """
 
     def pause(self, task_id: str) -> int:

@@ -43,11 +43,11 @@ class Ledger:
         self.submissions = Submissions(database, now)
         """Calls, and the items that they brought."""
         self.plans = Plans(database, now)
-        """Who plans, and what was planned."""
+        """Plans, and the leases of their planners."""
         self.placements = Placements(database, now)
         """Shards that belong to workers."""
         self.tickets = Tickets(database, now)
-        """Who may run shards of a job."""
+        """Rights to run shards of a job."""
         self.shards = Shards(database, now)
         """What is claimed, and how far it is."""
         self.outcomes = Outcomes(database, now)

@@ -1,4 +1,4 @@
-"""Shards that belong to workers: who has them, and tickets that reach them."""
+"""Shards that belong to workers: their owners, and tickets that reach them."""
 
 from __future__ import annotations
 

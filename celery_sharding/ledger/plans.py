@@ -1,4 +1,4 @@
-"""Plans: who makes one, and its shards, items, layers and tickets, written at once."""
+"""Plans: the planner's lease; shards, items, layers and tickets, written at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlanLease:
 
     job: int
     epoch: int
-    """The fencing token: whoever begins after a lapse has a higher one."""
+    """The fencing token: a planner that begins after a lapse has a higher one."""
     holder: str
     task_id: str
     task: str
@@ -42,7 +42,7 @@ class PlanLease:
     deadline_in: float | None
     """Seconds until the job's deadline when this was asked; None: none."""
     lease: float
-    """Seconds; the server ends a transaction of whoever is silent for as long."""
+    """Seconds; the server ends a transaction that is idle for as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Plans(Repository):
     """Jobs at stage planning."""
 
     def begin(self, task_id: str, holder: str, lease: float) -> PlanLease | None:
-        """Return the turn of whoever is to plan now.
+        """Return the lease to plan a job; None: another process has it.
 
         None: the job is planned already or being planned, follows another, or there is
         no such job. ``lease``: seconds until a silent holder counts as dead.

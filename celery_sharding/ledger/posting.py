@@ -1,4 +1,4 @@
-"""Who runs Post, who reports the outcome to Celery, and what each may write."""
+"""The leases of Post and of the report to Celery, and what each may write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PostLease:
     job: int
     task_id: str
     epoch: int
-    """The fencing token: whoever begins after a lapse has a higher one."""
+    """The fencing token: a process that begins after a lapse has a higher one."""
     holder: str
     task: str
     args: tuple[Any, ...]
@@ -66,7 +66,7 @@ class PlannedEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A job whose message is to be sent, by whoever got this."""
+    """A job whose message its holder has to send."""
 
     job: int
     task_id: str
@@ -83,7 +83,7 @@ class Posting(Repository):
     def begin_post(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
     ) -> PostLease | None:
-        """Return the turn of whoever is to run Post now.
+        """Return the lease to run Post; None: another process has it.
 
         None: another does, the job is paused or not there yet, or not any more.
         ``lease``: seconds until a silent holder counts as dead.
@@ -219,7 +219,7 @@ class Posting(Repository):
     def sending(self, job: int, *, resend: float) -> list[Outgoing]:
         """Return the messages that this process is to send now, the followers' too.
 
-        ``resend``: seconds after which one that nobody took counts as lost.
+        ``resend``: seconds after which an untaken message counts as lost.
         """
         return [
             Outgoing(

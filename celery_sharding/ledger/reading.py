@@ -1,4 +1,4 @@
-"""Reads jobs: for people, for Post, for who waits. Nothing is held, nothing decided.
+"""Reads jobs: for people, for Post, for waiting callers. It locks and decides nothing.
 
 Every statement is one snapshot, and finds its rows by an index on the job.
 """
@@ -65,7 +65,7 @@ class Reading(Repository):
     def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
         """Run a statement; retry it if a connection had died since it was last used.
 
-        A restart of PostgreSQL an hour ago is no reason to fail whoever asks now.
+        A restart of PostgreSQL an hour ago is no reason to fail a caller now.
         """
         stood = self.database.connected
         until = monotonic() + self._waits

@@ -47,7 +47,7 @@ class Threshold:
 
 
 class Reporting(Repository):
-    """Reports of progress, and who makes them."""
+    """Reports of progress, and their leases."""
 
     def threshold(self, job: int) -> Threshold | None:
         """Return how far the job is; None: there is no such job.
@@ -103,7 +103,7 @@ class Reporting(Repository):
     def claim_notify(self, job: int, *, resend: float) -> bool:
         """Claim the message for Notify, while shards run; return whether.
 
-        One that nobody took within six times `resend` seconds counts as lost.
+        One that was not taken within six times `resend` seconds counts as lost.
         """
         return self._change_one("call_notify", job=job, resend=resend)
 

@@ -57,7 +57,7 @@ class JobRow:
     executors: int
     """Live workers that run shards, of whatever job."""
     holder: str | None
-    """Who plans or posts it, or did last."""
+    """The process that plans or posts it, or did last."""
     attempts: int
 
     @property

@@ -1,4 +1,4 @@
-"""Shards: which are claimed by whom, and how far each is.
+"""Shards: which process has claimed each, and how far it is.
 
 A shard is held if its ticket and epoch are those of a ticket that is held. Every
 statement that writes to one locks the ticket's row first.
@@ -32,7 +32,7 @@ class Shards(Repository):
         hostname: str = "",
         lease: float | None = None,
     ) -> list[Shard]:
-        """Return shards that nobody else has while `hold` stands, by their number.
+        """Return shards that are this hold's alone while it is valid, by their number.
 
         The first runs (202): all of it may be begun, unless a process died over it. A
         shard with deaths comes alone. The others are claimed (201). ``after``: the
@@ -104,7 +104,7 @@ class Shards(Repository):
         """Return the failed items of shards that others ran before, by place and code.
 
         Of a shard that goes on after a death: what it was to try again in the end stood
-        in the memory of who died.
+        in the memory of the dead process.
         """
         by_shard: dict[int, list[tuple[int, Code]]] = {}
         rows = self._run(
@@ -122,10 +122,10 @@ class Shards(Repository):
 
         The hold is renewed. Without it (``held`` False) nothing was written. A shard
         that is not this hold's any more is among ``lost``, and nothing of it was
-        written. ``layer_open``: open shards of the layer, as it is counted; 0: somebody
-        is to look whether it is closed.
+        written. ``layer_open``: open shards of the layer, as it is counted; 0: the
+        caller has to check whether it is closed.
 
-        Raises DatabaseUnavailable when nobody knows whether it was written: the same
+        Raises DatabaseUnavailable when it is not known whether it was written: the same
         write may be repeated, and counts once.
         """
         parameters = columns(steps)

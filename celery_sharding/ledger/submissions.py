@@ -64,7 +64,7 @@ class Submitted:
 
 
 class Submissions(Repository):
-    """Rows of jobs that nobody has begun, and the items that calls brought."""
+    """Rows of jobs that have not begun, and the items that calls brought."""
 
     def store(self, ref: str, body: bytes, items: int) -> None:
         """Store the encoded items under that reference; a second time changes nothing.
@@ -170,7 +170,7 @@ class Submissions(Repository):
     def reached(self, task_id: str, continuation: Mapping[str, Any]) -> Stage | None:
         """Return where the job is whose message arrived; None: there is no such row.
 
-        While nobody has begun it, ``continuation`` is laid over that of the call.
+        While it has not begun, ``continuation`` is laid over that of the call.
         """
         rows = self._run(
             "reach_job", task_id=task_id, continuation=jsonb({**continuation})
@@ -184,8 +184,8 @@ class Submissions(Repository):
     def withdraw(self, task_id: str) -> bool:
         """Delete a job whose message could not be sent; return whether it is gone.
 
-        False: somebody has begun it, or follows it. Items stay until the purge, because
-        a signature that is called twice has stored them once.
+        False: it has begun, or another call follows it. Items stay until the purge,
+        because a signature that is called twice has stored them once.
         """
         with self.bounded(BRIEFLY):
             held = self._run("hold_submitted", task_id=task_id)

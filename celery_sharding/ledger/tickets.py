@@ -1,4 +1,4 @@
-"""Tickets: who may run shards of a job. To hold one is the limit of concurrency.
+"""Tickets: rights to run shards of a job. Their number limits the concurrency.
 
 A ticket lies idle, is sent (a message names it and its number), or is held until its
 lease is over. Its number rises each time that it is taken or lost, and never goes back:
@@ -107,11 +107,11 @@ class Tickets(Repository):
         )
 
     def release(self, hold: Hold, *, resend: float = 10.0) -> bool:
-        """Free the ticket for whoever gets its message, which the caller publishes.
+        """Free the ticket for the receiver of its message, which the caller publishes.
 
         The message names the number of this hold. False: it was lost; nothing is to be
-        published. What is claimed under it may be claimed by others. One that nobody
-        took within `resend` seconds counts as lost.
+        published. What is claimed under it may be claimed by others. One that was not
+        taken within `resend` seconds counts as lost.
         """
         return self._let_go(hold, "sent", resend=resend)
 
@@ -147,16 +147,16 @@ class Tickets(Repository):
         """Return tickets and numbers that are to be published: as many as are of use.
 
         Never more than the job's concurrency are out, one more than `slots` (what live
-        workers can run at once; None: nobody knows), or one for each shard that may be
-        claimed. One whose message nobody took within `resend` seconds is sent again,
-        and then less and less often.
-        None while the job is paused, or not sharding.
+        workers can run at once; None: it is not known), or one for each shard that may
+        be claimed. One whose message was not taken within `resend` seconds is sent
+        again, and then less and less often. None while the job is paused, or not
+        sharding.
         """
         rows = self._run("tickets_to_publish", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
 
     def resend(self, *, resend: float, most: int) -> list[Overdue]:
-        """Mark tickets as sent once more whose message nobody took; return them.
+        """Mark tickets as sent once more whose message was not taken; return them.
 
         At most so many; those of paused and ended jobs lie idle. Jobs whose shards
         belong to workers are left out: `placements.to_publish` returns theirs.
@@ -199,9 +199,9 @@ class Tickets(Repository):
         return self._freed(ended, [*ended], died=True, in_hand=in_hand)
 
     def end_all_holds(self, job: int) -> list[int]:
-        """End all holds of a job: who runs shards of it writes nothing more.
+        """End all holds of a job: their holders write nothing more.
 
-        Nobody died; what they had in hand may be claimed again.
+        It counts as no death; what they had claimed may be claimed again.
         """
         ended = {row[0] for row in self._run("end_holds", job=job, prefix=None)}
         return self._freed(ended, [job], died=False)

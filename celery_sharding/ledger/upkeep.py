@@ -37,7 +37,7 @@ class Due:
     """Jobs to be moved on, by their numbers."""
 
     messages: tuple[int, ...]
-    """Their own message was not taken, or who worked at their stage died."""
+    """Their own message was not taken, or the process at their stage died."""
     shards: tuple[int, ...]
     """A ticket is to be sent for them, or their layer is closed."""
     followers: tuple[int, ...]
@@ -60,7 +60,7 @@ class Upkeep(Repository):
     def due(self, *, resend: float, most: int = 200) -> Due:
         """Return jobs to be moved on, at most so many of each kind.
 
-        ``resend``: seconds after which a message that nobody took counts as lost.
+        ``resend``: seconds after which an untaken message counts as lost.
         """
         return Due(
             messages=_numbers(self._run("due_messages", resend=resend, most=most)),
@@ -139,8 +139,8 @@ class Upkeep(Repository):
     def purge(self, retention: float, *, most: int = 1_000) -> int:
         """Delete a part of what ended so many seconds ago; return how many rows.
 
-        At most ``most`` rows of one kind at a time: nobody waits for long. 0: nothing
-        is left to purge.
+        At most ``most`` rows of one kind at a time: no other write waits for long. 0:
+        nothing is left to purge.
         """
         jobs = [*_numbers(self._run("forget_jobs", retention=retention, most=AT_ONCE))]
         gone = self._purge(jobs, most) if jobs else 0

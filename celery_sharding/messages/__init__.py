@@ -5,8 +5,8 @@
     ticket  `celery_sharding.work`, (job, ticket, seq): may run shards
     notify  `celery_sharding.notify`, (task id): a threshold of progress was crossed
 
-Each may be lost, doubled and late: who gets one asks the ledger. So nothing here raises
-because the broker is away: the sweeper sends again what nobody took.
+Each may be lost, doubled and late: its receiver asks the ledger. So nothing here raises
+because the broker is away: the sweeper sends again what was not taken.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NOT_KEPT = (
 )
 """Beginnings of headers that are of one message. RabbitMQ's: it may take the next one
 for a cycle. The scheduler's: the message that is sent again would be dropped as a
-second run of the slot, or struck at the deadline of who called the job. Sources and
+second run of the slot, or struck at the deadline of the job's caller. Sources and
 options: the job's row has them."""
 
 

@@ -133,7 +133,7 @@ def _publish(
 ) -> bool:
     """Send them over one pooled connection; what the broker refuses is logged."""
     try:
-        # Not under the deadline of who sends: the sweeper's run has a second, and a
+        # Not under the sender's deadline: the sweeper's run has a second, and a
         # ticket that inherited what is left of it was struck in the middle of a batch.
         with deadline.detached(), app.producer_pool.acquire(block=True) as producer:
             for message in messages:

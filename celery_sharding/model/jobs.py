@@ -78,7 +78,7 @@ class Progress:
     rate: float = 0.0
     """Items per second since the first was begun."""
     eta: timedelta | None = None
-    """Until the last item at this rate; None: nobody knows."""
+    """Until the last item at this rate; None: not known."""
     elapsed: float = 0.0
     threshold: float | None = None
     """In a call of Notify: the part that this call reports; else None."""

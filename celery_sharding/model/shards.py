@@ -16,7 +16,7 @@ class Planned:
 
     layer: int
     count: int
-    """Items; of a part whose items nobody has counted, as many as it may have."""
+    """Items; of a part whose items were not counted, as many as it may have."""
     body: bytes | None = None
     """Its items, encoded; with a reference, the keys of that part; None: none."""
     reference: Mapping[str, Any] | None = None

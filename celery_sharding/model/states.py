@@ -73,10 +73,10 @@ class Outcome(StrEnum):
 
 
 class Placement(StrEnum):
-    """Who runs which shard."""
+    """Which worker runs which shard."""
 
     PULL = "pull"
-    """Whoever is free."""
+    """Any free worker."""
     EVEN = "even"
     """Each live worker the same number; those of a dead one are dealt anew."""
 

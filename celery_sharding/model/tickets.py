@@ -57,7 +57,7 @@ class HoldReply:
     concurrency: int = 1
     layer: int = 0
     layer_open: int = -1
-    """Open shards of the layer after this write; 0: somebody is to look whether the
+    """Open shards of the layer after this write; 0: the writer has to check whether the
     layer is closed. -1: it was not asked."""
     lost: tuple[int, ...] = ()
     """Shards of this write that are the hold's no more: nothing of them was written."""

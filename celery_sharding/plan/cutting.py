@@ -26,7 +26,7 @@ def assign(
 
     What is left over goes to the first executors where the number of shards is odd, and
     to the last ones where it is even: over many jobs the first are not always those
-    with more. Raise NoExecutor if there are shards, and nobody to have them.
+    with more. Raise NoExecutor if there are shards and no worker for them.
     """
     numbers = range(shards) if isinstance(shards, int) else shards
     if not executors:

@@ -30,7 +30,7 @@ def layers_of(data: object) -> Iterator[Layer]:
     what is not meant to be: None, a text, a mapping, a number, a set; and for lists
     that look like rows of a table, not like layers.
 
-    Only an object is a Source, never JSON: that may be anybody's data.
+    Only an object is a Source, never JSON: that may be data of any origin.
     """
     if isinstance(data, Source):
         yield data

@@ -1,4 +1,4 @@
-"""Who runs shards here: the worker, its pool, and whether it is about to stop."""
+"""What runs shards: the worker, its pool, and whether it is about to stop."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Executor:
         self._stopping[:1] = ON
 
     def take_up(self, job: int, shard: int) -> None:
-        """Write down, for whoever sees this process die, what it runs from now on."""
+        """Record what this process runs now, for the process that sees it die."""
         process = os.getpid()
         place = process % PLACES * IN_HAND.size
         IN_HAND.pack_into(self._in_hand, place, process, job, shard)
@@ -84,7 +84,7 @@ class Executor:
 
     @property
     def holder(self) -> str:
-        """The name of this process life: nobody else has it, after a fork neither."""
+        """The name of this process: unique, also after a fork."""
         process, name = self._life
         if process != os.getpid():
             process = os.getpid()

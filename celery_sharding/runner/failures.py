@@ -20,7 +20,7 @@ OUR_FRAMES = "celery_sharding/runner/"
 def describe(error: BaseException | str) -> tuple[str, str, str | None]:
     """Return the type, the message and the traceback of an error, all of them short.
 
-    A text is an error that nobody raised.
+    A text is an error that was not raised.
     """
     if isinstance(error, str):
         return "Failed", storable(error)[:MESSAGE], None

@@ -49,9 +49,9 @@ class Holding:
         self.hostname = executor.hostname
         self.lease = lease
         self.turning = RLock()
-        """Who writes, or decides that another is to write no more."""
+        """Held while a thread writes, or decides that another writes no more."""
         self.away = False
-        """Whether the items of a shard are where nobody answers."""
+        """Whether the items of a shard are in a store that does not answer."""
         self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
         """Of the last reply: why no item is to be begun, or None."""
         self._ledger = ledger
@@ -63,7 +63,7 @@ class Holding:
         self._bytes = 0
         self._waiting = Event()
         self._closing = False
-        """Whether somebody is to look if the layer is closed."""
+        """Whether to check if the layer is closed."""
         self._behind: list[Shard] = []
         """Claimed shards that wait for the one that runs."""
         self._give_back_at = inf
@@ -90,7 +90,7 @@ class Holding:
         """Write what was kept; return why to stop, or None.
 
         PostgreSQL may be away for a while: the same is retried for as long as
-        nobody else can have the ticket. Then nothing more is written.
+        no other process can have the ticket. Then nothing more is written.
         """
         with self.turning:
             self._free_waiting()
@@ -135,7 +135,7 @@ class Holding:
     def take_next(self) -> Shard | None:
         """Return the shard whose turn it is, or None if no shard waits any more.
 
-        It is noted as the one that runs, for whoever sees this process die.
+        It is noted as the one that runs, for the process that sees this one die.
         """
         if not self._behind:
             return None
@@ -154,7 +154,7 @@ class Holding:
         self._give_back_at = 0.0
 
     def take_closing(self) -> bool:
-        """Return, once, whether somebody is to look if the layer is closed."""
+        """Return, once, whether to check if the layer is closed."""
         closing, self._closing = self._closing, False
         return closing
 
@@ -210,7 +210,7 @@ class Holding:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can have the ticket."""
+        """Whether no other process can have the ticket."""
         return self.stop is not Stop.LOST and not self._trust.closed(monotonic())
 
     def _lose(self, why: str) -> None:

@@ -1,4 +1,4 @@
-"""An item that does not come back, in a thread that nobody can interrupt.
+"""An item that does not return, in a thread that cannot be interrupted.
 
 Where the pool strikes code at its deadline this never happens; threads it cannot
 strike, nor code in C. So the renewing thread writes in place of the one that hangs: the

@@ -1,7 +1,7 @@
 """How long an item, its shard and the job may take, as one deadline that moves.
 
 The deadline in force is one object whose instant is set anew for each item: entering
-a block for each would cost more than many an item does. Whoever strikes looks at that
+a block for each would cost more than many an item does. The watchdog reads that
 instant when its timer rings, and sets the timer anew if it has moved on.
 """
 

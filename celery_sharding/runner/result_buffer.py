@@ -46,7 +46,7 @@ class ResultBuffer:
         self._done, self._failed = record.done, record.failed
         self._returned = record.returned
         self._bad = {*known.failed}
-        """Places of all that did not end well, whoever ran them."""
+        """Places of items that did not end well, in this process or an earlier one."""
         self._forget = False
         self._ends = self._cursor
         self._failures: list[Failure] = []
@@ -81,7 +81,7 @@ class ResultBuffer:
     def retry_all(self, cursor: int) -> bool:
         """Retry all that ended well; delete results that it left.
 
-        False: nobody knows which those are.
+        False: it is not known which those are.
         """
         places = [self._record.place(index) for index in range(cursor)]
         well = [place for place in places if place not in self._bad]

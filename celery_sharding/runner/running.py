@@ -193,7 +193,7 @@ class Running:
         if returns is None and self._whole is None:
             returns = self._asked()
         if returns is None:
-            # Nobody knows. What an earlier process had is better done twice than lost.
+            # Not known. What an earlier process had is better done twice than lost.
             torn = shard_run.buffer.torn(shard_run.cursor)
             returns = torn and shard_run.inherited and self._failed_whole()
         return returns

@@ -46,7 +46,7 @@ class Shard:
     def __length_hint__(self) -> int:
         """Return how many are left: `list` asks, between `iter` and the first item.
 
-        So do ``sorted(shard)`` and ``[*shard]``. A loop does not, and whoever asks
+        So do ``sorted(shard)`` and ``[*shard]``. A loop does not, and code that asks
         before there is an iterator is about to loop.
         """
         if self._shard_run.untouched:

@@ -1,6 +1,6 @@
 """The run of one shard in one process: which item is next, what has come of it.
 
-Between two items nothing is written and nobody is asked: one look at a clock, a few
+Between two items nothing is written or read: one read of a clock, a few
 assignments. Every so often (`StepWriter.due`) what has come of the items since is
 written, and the answer says whether to go on.
 
@@ -102,8 +102,8 @@ class ShardRun:
         """Let the items of the call in hand end together, when it returns.
 
         Without this a process that is killed after ``list(shard)`` would leave a cursor
-        behind items that nobody worked on. There is no halving as with a batch: what
-        the code did before it raised need not be undone.
+        behind items that no process worked on. There is no halving as with a batch:
+        what the code did before it raised need not be undone.
         """
         if self.batch is None:
             self.untouched = False

@@ -127,7 +127,7 @@ class Slice:
     def run(self, seconds: float) -> bool:
         """Run shards for that long, at least one.
 
-        Return whether there may be more to run, for whoever may run it.
+        Return whether there may be more to run, in any process.
         """
         begun = monotonic()
         while self._holding.stop is None:

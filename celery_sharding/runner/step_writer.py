@@ -70,7 +70,7 @@ class StepList:
 
     @property
     def due(self) -> float:
-        """Never: nobody else waits for news."""
+        """Return infinity: no other process waits for progress."""
         return inf
 
     def write(self, step: Step) -> Stop | None:

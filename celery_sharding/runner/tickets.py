@@ -117,7 +117,7 @@ class Runner:
             return self._pass_on(ledger, turn)
         rested = ledger.tickets.set_idle(turn.hold, STRANGE if holding.away else None)
         if even and rested:
-            # Not to whoever comes: to a worker that has open shards, which may be this.
+            # Not to any worker: to one that has open shards, which may be this one.
             flow.advance_job(self._app, ledger, turn.hold.job)
         return str(holding.stop or part.stop or "nothing to claim")
 

@@ -14,7 +14,7 @@ from celery_sharding.sources.query import Query
 class KeyRange(Source):
     """Every whole number from the first to the last, both included.
 
-    Nobody asks whether they are keys of anything: the processor does.
+    It is not checked whether they are keys of anything: the processor does.
     """
 
     kind: ClassVar[str] = "keys"
@@ -92,8 +92,8 @@ def to_json(source: Source) -> dict[str, Any]:
 def from_json(document: Mapping[str, Any]) -> Source:
     """Return the source that `to_json` wrote.
 
-    Only for JSON that this package has written beside data, never for data: who writes
-    it says which file or database a worker reads.
+    Only for JSON that this package has written beside data, never for data: its author
+    decides which file or database a worker reads.
     """
     arguments = dict(document)
     name = arguments.pop(MARK, None)

@@ -230,7 +230,7 @@ class Query(Source):
             message = (
                 f"{self!r} has {len(rows)} rows from {first!r} to {last!r}, and had"
                 f" {part['count']} when the job was planned: it must not ask for what"
-                f" the job, or anybody else, changes meanwhile"
+                f" the job, or another client, changes meanwhile"
             )
             raise ShardingError(message)
         yield from map(_item, rows)

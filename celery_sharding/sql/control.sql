@@ -1,13 +1,13 @@
 /* celery_sharding:pause_job */
 -- Paused or not, as long as the job is not decided: one row, however many shards wait.
--- Who holds tickets reads it with the next write.
+-- Holders of tickets read it with their next write.
 update {schema}.pecker_jobs as job
 set paused = %(paused)s
 where job.task_id = %(task_id)s and job.stage = any (%(stages)s::text[])
 returning job.job
 
 /* celery_sharding:known_stage */
--- Where the job of that task id is, whom it follows, and whether the purge has it.
+-- Where the job of that task id is, which one it follows, and whether the purge has it.
 select job.stage, leader.task_id,
        job.stage = 'ended' and job.holder is not null as forgotten
 from {schema}.pecker_jobs as job
@@ -21,7 +21,7 @@ from {schema}.pecker_jobs as job
 where job.task_id = %(task_id)s
 
 /* celery_sharding:change_options */
--- How the job runs from now on, if nobody changed it since it was read.
+-- How the job runs from now on, if it was not changed since it was read.
 update {schema}.pecker_jobs as job
 set options = %(options)s,
     concurrency = %(concurrency)s,
@@ -32,7 +32,7 @@ where job.job = %(job)s
 
 /* celery_sharding:reopen_job */
 -- An ended job has one more run: nothing of the former may be written or sent any more
--- (epoch, run). The first statement of the transaction: who comes second finds a job that
+-- (epoch, run). The first statement of the transaction: the second caller finds a job that
 -- has not ended. Its shards are its own: a follower has none. What the purge has begun
 -- to forget (holder) is not whole any more.
 with clock as materialized (

@@ -72,7 +72,7 @@ order by layer, first
 -- Shards of a job with their codes, by their number; or those that run longest first.
 -- What is derived from the rows and the time, and stored nowhere:
 --
--- untaken:  what may be claimed is not: nobody holds a ticket, none lies idle until a
+-- untaken:  what may be claimed is not: no worker holds a ticket, none lies idle until a
 --           moment that was derived, and for long nothing was claimed or begun (401).
 -- 101:      its layer is the one that runs, and it waits for no moment.
 -- 402:      claimed for long, and not begun. One that ran before, and was given back, has

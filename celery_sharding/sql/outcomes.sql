@@ -89,7 +89,7 @@ where layer.job = moved.job and layer.layer = %(following)s
 /* celery_sharding:finish_layers */
 -- The last layer is closed, and Post is next; the row is free from now on (leased_until).
 --
--- idle:  the ticket of who says so, if it has no further use for it.
+-- idle:  the caller's ticket, if it has no further use for it.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -136,8 +136,8 @@ select moved.job
 from moved
 
 /* celery_sharding:decide_job */
--- The job has an outcome, once: whoever comes later changes no row. Its message is to be
--- sent at once (sent_at, leased_until), and who worked at its stage is nobody (epoch).
+-- The job has an outcome, once: a later caller changes no row. Its message is to be
+-- sent at once (sent_at, leased_until), and its stage's holder may write no more (epoch).
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -158,7 +158,7 @@ where job.job = %(job)s
     and (%(holder)s::text is null or starts_with(job.holder, %(holder)s::text))
 
 /* celery_sharding:decide_followers */
--- Who follows a job shares its outcome. Run after the leader's row was written, in the
+-- Followers of a job share its outcome. Run after the leader's row was written, in the
 -- same transaction, and again by the sweeper.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -182,8 +182,8 @@ where leader.job = %(job)s
     and job.stage not in ('delivering', 'ended')
 
 /* celery_sharding:begin_post */
--- Who gets this row runs Post: nobody does, or the lease of who did is over. A paused job
--- waits. A message of an earlier run is nobody's.
+-- The process that gets this row runs Post: none does, or its lease has ended. A paused job
+-- waits. A message of an earlier run starts nothing.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -210,7 +210,7 @@ returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.atte
           ) as failed
 
 /* celery_sharding:renew_turn */
--- Whoever posts or reports the outcome is alive. No row: another does, or it is over.
+-- The process that posts or reports the outcome is alive. No row: another does, or it is over.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -222,7 +222,7 @@ where job.job = %(job)s
     and job.stage in ('posting', 'delivering')
 
 /* celery_sharding:free_stage */
--- Whoever ran PreProcess or Post does so no more, and lives: another may begin at once.
+-- The process that ran PreProcess or Post gives it up, and lives: another may begin at once.
 --
 -- counts:  whether this beginning is one of those after which it is not begun any more.
 with clock as materialized (
@@ -239,8 +239,8 @@ where job.job = %(job)s
     and job.stage in ('planning', 'posting')
 
 /* celery_sharding:end_post */
--- What Post came to is the job's outcome, if whoever ran it is still the one. He goes on
--- to report, so the row stays his for a lease. Written twice where the first answer
+-- The result of Post is the job's outcome, if its process still holds the row. It goes on
+-- to report, so the row stays its own for a lease. Written twice where the first answer
 -- was lost.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -261,7 +261,7 @@ where job.job = %(job)s
     and job.stage in ('posting', 'delivering')
 
 /* celery_sharding:begin_delivery */
--- Who gets this row reports the outcome to Celery: nobody does, or the lease of who did is over.
+-- The process that gets this row reports the outcome to Celery: none does, or its lease has ended.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -282,8 +282,8 @@ returning job.job, job.epoch, job.task, job.outcome, job.value, job.error, job.r
 -- Celery knows the outcome. A failure to report a success is none of the job's, so
 -- such a job stays to be reported; but not without end.
 --
--- run:  whose outcome it was. Who was frozen while it reported an earlier one, and wakes when
---       the job has run again, knows nothing of the outcome that stands here now.
+-- run:  of which run the outcome is. A process that froze while it reported an earlier one, and wakes
+--       when the job has run again, must not end the report of the present one.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -303,8 +303,8 @@ where job.task_id = %(task_id)s
     )
 
 /* celery_sharding:end_stages */
--- Whoever planned, posted or reported an outcome in a process that is known to be dead does so
--- no more: the lease is over now, and another message is sent.
+-- A process that is known to be dead plans, posts or reports no more: its lease ends now, and
+-- another message is sent.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -331,7 +331,7 @@ where job.task_id = %(task_id)s
 
 /* celery_sharding:send_again */
 -- Which messages of a job, and of those that follow it, are to be sent now: each has one
--- sender. Nobody works at its stage, and no message was sent since; or the last one was
+-- sender. No process works at its stage, and no message was sent since; or the last one was
 -- not taken for long, and longer each time: the queue may be as long.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -391,7 +391,7 @@ from {schema}.pecker_jobs as job
 where job.job = %(job)s
 
 /* celery_sharding:hold_notify */
--- Who gets this row calls Notify, alone, until it releases the row or is silent for long.
+-- The process that gets this row calls Notify, alone, until it releases the row or is silent for long.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -413,7 +413,7 @@ set notifier = null, notifier_until = null
 where job.job = %(job)s and job.notifier = %(holder)s
 
 /* celery_sharding:notify_step */
--- That threshold is reported by whoever gets this row, before anybody reports the next;
+-- The process that gets this row reports that threshold, before any reports the next;
 -- and another message for Notify may be sent (call_notify).
 update {schema}.pecker_jobs as job
 set notified = %(step)s,
@@ -423,7 +423,7 @@ where job.job = %(job)s
     and job.notifier is not distinct from %(holder)s::text
 
 /* celery_sharding:call_notify */
--- Who gets this row sends a message for Notify: one at a time, and another when it was
+-- The process that gets this row sends a message for Notify: one at a time, and another when it was
 -- not taken for long. While shards run, sent_at is of no other use.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -439,7 +439,7 @@ where job.job = %(job)s
     )
 
 /* celery_sharding:claim_progress */
--- Who gets this row reports the progress to the result backend: one in a while.
+-- The process that gets this row reports the progress to the result backend: one in a while.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )

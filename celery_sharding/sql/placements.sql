@@ -16,8 +16,8 @@ order by executor.hostname
 --
 -- gone:     it signed off, or cannot be reached any more, or sent no heartbeat while
 --           another was.
--- witness:  who sent heartbeats all that time. After PostgreSQL was away everybody seems
---           dead but who speaks first, and must not get the shards of all others.
+-- witness:  a worker that sent heartbeats all that time. After PostgreSQL was away each worker
+--           seems dead but the first to report, which must not get the shards of all others.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -69,15 +69,15 @@ where shard.job = %(job)s
     and (shard.status = 100 or shard.status in (201, 202))
 
 /* celery_sharding:tickets_to_publish_by_worker */
--- As tickets_to_publish, where shards have owners: each ticket is sent to one who has some.
+-- As tickets_to_publish, where shards have owners: each ticket is sent to a worker that has some.
 --
 -- reach:   workers that have a queue of their own; what was sent to one that is not
 --          among them any more is lost, and is sent to another at once.
--- known:   what becomes of each ticket. `hostname` is who holds it, or whom it was sent
---          to; null: the job's queue, for shards that are anybody's.
+-- known:   what becomes of each ticket. `hostname` is the worker that holds it, or to which it was
+--          sent; null: the job's queue, for shards without an owner.
 -- room:    how many tickets an owner has use for: one for each shard that it may claim,
 --          and no more than its slots and one.
--- needs:   as many of those as the concurrency leaves, whoever has fewest out first.
+-- needs:   as many of those as the concurrency leaves, the worker that has fewest out first.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),

@@ -1,5 +1,5 @@
 /* celery_sharding:bound_transaction */
--- Whoever is frozen in an open transaction keeps others waiting on its rows. So the
+-- A process that is frozen in an open transaction keeps others waiting on its rows. So the
 -- server ends it when it was idle for that long; where the user's own setting is
 -- stricter, that one counts. Gone with the transaction.
 select set_config(
@@ -12,7 +12,7 @@ select set_config(
     )::text, true)
 
 /* celery_sharding:begin_plan */
--- Who gets this row plans: the job is new, or the lease of whoever planned it is over. A
+-- The process that gets this row plans: the job is new, or its planner's lease has ended. A
 -- follower has nothing to plan.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -34,7 +34,7 @@ returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.atte
           extract(epoch from job.deadline_at - clock.now)::float8 as deadline_in
 
 /* celery_sharding:renew_plan */
--- Whoever plans is alive. No row: another plans, or the plan is written.
+-- The planner is alive. No row: another plans, or the plan is written.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -44,7 +44,7 @@ from clock
 where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'planning'
 
 /* celery_sharding:write_shards */
--- Some shards of a plan; nobody claims them while the job is being planned.
+-- Some shards of a plan; none is claimed while the job is being planned.
 with given as (
     select * from unnest(
         %(shards)s::integer[], %(layers)s::integer[], %(counts)s::integer[],
@@ -81,7 +81,7 @@ select %(job)s, given.layer, given.total, given.shards, given.shards,
 from given, clock
 
 /* celery_sharding:end_plan */
--- The plan counts from here on, if whoever wrote it still plans: else it has no row, and
+-- The plan counts from here on, if its writer still plans: else it has no row, and
 -- what was written before in the same transaction is undone.
 --
 -- without shards there is nothing to run: Post is next.

@@ -1,5 +1,5 @@
 /* celery_sharding:claim_shards */
--- Claims shards of the layer that runs, in their order, for who holds the ticket.
+-- Claims shards of the layer that runs, in their order, for the holder of the ticket.
 --
 -- fence:   the ticket's row first, written to, so that it is locked: a hold that was
 --          ended meanwhile claims nothing, and one that is being ended waits for us.
@@ -9,8 +9,8 @@
 -- back:    there is none: at the first.
 -- others:  a shard over which a process died is claimed alone: if it kills again, it
 --          was this one. The first runs at once, the others wait behind it.
--- ahead:   of a shard that nobody died over it begins anew at the cursor, which means
---          that nobody wrote since what was begun.
+-- ahead:   of a shard over which no process died it begins again at the cursor, which means
+--          that what was begun was not written since.
 -- Only what is claimed is locked: a rival passes over what is locked, and would think
 -- that there is nothing left.
 with clock as materialized (
@@ -146,8 +146,8 @@ order by error.shard, error.place
 --
 -- Locks are taken in one order: ticket, shards, layer, job.
 --
--- fence:   the ticket's row, renewed. A writer whose hold was ended meanwhile waits here
---          for who ended it, finds another number, and writes nothing further.
+-- fence:   the ticket's row, renewed. A writer whose hold is being ended waits here
+--          for that transaction, finds another number, and writes nothing further.
 -- wrote:   the shards that are this hold's and open, by their own rows: what is looked at
 --          again after a wait is the row that is written to, and nothing else. All that
 --          follows is of these. A write that is repeated because its answer was lost
@@ -156,7 +156,7 @@ order by error.shard, error.place
 -- extra:   items that failed and are to be tried again are shards of their own.
 -- number:  after all that the layers have. The row of the layer is locked and counted up
 --          by now, so two writers never deal the same numbers.
--- open:    a counter, for who asks whether to look; the shards are the truth.
+-- open:    a counter that tells the writer whether to check; the shards are the truth.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),

@@ -51,8 +51,8 @@ returning job
 -- A job under its own task id whose outcome is that of the leader of its key. There is
 -- no row when the leader has ended or was withdrawn meanwhile: then the key is free.
 --
--- led:  the leader's row is written, unchanged, so that it waits for whoever decides or
---       withdraws it, and they for this. Both write that row first and look for followers
+-- led:  the leader's row is written, unchanged, so that it waits for a transaction that decides or
+--       withdraws it, and that one for this. Both write that row first and look for followers
 --       in a second statement: they see each one that was here before them.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -74,14 +74,14 @@ on conflict do nothing
 returning job
 
 /* celery_sharding:known_job */
--- The job of that task id, and whom it follows.
+-- The job of that task id, and the one that it follows.
 select job.job, leader.task_id
 from {schema}.pecker_jobs as job
 left join {schema}.pecker_jobs as leader on leader.job = job.follows
 where job.task_id = %(task_id)s
 
 /* celery_sharding:leader_of_key */
--- Who has that key: at most one (pecker_jobs_key).
+-- The job that has that key: at most one (pecker_jobs_key).
 select job.job, job.task_id
 from {schema}.pecker_jobs as job
 where job.task = %(task)s
@@ -108,7 +108,7 @@ from {schema}.pecker_jobs as job
 where job.task_id = %(task_id)s and not exists (select from reached)
 
 /* celery_sharding:sent_job */
--- The caller's message is on its way, to be taken from then on: nobody need send another
+-- The caller's message is on its way, to be taken from then on: no other is sent
 -- before.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -119,14 +119,14 @@ from clock
 where job.task_id = %(task_id)s and job.stage = 'submitted'
 
 /* celery_sharding:hold_submitted */
--- Nobody begins or follows this job until the transaction around has ended.
+-- The job does not begin and gets no followers until the transaction around has ended.
 update {schema}.pecker_jobs as job
 set key = job.key
 where job.task_id = %(task_id)s and job.stage = 'submitted' and job.epoch = 0
 returning job
 
 /* celery_sharding:withdraw_job */
--- As if it had not been submitted, unless somebody follows it. In a statement of its own,
+-- As if it had not been submitted, unless another call follows it. In a statement of its own,
 -- after the row is held: it sees each follower that was there before.
 delete from {schema}.pecker_jobs as job
 where job.job = %(job)s

@@ -63,7 +63,7 @@ join {schema}.pecker_jobs as job on job.job = renewed.job
 /* celery_sharding:free_ticket */
 -- The holder has done: its ticket is on its way to another worker, or lies idle.
 --
--- freed:  what is still claimed under it is anybody's; nobody died over it. A claim of
+-- freed:  what is still claimed under it may be claimed by each worker; no death is counted. A claim of
 --         this holder that is on its way, unseen by this statement, is an orphan: see
 --         free_orphans.
 with clock as materialized (
@@ -112,7 +112,7 @@ from gone
 -- out:     held, or sent and not yet given up. Those above a concurrency that was
 --          lowered count too: they have yet to end.
 -- ready:   shards that may be claimed; a ticket that is on its way takes at least one.
--- chosen:  idle ones, and those whose message nobody took; rivals are passed over, and
+-- chosen:  idle ones, and those whose message was not taken; rivals are passed over, and
 --          what they chose meanwhile is seen again as it now stands.
 -- made:    rows that are not there because the concurrency was lower at first.
 with clock as materialized (
@@ -227,7 +227,7 @@ select made.ticket, made.seq
 from made
 
 /* celery_sharding:resend_tickets */
--- Tickets whose message nobody took are on their way once more, whoever waits longest
+-- Tickets whose message was not taken are on their way once more, those that wait longest
 -- first; returned are those that are to be published.
 --
 -- overdue:  jobs whose shards belong to workers are left out: see tickets_to_publish_by_worker.
@@ -297,7 +297,7 @@ where ticket.job = %(job)s
     and ticket.state = 'sent'
 
 /* celery_sharding:end_expired_holds */
--- Who holds a ticket and did not renew its lease holds nothing from here on.
+-- A holder that did not renew the lease of its ticket holds nothing from here on.
 --
 -- A renewal that comes first is seen: a row that has changed is looked at again as it
 -- now is. One that comes later names a number that is gone. The shards are freed by

@@ -1,5 +1,5 @@
 /* celery_sharding:due_messages */
--- Jobs whose own message nobody took, or whose stage was left by a dead process; the
+-- Jobs whose own message was not taken, or whose stage was left by a dead process; the
 -- conditions are those of send_again, which decides who sends.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
@@ -28,11 +28,11 @@ order by coalesce(job.sent_at, job.submitted_at)
 limit %(most)s
 
 /* celery_sharding:due_shards */
--- Jobs with shards that somebody has to move on, whoever was looked at longest ago
+-- Jobs with shards that have to be moved on, those that were checked longest ago
 -- first. With 10,000 open jobs nearly all need nothing, and a look at each takes minutes.
 --
 -- out:      tickets that are held or on their way. What is overdue is neither.
--- closed:   no shard of the layer is open, and whoever closed the last one died before
+-- closed:   no shard of the layer is open, and the process that closed the last one died before
 --           it went on. The counter says so; where no ticket is out the shards are asked.
 -- wanting:  more tickets are of use than are out.
 -- ready:    a shard may be claimed that no ticket on its way will take.
@@ -148,7 +148,7 @@ order by job.reported_at nulls first, job.job
 limit %(most)s
 
 /* celery_sharding:due_followers */
--- Jobs that were decided, and some who follow them were not.
+-- Jobs that were decided, and some of their followers were not.
 select distinct leader.job
 from {schema}.pecker_jobs as job
 join {schema}.pecker_jobs as leader on leader.job = job.follows
@@ -279,8 +279,8 @@ where executor.seen_at > step.past
 /* celery_sharding:record_executor */
 -- A worker that runs shards is there, with so many at once.
 --
--- started_at:  since when its heartbeats have no gap: only who sent them all the
---              time can witness that another was not.
+-- started_at:  since when its heartbeats have no gap: only a worker that sent them all the
+--              time can witness that another did not.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -335,11 +335,11 @@ from {schema}.pecker_executors as executor, clock
 where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 
 /* celery_sharding:forget_jobs */
--- Jobs that are forgotten from now on: nobody who follows one waits for its outcome.
+-- Jobs that are forgotten from now on: no follower of one waits for its outcome.
 --
 -- holder:  the mark. Rows of a job go in many bites, its own last, and a job that ran
---          again in between would be given a part of its items for all of them. So who
---          runs it again (reopen_job) and who forgets it write the same row first.
+--          again in between would be given a part of its items for all of them. So the
+--          rerun (reopen_job) and the purge write the same row first.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -423,7 +423,7 @@ delete from {schema}.pecker_jobs as job
 where job.job = any (%(jobs)s::bigint[]) and job.stage = 'ended'
 
 /* celery_sharding:purge_inputs */
--- Items that were given in calls long ago, some at a time. Who plans a job reads them, so
+-- Items that were given in calls long ago, some at a time. The planner of a job reads them, so
 -- while a job that old is not planned, all stay; and for an hour in any case, because they
 -- are stored before the job that names them.
 with clock as materialized (

@@ -1,4 +1,4 @@
-"""What a job message does: whoever gets one asks the ledger what is next.
+"""What a job message does: its receiver asks the ledger what is next.
 
     planning   PreProcess runs, and its items become shards
     posting    Post runs once effectively: its value is stored before Celery has it
@@ -7,8 +7,8 @@
     notifying  a threshold of progress was crossed
 
 A stage belongs to one process for a lease, which a thread keeps (`keeping`) while the
-user's code runs. Whoever comes after a lapse has a higher epoch, and what the former
-writes then counts for nothing.
+user's code runs. The process that comes after a lapse has a higher epoch, and what the
+former one writes then is refused.
 """
 
 from __future__ import annotations

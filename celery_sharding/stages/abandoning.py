@@ -3,7 +3,7 @@
 A process that dies reports nothing: its stage is begun anew when its lease is over, and
 not without end, since what killed it would do so each time. An outage of PostgreSQL is
 no death, and cannot be written down while it lasts: so the retry's message brings
-a header, and whoever gets it gives the stage back in this process' name.
+a header, and its receiver gives the stage back in this process' name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENDS = (WorkerShutdown, WorkerTerminate)
 def judged(error: BaseException, what: str) -> Exception:
     """Return why the job failed; raise what ends this process or turn, and no job.
 
-    Whoever comes after that begins the stage anew. ``what``: "Post of proj.rows".
+    The next process begins the stage again. ``what``: "Post of proj.rows".
     """
     if isinstance(error, DatabaseUnavailable) or ends(error):
         raise error

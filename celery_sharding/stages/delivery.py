@@ -2,7 +2,7 @@
 
 The tracer publishes what follows, stores the result and calls `on_success` or
 `on_failure`; they call `delivered`. A process that dies before leaves the job
-to whoever comes when its lease is over: it is reported once more, without Post.
+to the next process when its lease is over: it is reported once more, without Post.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def answers(app: Any, task: str, task_id: str) -> bool:
 
 
 def put_off(task_id: str) -> None:
-    """Leave the delivery to whoever comes once this lease is over."""
+    """Leave the delivery to the next process, once this lease is over."""
     with _turn:
         kept = _kept.pop(task_id, None)
         _until.pop(task_id, None)

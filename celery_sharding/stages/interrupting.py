@@ -92,7 +92,7 @@ class Interruption:
         turn = monotonic()
         for item in items:
             if self._greenlet and monotonic() - turn > TURN:
-                # Who looks whether the job was decided is a greenlet, too.
+                # The check whether the job was decided runs in a greenlet, too.
                 pause(LET)
                 turn = monotonic()
             self.check()

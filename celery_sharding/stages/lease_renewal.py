@@ -22,9 +22,9 @@ SOON = 0.5
 class LeaseRenewal:
     """Renews a lease until the block ends, or another has it.
 
-    The user's code may take hours and asks nobody; its thread cannot. What the code
-    comes to is fenced by the epoch when it is written: the lease only keeps others from
-    beginning the same at the same time.
+    The user's code may take hours without a call to the ledger. What it returns is
+    fenced by the epoch when it is written: the lease only keeps others from beginning
+    the same at the same time.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LeaseRenewal:
 
     @property
     def lost(self) -> bool:
-        """Whether another has the stage, or nobody: what is done here is in vain."""
+        """Whether this process has lost the stage: what it does will not be written."""
         return self._lost.is_set()
 
     def wait(self, seconds: float) -> bool:

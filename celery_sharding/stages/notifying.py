@@ -61,7 +61,7 @@ def notify(app: Any, task_id: str, *, waits: float = 0.0) -> int:
 def _call_all(
     app: Any, ledger: Ledger, processor: Processor, first: Threshold, holder: str
 ) -> int:
-    """Call Notify for what is due, while nobody else does; return how many times."""
+    """Call Notify for what is due, if no other process does; return how often."""
     job, task_id, lease = (
         first.job,
         first.task_id,

@@ -132,7 +132,7 @@ class _Call:
         self._processor = processor
         self._turn = turn
         self._ledger = ledger
-        # Nobody has announced a worker yet: as many shards as may run at once.
+        # No worker was announced yet: as many shards as may run at once.
         self._executors = ledger.upkeep.slots() or turn.options.concurrency
         even = turn.options.placement is Placement.EVEN
         self._serving = serving(app, ledger, turn.job) if even else []
@@ -169,7 +169,7 @@ class _Call:
     def _owners(self) -> list[str]:
         """Return the workers that shards are dealt to: those that tickets can reach.
 
-        None, if nobody is there yet: then shards are for whoever comes.
+        None, if no worker runs yet: then shards have no owner.
         """
         owners = [one.hostname for one in self._serving if one.direct_queue]
         if self._serving and not owners:

@@ -52,7 +52,8 @@ def post(
     until = delivery.Until()
     with leaving(ledger, turn.job, turn.epoch), ExitStack() as stack:
         stack.enter_context(delivery.renewing(app, turn.job, turn.epoch, until))
-        # Messages of Notify may have been lost, and after Post nobody looks any more.
+        # Messages of Notify may have been lost, and after Post they are not checked any
+        # more.
         if processor.notify is not None:
             notify(app, task_id, waits=NOTIFIES)
         body, failure = _run(ledger, processor, turn)

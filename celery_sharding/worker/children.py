@@ -1,7 +1,7 @@
 """What a process of the pool held when it died is free at once.
 
 Celery says that a child was lost up to ten seconds later, and not which; so the pool's
-list is looked at. Nobody has to wait for a lease: the dead hold nothing.
+list is looked at. No wait for a lease is needed: a dead process holds nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Children:
     def report_former(self, ledger: Ledger) -> None:
         """Free what an earlier worker of this name held.
 
-        A container that starts again keeps its name: nobody waits for a lease then.
+        A container that starts again keeps its name: no wait for a lease is needed
+        then.
         """
         hostname = self._executor.hostname
         self._free(ledger, f"{hostname}:", f"an earlier {hostname}")
@@ -81,13 +82,15 @@ class Children:
         self,
         ledger: Ledger,
         prefix: str,
-        who: str,
+        process: str,
         *,
         in_hand: tuple[int, int] | None = None,
     ) -> None:
         for job in ledger.tickets.end_holds_of(prefix, in_hand=in_hand):
             logger.warning(
-                "sharding: %s died over job %s: its shards go on elsewhere", who, job
+                "sharding: %s died over job %s: its shards go on elsewhere",
+                process,
+                job,
             )
             flow.advance_job(self._app, ledger, job)
 

@@ -93,7 +93,7 @@ def test_what_needs_a_look_stands_on_top(screen: Screen) -> None:
     assert screen.text("#total-held") == "42"
     assert screen.text("#sub-held").startswith("for main; the oldest for ")
     assert screen.text("#total-workers") == "2"
-    assert "nobody for quiet" in screen.text("#sub-workers")
+    assert "none for quiet" in screen.text("#sub-workers")
     assert screen.driver.title == "(1 above) Throttle · Flower"
     assert screen.text(".throttle-over .throttle-state") == "Above its limit"
     assert "42 tasks wait" in screen.text(".throttle-holding .throttle-summary")

@@ -33,7 +33,7 @@ GUARDS = (
     Guard(
         "observers: a host that is asked to end while it is started hears it",
         PROCESSES,
-        "        if self._stopping.is_set():  # whoever",
+        "        if self._stopping.is_set():  # stop()",
         "        if False:  # whoever",
         f"{FULL}::test_a_stop_while_a_host_is_being_started_reaches_it",
     ),

@@ -340,7 +340,7 @@ SLOTS: dict[str, tuple[int, str, str]] = {
     "not on the grid": (NOW - 9 * SECOND // 4, "no_slot", "t-2.5 and t-1.5"),
     "before all reports": (NOW - 61 * SECOND // 2, "forgotten", "go back to t-2.5"),
     "before all reports, on another grid": (NOW - 30 * SECOND, "forgotten", "only"),
-    "of which nobody reported": (NOW - 3 * SECOND // 2, "passed", "no process reported"),
+    "without a report": (NOW - 3 * SECOND // 2, "passed", "no process reported"),
     "the last": (NOW - SECOND // 2, "claimed", "written within seconds"),
     "to come": (NOW + 3 * SECOND // 2, "to_come", "its next slot is t+0.5"),
 }

@@ -73,6 +73,8 @@ OTHERS = {"NOT_FOUND", "FileNotFoundError", "ModuleNotFoundError"}
 OTHERS |= {"JobNotFound", "InstanceNotFound", "CycleFound"}
 """Names that are not ours, and public errors: what was looked for is in the name."""
 IN_PROSE = {"told", "said", "patience", "twins", "keeper", "teller", "telling"}
+NOT_A_PROCESS = {"nobody", "somebody", "whoever", "anybody", "everybody", "whom"}
+"""Words that hide which process, user or row is meant."""
 RIDDLES = {"annals", "answerer", "asking", "debts", "doubts", "wanting", "way_out"}
 RIDDLES |= {"complaints", "following", "outgoing", "tied", "traced", "twins"}
 RIDDLES |= {"acting", "foreign", "leaving", "letters", "lodger", "onward", "seats"}
@@ -100,7 +102,7 @@ def dialect(source: str) -> Iterator[tuple[int, str]]:
             if parts(token.string) & DIALECT:
                 yield token.start[0], token.string
         elif token.type == tokenize.COMMENT or token.string.startswith('"""'):
-            for word in sorted(parts(token.string) & IN_PROSE):
+            for word in sorted(parts(token.string) & (IN_PROSE | NOT_A_PROCESS)):
                 yield token.start[0], word
 
 

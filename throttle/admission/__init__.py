@@ -4,7 +4,7 @@
 (`observe`) and what the store answered (`update`).
 
 Where things are
-    ``accounts``   all databases of a process: who asks, which policy is in force
+    ``accounts``   all databases of a process: what asks, which policy is in force
     ``account``    one database
     ``flow``       the law, in one dimension: operations, or seconds
     ``rotation``   many workers with few large runs each

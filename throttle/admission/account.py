@@ -46,8 +46,8 @@ LEAST_AHEAD, MOST_AHEAD = 4, 64
 SOON = 0.001
 """Seconds for which a reading of the room stays valid."""
 TENANTS = 1000
-NOBODY = Expected(Target(""), "", Cost(0.0))
-OVER = UnderWay(NOBODY, 0.0, NOTHING, 0.0)
+NONE_EXPECTED = Expected(Target(""), "", Cost(0.0))
+OVER = UnderWay(NONE_EXPECTED, 0.0, NOTHING, 0.0)
 """What is expected of a run that has ended."""
 
 

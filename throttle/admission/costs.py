@@ -101,10 +101,10 @@ class Cost:
         self.inside += 1
 
     def crowded(self, now: float) -> bool:
-        """Return whether too many run of which nobody knows yet what they cost.
+        """Return whether too many run whose cost is not known yet.
 
         One at first; three for each that has ended; and twice as many every half
-        second, for runs that take long or that nobody meters.
+        second, for runs that take long or are not metered.
         """
         doublings = min(2 * (now - self.since), 40.0) if self.since else 0.0
         return self.inside >= max(1 + 2 * self.runs, 2**doublings)

@@ -3,8 +3,8 @@
 Where a second of a worker's share holds less than a few runs, each worker is above its
 share in one second and below it in the next, and the sum of many such workers is far
 from even. So fewer of them want a share at a time, each for a while and enough for a
-few runs a second, and the others let them. Who has its turn when needs no agreement:
-each worker has a phase by chance, and the store deals out what nobody wants.
+few runs a second, and the others let them. The turns need no agreement:
+each worker has a random phase, and the store deals out shares that are not wanted.
 
 A run that is larger than a second of a fair share needs one: its worker asks the store
 (the script ``exchange.lua``), and only while that is away each goes by its phase.

@@ -41,8 +41,8 @@ def limit(  # noqa: PLR0913  # what a command line has
 ) -> None:
     """Set the limit of DATABASE to OPERATIONS a second, in all workers, for a while.
 
-    Workers hear of it with their next report, within 0.2 s. It lies in Redis with who
-    set it, and ends by itself, whatever happens to whoever set it.
+    Workers get it with their next report, within 0.2 s. It is stored in Redis with the
+    user's name, and ends by itself, also when this machine is gone.
     """
     if end == (operations is not None):
         message = "say either OPERATIONS or --end"

@@ -1,4 +1,4 @@
-"""A picture as text: bars against the limit, who waits, where."""
+"""A picture as text: bars against the limit, what waits, where."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TRACK = "on grey23"
 """Behind a bar, so that its end is seen where there is nothing."""
 REMEMBERED = 600
 MOST = 8
-"""Workers and tenants that are shown when nobody says how high the screen is."""
+"""Workers and tenants that are shown where the screen's height is not known."""
 HEAD, ROWS = 3, 4
 """Lines above the databases, and of each without its notes and workers."""
 FIGURES = 44
@@ -162,7 +162,7 @@ class Screen:
 def room(databases: Iterable[Status], wide: int, high: int | None) -> Mapping[str, int]:
     """Return how many lines the tables of each database may take.
 
-    Those of whom something waits come first: who waits is what is looked for.
+    Databases with waiting tasks come first: they are what a reader looks for.
     """
     rows: dict[str, int] = {}
     known = sorted(databases, key=lambda status: not status.held)

@@ -12,7 +12,7 @@ from throttle.settings import PREFIX
 from throttle.store.redis import RedisStore
 
 TIMEOUT = 0.1
-"""Seconds that Redis is waited for: those who ask wait 50 ms longer."""
+"""Seconds that Redis is waited for: clients wait 50 ms longer."""
 UNSET = (
     "throttle_redis_url is not set: the Redis that the service counts in, for instance"
     " 'redis://localhost:6379/1'"

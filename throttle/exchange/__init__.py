@@ -1,8 +1,8 @@
-"""One thread per process tells what was counted, and hears what is known.
+"""One thread per process reports what was counted, and reads the answers.
 
 Every 100 ms it reads the meter, sends what was counted since as samples with their age,
 and puts what the store answers into an immutable snapshot that others read without
-asking anybody: no thread of a user's, and no loop of a worker's, ever waits for Redis.
+I/O: no thread of a user's, and no loop of a worker's, ever waits for Redis.
 
 While the store is away samples are kept for ten seconds, older ones are dropped and
 counted; it is retried five to ten times a second, so that all is well within

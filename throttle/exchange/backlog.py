@@ -53,8 +53,8 @@ class Batch(NamedTuple):
 class Backlog:
     """Ticks in the order they came; those last sent stay together until confirmed.
 
-    If the answer to a report is lost nobody knows whether it counted. So the very same
-    ticks are resent under the same number, and newer ones wait for the next: the
+    If the answer to a report is lost it is not known whether it counted. So the very
+    same ticks are resent under the same number, and newer ones wait for the next: the
     store skips a number that it knows.
     """
 

@@ -65,7 +65,7 @@ class Exchanger:
 
     Args:
         settings: Whose limits are asked about in each report.
-        store: Where to tell. Closing it is left to who opened it, after `stop`.
+        store: Where to report. Its opener closes it, after `stop`.
         meter: What counts.
         accounts: A worker's, called with each reading and each answer.
         name: For people.
@@ -76,7 +76,7 @@ class Exchanger:
         clock: The monotonic clock.
     """
 
-    def __init__(  # noqa: PLR0913  # who tells, where, what, and who listens
+    def __init__(  # noqa: PLR0913  # reporter, store, meter, listeners
         self,
         settings: Settings,
         store: Store,
@@ -89,7 +89,7 @@ class Exchanger:
         clock: Monotonic = monotonic,
     ) -> None:
         self.holder = new_id()
-        """Who this process is to the store: of this life only."""
+        """The id of this process in the store: of this life only."""
         self.name = name
         self.snapshot = Snapshot()
         self.failures = 0

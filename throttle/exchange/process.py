@@ -1,4 +1,4 @@
-"""The one exchange of this process, whoever asks for it, also after a fork.
+"""The one exchange of this process, shared by all its callers, also after a fork.
 
 A meter has one reader, so a process has one exchange. In a web process or a dispatcher
 it is started by `report`, or by the first gate. A worker brings its own by `take`, and
@@ -34,7 +34,7 @@ class Part(Enum):
     """What this process is to the exchange."""
 
     NONE = auto()
-    """Nobody has asked for one."""
+    """None was asked for."""
     OWN = auto()
     """It counts, reports and asks."""
     WORKER = auto()
@@ -44,7 +44,7 @@ class Part(Enum):
 
 
 class Nothing:
-    """The meter of one who only asks."""
+    """The meter of a process that only asks."""
 
     def read(self) -> Reading:
         """Return that nothing was counted."""

@@ -22,9 +22,9 @@ EVERY = 1.0
 KEPT = 300
 """Looks: five minutes."""
 IDLE = 600.0
-"""Seconds without anybody who looks until the store is asked no more."""
+"""Seconds without a request after which the store is read no more."""
 FIRST = 2.0
-"""Seconds that the first who asks waits for the first look."""
+"""Seconds that the first request waits for the first read."""
 OLD = 5.0
 """Seconds after which a picture counts as old: the thread hangs, or has died."""
 MOST = 40
@@ -64,7 +64,7 @@ class Watching:
         self._failed = OnceAMinute(logger, level=logging.ERROR)
 
     def picture(self) -> Picture:
-        """Return what was seen last; the first who asks waits for it, in bounded time.
+        """Return what was read last; the first request waits for it, in bounded time.
 
         Raises what the settings are refused with.
         """

@@ -1,13 +1,13 @@
-"""Gates for those who send tasks: a dispatcher's cycle, and Pecker's schedules.
+"""Gates for senders of tasks: a dispatcher's cycle, and Pecker's schedules.
 
 A dispatcher asks before it sends, so that a rush never becomes messages. It goes by
-the traffic that everybody has caused and the limit alone, as tasks fan out further and
-nobody knows at that point what they will cost:
+the traffic of all processes and the limit alone, as tasks fan out further and
+their cost is not known at that point:
 
     quota of a cycle = max((limit - traffic) * 100 / limit, 0) tasks
 
 and nothing while the traffic is at the limit. A worker knows more and does better
-(`admission/`): this gate is for those who have no worker at hand, or want messages to
+(`admission/`): this gate is for senders without a worker at hand, or for messages that
 wait as rows.
 
     ``gate``       the cycles of a dispatcher

@@ -77,8 +77,8 @@ class Gate:
     `cycle()` begins a cycle, which ends with the next `cycle()`, or by itself after a
     second. In one cycle at most ``max((limit - traffic) * 100 / limit, 0)`` tasks pass,
     by the traffic at its first question; none while the database is at its limit. No
-    method waits or asks anybody: it goes by what the exchange of this process heard
-    last. Threads may share a gate.
+    method waits or does I/O: it goes by the last answer to the exchange of this
+    process. Threads may share a gate.
 
     Args:
         where: A Celery app, its settings, or a mapping of them.

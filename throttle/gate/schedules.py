@@ -42,7 +42,7 @@ class ScheduleGate:
     def shut(self) -> Collection[str]:
         """Return the databases to which nothing may start now; takes nothing.
 
-        For the alarms of whoever asks this gate.
+        For the alarms of the gate's caller.
         """
         return self._gate.shut()
 

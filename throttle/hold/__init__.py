@@ -6,7 +6,7 @@ fair queueing): each tenant's clock runs by what its items cost, over its weight
 the one that is behind goes first. So 10,000 items of one tenant do not delay the ten of
 another, and a tenant that was away has saved nothing up.
 
-    by database      who may take: one lane is shut, the others go on
+    by database      which may take: one lane is shut, the others go on
     by tenant        fair by cost and weight
     by priority      the smaller number first
     by age           first in, first out

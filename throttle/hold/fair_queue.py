@@ -101,7 +101,7 @@ class Lanes(Generic[Item]):
         if tenant is None:
             weight = self._weights.get(entry.tenant, 1.0)
             tenant = self._tenants[entry.tenant] = Tenant(weight)
-            # Who was away has saved nothing up
+            # A tenant that had nothing waiting has saved nothing up
             tenant.clock = self._now
             self._queue(entry.tenant, tenant)
         tenant.add(key, entry)
@@ -136,7 +136,7 @@ class Lanes(Generic[Item]):
         self.drop(key, entry)
         self._now = max(self._now, tenant.clock)
         tenant.clock += max(entry.part, LEAST) / tenant.weight
-        heappop(self._turns)  # its own: who is served is at the head
+        heappop(self._turns)  # its own: the served tenant is at the head
         self._queue(entry.tenant, tenant)
 
     def _queue(self, name: str, tenant: Tenant[Item]) -> None:

@@ -80,7 +80,7 @@ class Hold(Generic[Item]):
         """Return whether a newcomer has to wait, because others wait for its database.
 
         Newcomers of the same tenant would overtake their elders; those of another would
-        take, one by one, what the fair order gives to whom has waited.
+        take, one by one, what the fair order gives to those that waited.
         """
         # Asked for each task that comes; mostly nothing waits at all
         return bool(self._entries) and len(self._lanes[target.database]) > 0

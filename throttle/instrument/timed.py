@@ -30,7 +30,7 @@ class Timed:
         self._timing = timing
         self.operations = operations
         self.rows = 0
-        """What it returned or changed; below zero: nobody knows."""
+        """Rows that it returned or changed; below zero: not known."""
 
     def __enter__(self) -> Self:
         self._cells: Cells = self._tally.local.cells

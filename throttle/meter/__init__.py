@@ -12,8 +12,8 @@ nothing that could wait. One thread of the process reads them every 100 ms.
 Where the integers are
     *threads, gevent, solo, web processes*  in a list of each thread or greenlet
     *children of a prefork worker*          in shared memory, which the parent made
-                                            before it forked, and reads; a child talks
-                                            to nobody
+                                            before it forked, and reads; a child does
+                                            no I/O
 
 One writer per integer, so an addition is never lost. What finds no place (more than
 127 databases, 10,000 threads, a child beyond the rows) is dropped and counted.

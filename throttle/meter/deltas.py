@@ -65,7 +65,7 @@ def run_of(
 
 
 def still(cells: list[int]) -> None:
-    """Clear its statement: who began one is gone."""
+    """Clear the running statement: its thread is gone."""
     cells[STARTED::WIDTH] = [0] * len(cells[STARTED::WIDTH])
 
 

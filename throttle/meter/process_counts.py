@@ -42,7 +42,7 @@ class ProcessCounts:
         if len(self._by_thread) >= self._threads:
             return self._spare
         thread = ThreadCells([0] * LENGTH)
-        self._by_thread[thread] = DeltaReader()  # atomic: no lock, nobody waits
+        self._by_thread[thread] = DeltaReader()  # atomic: no lock, no wait
         return thread
 
     def remove_thread(self, thread: ThreadCells) -> None:

@@ -1,8 +1,8 @@
 """Shared memory of a prefork worker: a row for each child, made before the pool starts.
 
 The child is the only one that writes to its row, the parent the only one that reads.
-A row outlives its child: who takes it over goes on counting where the other stopped, so
-its sums only grow. Memory that nobody touches costs nothing.
+A row outlives its child: the next one goes on counting where the other stopped, so
+its sums only grow. Memory that is not touched costs nothing.
 
     row    header · names · lanes (a thread each) · the lanes when the run began · ring
 """
@@ -24,7 +24,7 @@ from throttle.meter.deltas import DeltaReader, New, Sums, run_of, since, still
 
 # The header
 PID = 0
-"""Who writes; 0: nobody ever did."""
+"""The process that writes; 0: none ever did."""
 NAMES = 1
 """How many names are written."""
 LANES_USED = 2
@@ -105,7 +105,7 @@ class Row:
     def take(self) -> None:
         """Take the row for this process; close what its last owner left open."""
         cells = self._cells
-        cells[TURN] += cells[TURN] % 2  # who was killed while it wrote left it odd
+        cells[TURN] += cells[TURN] % 2  # a child killed while it wrote left it odd
         self._close()
         for lane in range(cells[LANES_USED]):
             mine = self.lane(lane)
@@ -208,7 +208,7 @@ class Row:
     def _gone(self, lanes: list[list[int]], now: int) -> bool:
         """Return whether the child died within a run or a statement.
 
-        Nobody else would end it, if no other child takes the row.
+        Nothing else would end it, if no other child takes the row.
         """
         since_when = [at for one in lanes for at in one[STARTED::WIDTH] if at]
         if self._cells[RUN]:

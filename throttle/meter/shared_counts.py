@@ -84,10 +84,10 @@ class DroppedCounts:
         """Leave nothing behind."""
 
     def begin(self, _thread: ThreadCells, _run: int, _now: int) -> None:
-        """Do nothing: nobody reads it."""
+        """Do nothing: no process reads it."""
 
     def end(self, _thread: ThreadCells, _now: int) -> None:
-        """Do nothing: nobody reads it."""
+        """Do nothing: no process reads it."""
 
     def read(self, _sums: Sums, _now: int) -> None:
         """Add nothing: the parent reads the cells."""

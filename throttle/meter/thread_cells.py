@@ -62,7 +62,7 @@ class Counts(Protocol):
         ...
 
     def read(self, sums: Sums, now: int) -> None:
-        """Add all that is new and that nobody else reads to the sums."""
+        """Add what is new, and not read elsewhere, to the sums."""
         ...
 
 

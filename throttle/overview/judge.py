@@ -195,7 +195,7 @@ def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant,
         for tenant, (waiting, _) in holder.holding.tenants.items():
             held[tenant] = held.get(tenant, 0) + waiting
             keys.setdefault(tenant, []).append((name, key, tenant))
-    if set(held) <= {""}:  # nobody routes by tenant
+    if set(held) <= {""}:  # no route names a tenant
         return ()
     rows = [
         Tenant(name=tenant, held=waiting, rate=_total(rates, keys[tenant]))

@@ -68,7 +68,7 @@ class Status:
     summary: str
     """The state in a sentence."""
     notes: tuple[str, ...] = ()
-    """What else somebody should know."""
+    """Further remarks for people."""
     traffic: Amount = NOTHING
     """Per second, by the estimator of the settings."""
     fast: Amount = NOTHING

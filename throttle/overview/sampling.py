@@ -24,7 +24,7 @@ def open_store(settings: Settings) -> store.CheckedStore:
 
 
 def where(settings: Settings) -> str:
-    """Return where traffic is counted, without what nobody should read."""
+    """Return where traffic is counted, without credentials."""
     url = settings.service_url or settings.redis_url or "nowhere"
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2].partition('?')[0]}"

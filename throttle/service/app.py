@@ -1,10 +1,10 @@
-"""What is answered under which path, and to whom.
+"""The paths of the service, their pages and the token.
 
     POST /v1/exchange               a report, as processes send it; its answer
     GET  /v1/databases              all that is known
     GET  /v1/databases/NAME         of one database
     POST /v1/admit                  may so many tasks be sent now? for dispatchers
-    POST /v1/elect                  who asks PostgreSQL for the second signal
+    POST /v1/elect                  which process asks PostgreSQL for the second signal
     POST /v1/databases/NAME/lower   what the second signal says
     POST /v1/databases/NAME/adjust  a limit that a person sets
     GET  /health                    does the store behind answer? no token
@@ -87,7 +87,7 @@ def make_app(
 ) -> Application:
     """Return the service; it asks the store on threads of its own.
 
-    Raises Misconfigured without a token: nobody is answered without one.
+    Raises Misconfigured without a token: each request needs it.
     """
     if not settings.service_token:
         message = (

@@ -1,4 +1,4 @@
-"""The answers, one class for each path. ``app`` says which and to whom."""
+"""The answers, one class for each path. ``app`` has their paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from throttle.store import fields, wire
 from throttle.units import ADJUSTED, ADJUSTED_FOR
 
 LONGEST_WORD = 3_600.0
-"""Seconds for which the second signal may lower a limit, or somebody be elected."""
+"""Seconds for which the second signal may lower a limit, or a watcher be elected."""
 
 
 class Page(page.Page):
@@ -138,7 +138,7 @@ class Admit(Page):
 
 
 class Elect(Page):
-    """Who watches a database."""
+    """Elects the watcher of a database."""
 
     async def post(self) -> None:
         """Ask the store."""
@@ -210,7 +210,7 @@ class Health(page.OpenPage, Page):
 
 
 class Live(Health):
-    """For those who restart what hangs."""
+    """Liveness probe: whether the process should be restarted."""
 
     async def get(self) -> None:
         """Answer: the loop turns."""

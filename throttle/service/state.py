@@ -69,8 +69,8 @@ class Cycles:
 
     At the beginning of a cycle of one second the quota is what the published formula
     says, ``max((limit - traffic) * 100 / limit, 0)``; nothing is admitted above the
-    limit, and no more than the quota until the cycle is over. One quota for all who
-    ask: two dispatchers do not send twice as much.
+    limit, and no more than the quota until the cycle is over. One quota for all
+    callers: two dispatchers do not send twice as much.
     """
 
     def __init__(self, limit: Limit) -> None:

@@ -1,6 +1,6 @@
 """Reads what came over the wire, field by field: pure, and nothing is believed.
 
-An error names the field, so that who writes a client in another language finds it.
+An error names the field, so that the author of a client in another language finds it.
 """
 
 from __future__ import annotations

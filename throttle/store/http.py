@@ -97,7 +97,7 @@ class HttpStore:
             return wire.views_in(self._ask("GET", "/v1/databases"))
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
-        """Return whether `holder` is the one who watches the database now."""
+        """Return whether `holder` is the watcher of the database now."""
         body = {"database": database, "holder": holder, "seconds": seconds}
         with self._understood():
             return self._ask("POST", "/v1/elect", body).get("elected") is True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Python loads it at the first connection, which a thread of ours makes. A process that
 # is forked in that moment has half of it for ever: no name of a host is resolved there
-# (`LookupError: unknown encoding: idna`), by us or by anybody else.
+# (`LookupError: unknown encoding: idna`), by us or by other code.
 import encodings.idna  # noqa: F401 — see above
 from typing import Protocol
 

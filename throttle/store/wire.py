@@ -1,7 +1,7 @@
 """The form in which processes and the service talk: JSON, version 1.
 
 The version stands in the path (``/v1/``) and in each answer (``"v": 1``). Within it
-fields are only added: who reads skips what it does not know, and what is missing is
+fields are only added: a reader skips what it does not know, and what is missing is
 zero or nothing. An amount is ``[operations, seconds, rows]``, ``null`` where there is
 no bound.
 """

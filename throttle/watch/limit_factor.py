@@ -1,7 +1,7 @@
 """What follows for a limit from what its PostgreSQL says of itself: pure.
 
 Cut fast, give back slowly. A cut shows in the figures only after the tasks that run
-have ended, so that the next one waits; and only who is there is blamed: with little
+have ended, so that the next one waits; and only present load is blamed: with little
 traffic of ours the server's trouble comes from elsewhere, and holding tasks would not
 heal it.
 """

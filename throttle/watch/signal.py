@@ -3,7 +3,7 @@
 Every wait is bounded on the client's side too, since a server that hangs answers to no
 timeout of its own. A connection whose question was not answered is dropped, and the
 next one waits longer each time: a server that hangs must not be filled with
-connections of those who ask how it is.
+connections that ask for its state.
 """
 
 from __future__ import annotations

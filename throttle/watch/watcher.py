@@ -1,7 +1,7 @@
 """One thread per watched database: elected, ask, judge, tell the store.
 
-Each process that has the limits may be elected; the store keeps the verdict of whoever
-was, with the factor in force, so that the next one goes on from there. A verdict lapses
+Each process that has the limits may be elected; the store keeps the verdict of the last
+one, with the factor in force, so that the next one goes on from there. A verdict lapses
 by itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 """
 
@@ -55,7 +55,7 @@ class Watcher:
         self._judged = clock()
         self._back = float("-inf")
         self.elected = False
-        """Whether this process is the one who watches, by the last round."""
+        """Whether this process is the watcher, by the last round."""
         self.verdict = Verdict()
         """What this one judged last."""
 
@@ -135,7 +135,7 @@ class Watcher:
         if not self._signal.sees_all:
             self._once.warning(
                 "rights",
-                "the role that watches %s sees nobody else's work: grant it pg_monitor",
+                "the role that watches %s sees only its own work: grant it pg_monitor",
                 self._limit.database,
             )
         return symptoms
@@ -175,8 +175,8 @@ class Watching:
 
     def _turn(self, watcher: Watcher) -> None:
         while True:
-            # A mistake in a round is logged and ends no thread: nobody would see that
-            # a limit is not watched any more.
+            # A mistake in a round is logged and ends no thread: else a limit
+            # would be watched no more, unnoticed.
             self._once.call("a watch", None, watcher.round)
             if self._stopping.wait(PACE):
                 watcher.leave()

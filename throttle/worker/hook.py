@@ -219,7 +219,7 @@ class Hook:
 
     def _woken(self) -> None:
         # Beside the timer, which goes on: what this look leaves, the next one takes.
-        # Whoever has heard may be the first to turn after a standstill.
+        # A worker with an answer may be the first to turn after a standstill.
         if self.holding and self._overflow.look() and not self._let_go():
             self._consumer.hub.call_soon(self._woken)
 

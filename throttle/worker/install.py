@@ -24,7 +24,7 @@ class ThrottleStep(bootsteps.StartStopStep):
     tasks that have no effect are warned of.
 
     Made with the consumer: before the pool forks, and before the strategies of tasks
-    remember whom to call. Started at each connection, after tasks are consumed; stopped
+    keep what they call. Started at each connection, after tasks are consumed; stopped
     when the connection is lost, and when the worker ends.
     """
 

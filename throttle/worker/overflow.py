@@ -177,7 +177,7 @@ class Overflow:
         moment = self._clock()
         lapse = moment - self._looked
         if lapse > (STANDSTILL if broker.renewal is None else broker.renewal):
-            self._doubted = True  # before others see that somebody has looked
+            self._doubted = True  # before others see that this was checked
         self._looked = moment
         if self._doubted and not self._cleared(broker, lapse):
             return False

@@ -77,7 +77,7 @@ def tell_runs_apart(app: Any) -> None:
 
 def _around(trace: Any) -> Any:
     def run(uuid: str, args: Any, kwargs: Any, request: Any = None) -> Any:
-        # What no route names is nobody's cost. What a task calls by `apply` is a part
+        # A task without a route has no cost. What a task calls by `apply` is a part
         # of its own run, and does not come by this way.
         number = request and (request.get("delivery_info") or {}).get(RUN)
         if not number:

@@ -39,7 +39,7 @@ def throttle_limit(
                 return {"error": f"{database!r} has no limit; known: {allowed}"}
             try:
                 message = adjust(
-                    runtime.store, limit, operations or None, seconds, who or "somebody"
+                    runtime.store, limit, operations or None, seconds, who or "a user"
                 )
             except ThrottleError as error:
                 return {"error": str(error)}

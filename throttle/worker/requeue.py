@@ -43,7 +43,7 @@ def requeue(consumer: Any, held: Iterable[Held], clock: Monotonic = monotonic) -
 
 def _end_fetch(consumer: Any) -> None:
     # A fetch that is on its way to Redis would take the first that goes back, and keep
-    # it in a socket that nobody reads. It ends by itself, within a second; what it
+    # it in a socket that is not read. It ends by itself, within a second; what it
     # brings is put back by kombu.
     channel = consumer.task_consumer.channel
     if getattr(channel, "_in_poll", None):

@@ -1,6 +1,6 @@
 """Admitted tasks, until they are over, however they end.
 
-Celery tells nobody: a task may be revoked in the pool's queue, be lost with a
+Celery sends no signal: a task may be revoked in the pool's queue, be lost with a
 connection, or with its process. But it strikes the request from its list then.
 """
 
@@ -15,7 +15,7 @@ from celery.worker import state
 
 RUN = "throttle_run"
 """Where the `delivery_info` that a task is run with says which run it is, in whatever
-process. Celery makes that of four fields of a message: nobody else can put it there.
+process. Celery makes that of four fields of a message: no other code can put it there.
 What `celery inspect active` shows is the request's own, which stays as it is."""
 
 next_run: Callable[[], int] = count(1).__next__

@@ -1,4 +1,4 @@
-// A panel for each database: traffic against the limit, the last minutes, who waits.
+// A panel for each database: traffic against the limit, the last minutes, what waits.
 (function () {
     "use strict";
 
@@ -53,7 +53,7 @@
         parts.tenants = newTable("Tenants", ["Tenant", "Held", "Admitted/s"]);
         parts.who = el("details", {class: "throttle-who"}, parts.summary,
             el("div", {class: "throttle-pair"}, parts.workers, parts.tenants));
-        // What somebody opened or closed stays so, whatever the state becomes.
+        // A panel that a user opened or closed stays so, whatever the state becomes.
         parts.summary.addEventListener("click", () => { parts.chosen = true; });
         parts.panel = el("section", {"aria-label": name},
             el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.line),
@@ -255,7 +255,7 @@
             parked ? `${count(parked)} parked since the workers' start` : "nothing was parked", "active");
         const workers = new Set(databases.flatMap(one => one.workers.map(worker => worker.id)));
         const bare = databases.filter(one => one.state === "unguarded").map(one => one.name);
-        put("workers", count(workers.size), bare.length ? `nobody for ${bare.join(", ")}` : "heard of within the last second",
+        put("workers", count(workers.size), bare.length ? `none for ${bare.join(", ")}` : "reported within the last second",
             workers.size && !bare.length ? "success" : "warning");
         document.title = (hot.length ? `(${hot.length} above) ` : held ? `(${count(held)} held) ` : "") + "Throttle · Flower";
     }

@@ -14,7 +14,7 @@ the number of their format:
     ``{throttle}:1:of:<database>:turn``       when a large run may start 20 s
     ``{throttle}:1:of:<database>:costs``      what its tasks cost               7 days
     ``{throttle}:1:of:<database>:adjusted``   a limit that a person set  its end
-    ``{throttle}:1:of:<database>:watcher``    who asks PostgreSQL             1 h
+    ``{throttle}:1:of:<database>:watcher``    which process asks PostgreSQL   1 h
     ========================================  =============================== =========
 
     ``*.lua``       what runs inside Redis; ``tests/oracle`` is the same in Python

@@ -25,8 +25,8 @@ if now < latest then
     now = latest
 end
 if now - latest >= 600000 then
-    -- Everybody was silent, or Redis came back without its data, or its clock was
-    -- stepped forward: somebody may be forgotten, or soon, who still trusts an answer.
+    -- All were silent, or Redis came back without its data, or its clock was
+    -- stepped forward: a process may be forgotten, or soon, that still trusts an answer.
     born = now
 end
 -- Called by scripts that write. It outlives all that is timed by it: a signal's end, by

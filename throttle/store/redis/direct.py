@@ -40,7 +40,7 @@ class Direct:
         try:
             return self._ask(connection, sent)
         except Lost:
-            # It was closed while nobody used it, or the server went meanwhile. The
+            # It was closed while idle, or the server restarted. The
             # command may have run: all of ours may run twice. TimeoutError is no Lost.
             return self._ask(self._pool.get_connection(*_UNNAMED), sent)
 

@@ -1,4 +1,4 @@
--- Returns 1 if the holder is the one who watches the database for the next microseconds.
+-- Returns 1 if the holder is the watcher of the database for the next microseconds.
 --
 -- KEYS: clock, watcher. ARGV: time, holder, microseconds.
 tick()

@@ -11,7 +11,7 @@
 --       costs that waits for its turn (in millionths of the limit, 0: none does).
 local WHOLE = 1000000 -- shares are millionths of the limit, so that sums are exact
 local FORGOTTEN = SECOND -- after which a silent holder's share is free
-local LEARNING = 400000 -- after the store's birth: nobody trusts an older answer any more
+local LEARNING = 400000 -- after the store's birth: no process trusts an older answer any more
 local EXPIRY = 10000 -- milliseconds
 local LONGEST = 10 * SECOND -- that a run's turn may take
 local holder, heard, estimator = ARGV[2], ARGV[3] == '1', ARGV[4]

@@ -67,7 +67,7 @@ PROBE = Report(
     holder="",
     name="",
     databases={
-        # No database has this name; nobody is shown it
+        # No database has this name; it is not shown
         "": DatabaseReport(
             samples=(Sample(0.0, NOTHING),), holding=Holding(want=0.0, limit=Amount(1))
         )
@@ -153,7 +153,7 @@ class RedisStore:
         return self._ask(LOOK, *self._look(), calls.views)
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
-        """Return whether `holder` is the one who watches the database now."""
+        """Return whether `holder` is the watcher of the database now."""
         keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
         words: Words = [holder, units.whole(seconds, WHOLE, units.LATEST)]
         return self._ask(ELECT, keys, words, bool)

@@ -1,6 +1,6 @@
 -- Counts in windows of a second, from which traffic is computed. A window is an array of
 -- ten buckets of 100 ms with six numbers each: thousandths of operations, microseconds
--- and thousandths of rows of everybody, then of those who hold no share. The sums of all
+-- and thousandths of rows of all processes, then of those without a share. The sums of all
 -- ten come after them.
 local BUCKET, SLOTS, SIZE = 100000, 10, 6
 local KEPT = 10 -- seconds

@@ -1,6 +1,6 @@
 """The statements to watched servers, by their label: ``/* throttle:signal */``.
 
-The label leads, so that whoever looks at ``pg_stat_activity`` knows who asks.
+The label leads, so that a reader of ``pg_stat_activity`` knows the sender.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class AmqpBroker(Unrenewed):
 
     def _declare(self, parking: Parking) -> None:
         way = self._open()
-        # Gone from the consumer if somebody cancelled it meanwhile
+        # Gone from the consumer if it was cancelled
         source = next(
             (queue for queue in self._tasks.queues if queue.name == parking.queue), None
         )
@@ -240,7 +240,7 @@ class AmqpBroker(Unrenewed):
 
     def _cancel(self, queue: str, tag: str) -> None:
         # Without waiting: what is on its way comes to us, and nothing is delivered
-        # in the middle of somebody's turn.
+        # in the middle of another callback.
         del queue
         self._channel.basic_cancel(tag, nowait=True)
 

@@ -78,7 +78,7 @@ class Broker(Protocol):
         ...
 
     def resume(self, queue: str) -> None:
-        """Resume a paused queue, unless somebody cancelled it meanwhile."""
+        """Resume a paused queue, unless it was cancelled."""
         ...
 
     def attend(self, databases: Collection[str]) -> None:

@@ -99,7 +99,7 @@ class Consuming:
             self._cancel(queue, tag)
 
     def resume(self, queue: str) -> None:
-        """Resume a paused queue, unless somebody cancelled it meanwhile."""
+        """Resume a paused queue, unless it was cancelled."""
         tag = self._paused.pop(queue, None)
         # Another tag, or none: `celery control cancel_consumer`, `add_consumer`.
         if tag is not None and self._tasks._active_tags.get(queue) == tag:  # noqa: SLF001

@@ -20,7 +20,7 @@ ENDED = {"stage": Stage.ENDED}
         ({}, State.RUNNING, "layer 1 of 2: 2 of at most 4 shards run"),
         ({"held": 0}, State.WAITING, "wait for a worker that is free"),
         ({"held": 0, "executors": 0}, State.STARVED, "k_sc_ec_300006: no live worker"),
-        ({"paused": True}, State.PAUSED, "somebody paused it"),
+        ({"paused": True}, State.PAUSED, "it is paused"),
         ({"stage": Stage.SUBMITTED}, State.SUBMITTED, "no worker has begun it"),
         (
             {"stage": Stage.SUBMITTED, "executors": 0},
@@ -48,7 +48,7 @@ ENDED = {"stage": Stage.ENDED}
             State.FAILED,
             "TooManyFailed: 11 of 10",
         ),
-        ({**ENDED, "outcome": Outcome.CANCELLED}, State.CANCELLED, "cancelled it"),
+        ({**ENDED, "outcome": Outcome.CANCELLED}, State.CANCELLED, "it was cancelled"),
     ],
 )
 def test_a_job_stands_in_one_word_and_one_sentence(
