@@ -1,6 +1,6 @@
 """Alarms: what is wrong by the tables rings once per cluster, and its end is noticed.
 
-    rules ──▶ step ──turn──▶ evaluation ──find_*──▶ record ─▶ pecker_alarms
+    rules ──▶ step ──due───▶ evaluation ──find_*──▶ record ─▶ pecker_alarms
                                                       │        pecker_alarm_notices
     log, Apprise, callable ◀── sending ◀──take, held──┘
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from celery_pecker.alarms.model import Finding, Kind, Rule
 from celery_pecker.alarms.sentences import sentence
-from celery_pecker.alarms.tables import FINDERS, MOST, Ring, StoredSlot, Tables, Turn
+from celery_pecker.alarms.tables import FINDERS, MOST, DueRule, Ring, StoredSlot, Tables
 from celery_pecker.kernel import user_code
 
 Instants = Callable[[datetime], Mapping[str, datetime]]
@@ -75,28 +75,28 @@ class Evaluator:
         self._parked = parked
         self._part = part
 
-    def evaluate(self, rule: Rule, turn: Turn, now: datetime) -> int | None:
+    def evaluate(self, rule: Rule, due: DueRule, now: datetime) -> int | None:
         """Record what is wrong; return how many notices it made, None if overtaken."""
-        names = self._names(turn) if rule.kind in IN_PARTS else ("", "")
-        findings, whole = self._findings(rule, turn, now, names)
+        names = self._names(due) if rule.kind in IN_PARTS else ("", "")
+        findings, whole = self._findings(rule, due, now, names)
         return self._tables.record(
             rule,
-            turn,
+            due,
             judged(rule, findings, now),
             ["log", *rule.to],
             passed=names[1],
             whole=whole,
         )
 
-    def _names(self, turn: Turn) -> tuple[str, str]:
+    def _names(self, due: DueRule) -> tuple[str, str]:
         """Return after which name the part begins, and with which it ends."""
-        high = self._tables.part(turn.passed, self._part)
-        if high is None and turn.passed:  # all were read: from the first one on
+        high = self._tables.part(due.passed, self._part)
+        if high is None and due.passed:  # all were read: from the first one on
             return "", self._tables.part("", self._part) or ""
-        return turn.passed, high or ""
+        return due.passed, high or ""
 
     def _findings(
-        self, rule: Rule, turn: Turn, now: datetime, names: tuple[str, str]
+        self, rule: Rule, due: DueRule, now: datetime, names: tuple[str, str]
     ) -> tuple[Sequence[Finding], bool]:
         """Return what is wrong, and whether that is all."""
         if rule.kind is Kind.SHUT:
@@ -109,7 +109,7 @@ class Evaluator:
         whole = True
         findings: dict[str, Finding] = {}
         for label in FINDERS[rule.kind]:
-            params = self._params(label, rule, turn)
+            params = self._params(label, rule, due)
             params |= {"rule": rule.name, "low": names[0], "high": names[1]}
             if label == "find_silent":
                 # What a gate holds back is not silent: it is held.
@@ -127,7 +127,7 @@ class Evaluator:
             whole = whole and complete
         return [*findings.values()], whole
 
-    def _params(self, label: str, rule: Rule, turn: Turn) -> dict[str, object]:
+    def _params(self, label: str, rule: Rule, due: DueRule) -> dict[str, object]:
         least = rule.least
         params: dict[str, object] = {
             "now": self._tables.now,
@@ -136,12 +136,12 @@ class Evaluator:
             "within": least.within,
         }
         if label == "find_counted":
-            stepped = turn.stepped or 0.0
+            stepped = due.stepped or 0.0
             more = rule.kind is Kind.CLOCK and stepped > self._slack
             text = f"the clock of the database stepped back by {stepped:.1f} s"
             params |= {
                 "kind": rule.kind,
-                "first": turn.first or rule.kind in FROM_NOW,
+                "first": due.first or rule.kind in FROM_NOW,
                 "more": int(more),
                 "detail": text if more else "",
             }

@@ -1,4 +1,4 @@
-"""What one replica does for alarms: look when it is its turn, and send what waits."""
+"""What one replica does for alarms: look by due rules, and send what waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from celery_pecker.alarms.evaluation import Evaluator
 from celery_pecker.alarms.model import LOG, Rule
-from celery_pecker.alarms.tables import Tables, Turn
+from celery_pecker.alarms.tables import DueRule, Tables
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.errors import DatabaseUnavailable
@@ -48,20 +48,20 @@ class Rounds:
         if not self._added:
             self._tables.add([*self._rules])
             self._added = True
-        now, turns, waiting = self._tables.due_rules([*self._rules], self._interval)
-        for turn in self._rotated(turns):
+        now, due_rules, waiting = self._tables.due_rules([*self._rules], self._interval)
+        for due in self._rotated(due_rules):
             made, error = user_code.tried(
-                self._evaluator.evaluate, self._rules[turn.rule], turn, now
+                self._evaluator.evaluate, self._rules[due.rule], due, now
             )
             if isinstance(error, DatabaseUnavailable):
                 raise error
             if error is not None:
-                self._failed.warning(turn.rule, "%s: %r", turn.rule, error)
+                self._failed.warning(due.rule, "%s: %r", due.rule, error)
                 continue
             if made is None:
-                logger.info("pecker: a look for %s was overtaken", turn.rule)
+                logger.info("pecker: a look for %s was overtaken", due.rule)
             waiting += made or 0
-        if turns and self._clock.monotonic() >= self._next_forgetting:
+        if due_rules and self._clock.monotonic() >= self._next_forgetting:
             self._next_forgetting = self._clock.monotonic() + FORGET_INTERVAL
             self._tables.forget(
                 [LOG, *{name for rule in self._rules.values() for name in rule.to}]
@@ -69,10 +69,10 @@ class Rounds:
             self._added = False  # a rule may be back after a day
         return waiting > 0
 
-    def _rotated(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+    def _rotated(self, due_rules: Sequence[DueRule]) -> Sequence[DueRule]:
         """Begin with another rule each time: one that fails starves no other."""
-        if not turns:
-            return turns
+        if not due_rules:
+            return due_rules
         self._begun += 1
-        nth = self._begun % len(turns)
-        return [*turns[nth:], *turns[:nth]]
+        nth = self._begun % len(due_rules)
+        return [*due_rules[nth:], *due_rules[:nth]]

@@ -37,7 +37,7 @@ FINDERS: Mapping[Kind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class DueRule:
     """A rule that this replica looks at now, under its epoch."""
 
     rule: str
@@ -98,7 +98,7 @@ class Tables:
 
     def due_rules(
         self, rules: Sequence[str], interval: float
-    ) -> tuple[datetime, list[Turn], int]:
+    ) -> tuple[datetime, list[DueRule], int]:
         """Return the time, the rules to look at, and how many notices wait."""
         rows = self.database.run(
             "take_alarm_rules",
@@ -109,8 +109,8 @@ class Tables:
             holder=self._holder,
         )
         now, *_, waiting = rows[0]
-        turns = [
-            Turn(
+        due_rules = [
+            DueRule(
                 rule=rule,
                 epoch=epoch,
                 first=first,
@@ -120,7 +120,7 @@ class Tables:
             )
             for _, rule, epoch, first, stepped, passed, _ in rows[1:]
         ]
-        return now, turns, waiting
+        return now, due_rules, waiting
 
     def find(self, label: str, **params: object) -> list[Finding]:
         """Return what a statement finds."""
@@ -150,7 +150,7 @@ class Tables:
     def record(
         self,
         rule: Rule,
-        turn: Turn,
+        due: DueRule,
         rings: Sequence[Ring],
         targets: Sequence[str],
         *,
@@ -163,8 +163,8 @@ class Tables:
             now=self._now(),
             rule=rule.name,
             kind=rule.kind,
-            epoch=turn.epoch,
-            interval=turn.interval,
+            epoch=due.epoch,
+            interval=due.interval,
             passed=passed,
             whole=whole,
             subjects=[one.finding.subject for one in rings],

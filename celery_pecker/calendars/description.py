@@ -13,7 +13,7 @@ from celery_pecker.kernel.errors import Misconfigured
 
 
 def in_words(when: Any) -> str:
-    """Return a schedule in words; for a class of the user's own, its ``repr``."""
+    """Return a schedule in words; for a class of the user's own, its ``str``."""
     if isinstance(when, CalendarSchedule):
         return when.words
     if type(when) is crontab:

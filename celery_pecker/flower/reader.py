@@ -47,7 +47,7 @@ what was reported as failed must not be done a minute later."""
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 _Key = tuple[str, frozenset[tuple[str, str]]]
-Question = Callable[Concatenate[Source, Options], Answer]
+Call = Callable[Concatenate[Source, Options], Answer]
 
 
 class UnknownDatabase(PeckerError, LookupError):
@@ -85,21 +85,21 @@ class Lane:
 
     async def read(
         self,
-        question: Question[Options, Answer],
+        call: Call[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
-        return await self.wait(lambda: self._read(question, *args, **kwargs))
+        return await self.wait(lambda: self._read(call, *args, **kwargs))
 
     async def write(
         self,
-        question: Question[Options, Answer],
+        call: Call[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
-        return await self.wait(lambda: self._write(question, *args, **kwargs))
+        return await self.wait(lambda: self._write(call, *args, **kwargs))
 
     async def wait(self, call: Callable[[], Answer]) -> Answer:
         """Return what a call returns, when it has had its turn."""
@@ -123,29 +123,29 @@ class Lane:
 
     def _read(
         self,
-        question: Question[Options, Answer],
+        call: Call[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         source = self._source()
         stood = source.database.connected
         try:
-            return question(source, *args, **kwargs)
+            return call(source, *args, **kwargs)
         except DatabaseUnavailable:
             if not stood:
                 raise
             # The server was restarted since the last question.
-            return question(source, *args, **kwargs)
+            return call(source, *args, **kwargs)
 
     def _write(
         self,
-        question: Question[Options, Answer],
+        call: Call[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         source = self._source()
         source.database.close()
-        return question(source, *args, **kwargs)
+        return call(source, *args, **kwargs)
 
     def _source(self) -> Source:
         """Return this thread's own; settings are read here, so that a page tells."""
@@ -204,7 +204,7 @@ class Reader:
     def _begin(
         self,
         key: _Key,
-        question: Coroutine[Any, Any, dict[str, Any] | None],
+        reading: Coroutine[Any, Any, dict[str, Any] | None],
         now: float,
     ) -> _Recent:
         """Ask; drop older answers, which may be large."""
@@ -212,7 +212,7 @@ class Reader:
             del self._recent[other]
         while len(self._recent) >= KEPT:
             del self._recent[next(iter(self._recent))]
-        mine = self._recent[key] = _Recent(asyncio.ensure_future(question), now)
+        mine = self._recent[key] = _Recent(asyncio.ensure_future(reading), now)
         mine.answer.add_done_callback(lambda _: self._end(key, mine))
         return mine
 
@@ -225,13 +225,13 @@ class Reader:
 
     async def write(
         self,
-        question: Question[Options, Answer],
+        call: Call[Options, Answer],
         *args: Options.args,
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
         try:
-            return await self._main.write(question, *args, **kwargs)
+            return await self._main.write(call, *args, **kwargs)
         finally:
             self._recent.clear()  # the next request shows the change
 

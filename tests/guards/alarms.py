@@ -134,7 +134,7 @@ GUARDS = (
     Guard(
         "alarms: each look goes on where the last one ended",
         "celery_pecker/alarms/evaluation.py",
-        '        return turn.passed, high or ""\n',
+        '        return due.passed, high or ""\n',
         '        return "", self._tables.part("", self._part) or ""\n',
         f"{ROUNDS}::test_entries_are_read_a_part_at_a_time_and_what_rings_each_time",
     ),

@@ -10,7 +10,7 @@ import pytest
 from celery_pecker.alarms.evaluation import Evaluator, judged
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.overview import Overview
-from celery_pecker.alarms.tables import LEASE, Turn
+from celery_pecker.alarms.tables import LEASE, DueRule
 from celery_pecker.schedules.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
@@ -213,8 +213,8 @@ def test_a_look_that_was_overtaken_writes_nothing(
     frozen, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     frozen.tables.add(["silent"])
-    now, [turn], _ = frozen.tables.due_rules(["silent"], INTERVAL)
-    assert isinstance(turn, Turn)
+    now, [due], _ = frozen.tables.due_rules(["silent"], INTERVAL)
+    assert isinstance(due, DueRule)
     [rule] = frozen.rules
     found = frozen.tables.find(
         "find_silent",
@@ -233,7 +233,7 @@ def test_a_look_that_was_overtaken_writes_nothing(
     pass_time(LEASE)
     rows.entry("sweep", last=1.0)
     other.turn()
-    assert frozen.tables.record(rule, turn, judged(rule, found, now), ["log"]) is None
+    assert frozen.tables.record(rule, due, judged(rule, found, now), ["log"]) is None
     assert rows.states() == {}
     assert rows.waiting() == []
 
@@ -245,12 +245,12 @@ def test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody(
     slow, other = watch(SILENT), watch(SILENT)
     rows.entry("sweep", last=200.0)
     slow.tables.add(["silent"])
-    now, [turn], _ = slow.tables.due_rules(["silent"], INTERVAL)
+    now, [due], _ = slow.tables.due_rules(["silent"], INTERVAL)
     pass_time(INTERVAL)
     assert other.turn() == []
     [rule] = slow.rules
     evaluator = Evaluator(slow.tables, slack=5.0, term=TERM)
-    assert evaluator.evaluate(rule, turn, now) == len({"log", "duty"})
+    assert evaluator.evaluate(rule, due, now) == len({"log", "duty"})
     assert [notice.subject for notice in other.turn()] == ["sweep"]
 
 

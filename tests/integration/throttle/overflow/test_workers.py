@@ -70,6 +70,7 @@ def test_a_queue_of_one_database_is_paused(either: Stand) -> None:
     """Its messages wait where they are; nothing is parked; other queues go on."""
     second = f"{either.queue}-second"
     only = {either.queue: "main"}
+    either.need_rising_prefetch()
     either.start(
         "-Q",
         f"{either.queue},{second}",
@@ -103,6 +104,7 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
     either: Stand,
 ) -> None:
     """What was parked for b runs as b opens, though the hold is full of a's."""
+    either.need_rising_prefetch()
     either.start(throttle_hold_messages=HOLD)
     either.until_shut("main")
     either.until_shut("other")
@@ -121,6 +123,7 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
 
 def test_what_cannot_be_parked_runs_when_its_database_opens(either: Stand) -> None:
     """The parking is refused: a worker must not keep its prefetch full for ever."""
+    either.need_rising_prefetch()
     parking = f"{either.conf['throttle_parking']}.main.{either.queue}"
     with refused(str(either.conf["broker_url"]), parking):
         worker = either.start(throttle_hold_messages=HOLD)
