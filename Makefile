@@ -21,7 +21,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test coverage browser lint types docs bench compat interop guards soak check smoke lock clean
+.PHONY: help install demo test coverage browser lint types docs bench compat interop guards soak size check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -79,6 +79,9 @@ soak: install ## all tests, longer chaos and more examples, for HOURS; lists fla
 GUARD_JOBS ?= 2
 guards: install ## takes out each guard in turn: a test must go red (WORDS: of their names; PART=1/8; RESUME=1)
 	$(BIN)/python -m tests.guards --jobs $(GUARD_JOBS) $(if $(PART),--part $(PART)) $(if $(RESUME),--resume) $(WORDS)
+
+size: install ## how many lines of code there are, by room
+	$(BIN)/python -m tests.size
 
 smoke: install # the README's commands, once, as a newcomer types them
 	$(BIN)/python -m tests.smoke.bare
